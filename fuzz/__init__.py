@@ -1,0 +1,1 @@
+"""Long-running random tests. Each prints its seed first and takes `--seed` and `--count`."""

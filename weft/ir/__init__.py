@@ -1,0 +1,1 @@
+"""What a program is: dtypes, ops, nodes, shapes, bounds, specs and the text form."""

@@ -1,0 +1,122 @@
+"""Strict builders for nodes that operators do not reach. Each one checks what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, const, make
+from weft.support.errors import ArgumentError
+
+Size = int | UOp
+
+
+def index(value: Size) -> UOp:
+    """A size or number as a node of the index dtype."""
+    return const(dtypes.index, value) if isinstance(value, int) else value
+
+
+def size_of(node: UOp) -> Size:
+    """The inverse of `index`: a constant becomes an int."""
+    return int(node.arg) if node.op == Op.CONST else node
+
+
+def range_(number: int, extent: Size) -> UOp:
+    """The loop counter with this number, from 0 to below the extent.
+
+    Numbers are given out per kernel, starting at 0: they are positions in a bit set, and equal
+    kernels must have equal numbers to be equal.
+    """
+    return make(Op.RANGE, dtypes.index, (index(extent),), number)
+
+
+def variable(name: str, least: int, most: int) -> UOp:
+    """A symbolic size between `least` and `most`, both included."""
+    if least > most:
+        raise ArgumentError(
+            f"Variable {name!r}: the least value {least} is above the greatest {most}",
+            law="Variable(name, min, max) needs min <= max",
+        )
+    return make(Op.VARIABLE, dtypes.index, (), (name, least, most))
+
+
+def bind(var: UOp, value: int) -> UOp:
+    """A variable together with the value it has in this run."""
+    name, least, most = var.arg
+    if not least <= value <= most:
+        raise ArgumentError(
+            f"Variable {name!r}: {value} is out of its range",
+            facts=[
+                ("least", str(least), ""),
+                ("greatest", str(most), ""),
+                ("value", str(value), ""),
+            ],
+            law="a bound value lies between the variable's min and max",
+        )
+    return make(Op.BIND, dtypes.index, (var, index(value)))
+
+
+def where(condition: UOp, x: UOp, y: UOp) -> UOp:
+    return make(Op.WHERE, x.dtype, (condition, x, y))
+
+
+def true() -> UOp:
+    return const(dtypes.bool, True)
+
+
+def all_of(*conditions: UOp) -> UOp:
+    """The conjunction of the conditions; `true` for none."""
+    result: UOp | None = None
+    for condition in conditions:
+        result = condition if result is None else result & condition
+    return true() if result is None else result
+
+
+def reduce_axes(value: UOp, op: int, axes: Sequence[int]) -> UOp:
+    """The fold of a tensor over some of its axes, which keep size 1."""
+    return make(Op.REDUCE, value.dtype, (value,), (op, tuple(axes)))
+
+
+def reduce_ranges(value: UOp, op: int, ranges: Sequence[UOp]) -> UOp:
+    """The fold of a scalar expression over ranges."""
+    return make(Op.REDUCE, value.dtype, (value, *ranges), (op, ()))
+
+
+def param(slot: int, dtype: DType, shape: Sequence[Size]) -> UOp:
+    """The argument number `slot` of the enclosing call."""
+    static, symbolic = split_symbolic(shape)
+    return make(Op.PARAM, dtype, symbolic, (slot, static))
+
+
+def buffer(number: int, dtype: DType, shape: Sequence[Size], device: str) -> UOp:
+    static, symbolic = split_symbolic(shape)
+    return make(Op.BUFFER, dtype, symbolic, (number, static, device))
+
+
+def split_symbolic(sizes: Sequence[Size]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
+    """Sizes as an arg holds them (None for a symbolic one) and the symbolic ones as sources."""
+    static = tuple(size if isinstance(size, int) else None for size in sizes)
+    return static, tuple(size for size in sizes if not isinstance(size, int))
+
+
+def index_of(memory: UOp, indices: Sequence[UOp], gate: UOp | None = None) -> UOp:
+    """`memory` at these indices; a place if it is memory of a kernel, else a value."""
+    return make(Op.INDEX, memory.dtype, (memory, true() if gate is None else gate, *indices))
+
+
+def load(place: UOp) -> UOp:
+    return make(Op.LOAD, place.dtype, (place,))
+
+
+def store(place: UOp, value: UOp, ranges: Sequence[UOp] = ()) -> UOp:
+    return make(Op.STORE, dtypes.void, (place, value, *ranges))
+
+
+def sink(*nodes: UOp) -> UOp:
+    return make(Op.SINK, dtypes.void, nodes)
+
+
+def call(body: UOp, *args: UOp) -> UOp:
+    """The body with `PARAM(slot)` standing for `args[slot]`."""
+    return make(Op.CALL, body.dtype, args, body)

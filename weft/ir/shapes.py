@@ -1,0 +1,166 @@
+"""The shape of every tensor-level value, with sizes that may be symbolic.
+
+A size is an int or an index node. Elementwise ops take sources of one shape, or scalars `()`, which
+stand with any shape; the tensor layer writes every other broadcast as EXPAND. In kernels all values
+are scalars, so the same rule gives `()` everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from weft.ir.bounds import bounds
+from weft.ir.build import Size, index
+from weft.ir.ops import ELEMENTWISE, Op, name
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.support.errors import InternalError
+
+Shape = tuple[Size, ...]
+
+
+def shape_of(node: UOp) -> Shape:
+    """The shape of a value; remembered on the node."""
+    known = node.known_shape
+    if known is None:
+        for part in topological(node, enter=lambda part: part.known_shape is None):
+            if part.known_shape is None:
+                part.known_shape = _RULES.get(part.op, _scalar)(part)
+        known = node.known_shape
+        assert known is not None
+    return known
+
+
+def size(shape: Shape) -> Size:
+    """The number of elements."""
+    product: Size = 1
+    for extent in shape:
+        product = extent * product if isinstance(extent, UOp) else product * extent
+    return product
+
+
+def largest_size(shape: Shape) -> int:
+    """The number of elements when every symbolic size has its greatest value."""
+    product = 1
+    for extent in shape:
+        product *= extent if isinstance(extent, int) else bounds(extent)[1]
+    return product
+
+
+def fill_sizes(node: UOp, static: tuple[int | None, ...], first: int) -> Shape:
+    """The sizes of an arg, with the sources from `first` on in the places of the Nones."""
+    symbolic = iter(node.src[first:])
+    return tuple(_filled(value, symbolic) for value in static)
+
+
+def fill_pairs(node: UOp) -> tuple[tuple[Size, Size], ...]:
+    """The pairs of a PAD or SHRINK, with its further sources in the places of the Nones."""
+    symbolic = iter(node.src[1:])
+    return tuple((_filled(low, symbolic), _filled(high, symbolic)) for low, high in node.arg)
+
+
+def _filled(value: int | None, symbolic: Iterator[UOp]) -> Size:
+    return next(symbolic) if value is None else value
+
+
+def same_size(a: Size, b: Size) -> bool:
+    return a is b if isinstance(a, UOp) or isinstance(b, UOp) else a == b
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and all(map(same_size, a, b))
+
+
+def _scalar(node: UOp) -> Shape:
+    return ()
+
+
+def _of_first(node: UOp) -> Shape:
+    return shape_of(node.src[0])
+
+
+def _elementwise(node: UOp) -> Shape:
+    shape: Shape = ()
+    for source in node.src:
+        other = shape_of(source)
+        if not other or other is shape:
+            continue
+        if shape and not same_shape(shape, other):
+            raise InternalError(f"{name(node.op)} of unlike shapes {shape} and {other}")
+        shape = other
+    return shape
+
+
+def _of_arg(first: int) -> Callable[[UOp], Shape]:
+    return lambda node: fill_sizes(node, node.arg, first)
+
+
+def _permuted(node: UOp) -> Shape:
+    source = shape_of(node.src[0])
+    return tuple(source[axis] for axis in node.arg)
+
+
+def _padded(node: UOp) -> Shape:
+    source = shape_of(node.src[0])
+    pairs = fill_pairs(node)
+    return tuple(
+        _plus(_plus(extent, low), high)
+        for extent, (low, high) in zip(source, pairs, strict=True)
+    )
+
+
+def _shrunk(node: UOp) -> Shape:
+    return tuple(_minus(high, low) for low, high in fill_pairs(node))
+
+
+def _plus(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return a if isinstance(b, int) and b == 0 else index(a) + index(b)
+
+
+def _minus(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return a if isinstance(b, int) and b == 0 else index(a) - index(b)
+
+
+def _reduced(node: UOp) -> Shape:
+    axes = node.arg[1]
+    return tuple(1 if axis in axes else extent for axis, extent in enumerate(_of_first(node)))
+
+
+def _indexed(node: UOp) -> Shape:
+    """The common shape of the indices, then the axes of the value that are not indexed."""
+    memory, *indices = node.src[:1] + node.src[2:]
+    shape: Shape = ()
+    for source in indices:
+        shape = shape_of(source) or shape
+    return shape + shape_of(memory)[len(indices) :]
+
+
+def _item(node: UOp) -> Shape:
+    values = node.src[0]
+    if values.op == Op.CALL:
+        values = values.arg
+    return shape_of(values.src[node.arg])
+
+
+_RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD), _of_first),
+    Op.BUFFER: lambda node: fill_sizes(node, node.arg[1], 0),
+    Op.PARAM: lambda node: fill_sizes(node, node.arg[1], 0),
+    Op.IOTA: _of_arg(0),
+    Op.RESHAPE: _of_arg(1),
+    Op.EXPAND: _of_arg(1),
+    Op.PERMUTE: _permuted,
+    Op.PAD: _padded,
+    Op.SHRINK: _shrunk,
+    Op.FLIP: _of_first,
+    Op.REDUCE: _reduced,
+    Op.INDEX: _indexed,
+    Op.ITEM: _item,
+    Op.CALL: lambda node: shape_of(node.arg),
+}

@@ -1,0 +1,307 @@
+"""The node of every graph: immutable, interned, small.
+
+Equal nodes are the same object, so `is` compares whole graphs. `make` is the one way to a node;
+`const` is the one way to a constant. This module is one of the two that may be ugly for speed.
+
+- The table is a plain dict with strong references: weak ones make creation four times dearer.
+  `sweep` drops what nobody holds any more; `make` calls it when the table has doubled.
+- A node knows the ops below it (`ops`) and the ranges it depends on (`ranges`) as bit sets, because
+  every pass asks, and a set union costs five times an integer's.
+- The key of a float constant tells 0.0 from -0.0 and lets NaN equal itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from sys import getrefcount
+from typing import Any, Final
+
+from weft.ir.dtypes import FLOAT, DType, Scalar, canonical, dtypes
+from weft.ir.ops import COUNT, INFO, Op
+from weft.support.errors import DTypeError, InternalError
+from weft.support.source_line import SourceLine
+
+Arg = Any  # an op's own data: hashable, and without bool or float where an int is meant
+Interval = tuple[int, int]
+Linear = tuple[int, tuple[tuple["UOp", int], ...]]
+
+
+class UOp:
+    """A node `op(src…; arg)` of a dtype. Never construct one: use `make`, `const` or operators.
+
+    `done` holds one bit per remembered rule set under which the node is in normal form. `interval`,
+    `linear`, `order` and `known_shape` are analyses, filled in when first asked for.
+    """
+
+    __slots__ = (
+        "arg",
+        "done",
+        "dtype",
+        "interval",
+        "known_shape",
+        "line",
+        "linear",
+        "op",
+        "ops",
+        "order",
+        "ranges",
+        "src",
+    )
+    op: int
+    dtype: DType
+    src: tuple[UOp, ...]
+    arg: Arg
+    ops: int
+    ranges: int
+    done: int
+    interval: Interval | None
+    linear: Linear | None
+    order: tuple[int, int, int] | None
+    known_shape: tuple[Any, ...] | None
+    line: SourceLine | None
+
+    def __add__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.ADD, self.dtype, (self, _operand(self, other)))
+
+    def __radd__(self, other: Scalar) -> UOp:
+        return make(Op.ADD, self.dtype, (_operand(self, other), self))
+
+    def __sub__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.ADD, self.dtype, (self, -_operand(self, other)))
+
+    def __rsub__(self, other: Scalar) -> UOp:
+        return make(Op.ADD, self.dtype, (_operand(self, other), -self))
+
+    def __mul__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.MUL, self.dtype, (self, _operand(self, other)))
+
+    def __rmul__(self, other: Scalar) -> UOp:
+        return make(Op.MUL, self.dtype, (_operand(self, other), self))
+
+    def __floordiv__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.FLOORDIV, self.dtype, (self, _operand(self, other)))
+
+    def __mod__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.FLOORMOD, self.dtype, (self, _operand(self, other)))
+
+    def __truediv__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.DIV, self.dtype, (self, _operand(self, other)))
+
+    def __neg__(self) -> UOp:
+        return make(Op.NEG, self.dtype, (self,))
+
+    def __invert__(self) -> UOp:
+        return make(Op.NOT, self.dtype, (self,))
+
+    def __and__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.AND, self.dtype, (self, _operand(self, other)))
+
+    def __or__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.OR, self.dtype, (self, _operand(self, other)))
+
+    def __xor__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.XOR, self.dtype, (self, _operand(self, other)))
+
+    def __lshift__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.SHL, self.dtype, (self, _operand(self, other)))
+
+    def __rshift__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.SHR, self.dtype, (self, _operand(self, other)))
+
+    def __lt__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.LESS, bool_like(self), (self, _operand(self, other)))
+
+    def __gt__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.LESS, bool_like(self), (_operand(self, other), self))
+
+    def __le__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.LESS_EQUAL, bool_like(self), (self, _operand(self, other)))
+
+    def __ge__(self, other: UOp | Scalar) -> UOp:
+        return make(Op.LESS_EQUAL, bool_like(self), (_operand(self, other), self))
+
+    def equal(self, other: UOp | Scalar) -> UOp:
+        """The node `self == other`; Python's own `==` compares the nodes themselves."""
+        return make(Op.EQUAL, bool_like(self), (self, _operand(self, other)))
+
+    def maximum(self, other: UOp | Scalar) -> UOp:
+        return make(Op.MAX, self.dtype, (self, _operand(self, other)))
+
+    def minimum(self, other: UOp | Scalar) -> UOp:
+        return make(Op.MIN, self.dtype, (self, _operand(self, other)))
+
+    def where(self, x: UOp, y: UOp | Scalar) -> UOp:
+        """`x` where this bool holds, else `y`."""
+        return make(Op.WHERE, x.dtype, (self, x, _operand(x, y)))
+
+    def cast(self, dtype: DType) -> UOp:
+        return self if dtype is self.dtype else make(Op.CAST, dtype, (self,))
+
+    def const_like(self, value: Scalar) -> UOp:
+        """The constant `value` in this node's dtype."""
+        return const(self.dtype, value)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape of a tensor-level value; `()` for a scalar."""
+        from weft.ir.shapes import shape_of
+
+        return shape_of(self)
+
+    def __bool__(self) -> bool:
+        raise DTypeError(
+            "a UOp has no truth value",
+            law="a node stands for a value that is not known yet",
+            fix="compare nodes with `is`, and build conditions with `&`, `|`, `~` and `where`",
+        )
+
+    def __repr__(self) -> str:
+        from weft.ir.text import show
+
+        return show(self)
+
+    def __reduce__(self) -> Any:
+        from weft.ir.text import dump, parse
+
+        return (parse, (dump(self),))
+
+
+def bool_like(node: UOp) -> DType:
+    """The dtype of a comparison of `node`: bool, with as many lanes."""
+    lanes = node.dtype.lanes
+    return dtypes.bool if lanes == 1 else dtypes.bool.vector(lanes)
+
+
+def _operand(node: UOp, other: UOp | Scalar) -> UOp:
+    if isinstance(other, UOp):
+        if other.dtype is not node.dtype:
+            raise DTypeError(
+                f"operands differ in dtype ({node.dtype.name} and {other.dtype.name})",
+                law="the sources of a node have one dtype; nothing is promoted below the tensor",
+                fix=f"cast one of them: x.cast({other.dtype!r})",
+            )
+        return other
+    return const(node.dtype, other)
+
+
+_TABLE: Final[dict[tuple[Any, ...], UOp]] = {}
+_LOCK: Final = threading.Lock()
+_ON_SWEEP: Final[list[Callable[[], None]]] = []
+_sweep_at = 200_000
+
+# Ops that close ranges: the position of the first range among the sources, given the arg.
+_CLOSES: Final[dict[int, Callable[[Arg], int]]] = {
+    Op.REDUCE: lambda arg: 1,
+    Op.STORE: lambda arg: 2,
+    Op.STAGE: lambda arg: 1 + len(arg[1]),
+    Op.KERNEL: lambda arg: 0,
+}
+_LEAST: Final = [row.least for row in INFO]
+_MOST: Final = [1 << 30 if row.most is None else row.most for row in INFO]
+_BIT: Final = [1 << op for op in range(COUNT)]
+
+
+def make(op: int, dtype: DType, src: tuple[UOp, ...] = (), arg: Arg = None) -> UOp:
+    """The node with these parts; the one that exists, if it does. Constants come from `const`."""
+    node = _TABLE.get((op, dtype, src, arg))
+    return node if node is not None else _new((op, dtype, src, arg), arg)
+
+
+def const(dtype: DType, value: Scalar) -> UOp:
+    """The constant of `dtype` nearest to `value`: integers wrap, floats round."""
+    value = canonical(dtype, value)
+    key: Any = value
+    if dtype.kind == FLOAT and (value == 0.0 or value != value):
+        key = repr(value)  # "0.0", "-0.0" and "nan" are three keys
+    node = _TABLE.get((Op.CONST, dtype, (), key))
+    return node if node is not None else _new((Op.CONST, dtype, (), key), value)
+
+
+def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
+    op, dtype, src, _ = key
+    if not _LEAST[op] <= len(src) <= _MOST[op]:
+        raise InternalError(f"{INFO[op].name} cannot take {len(src)} sources")
+    node = UOp()
+    node.op = op
+    node.dtype = dtype
+    node.src = src
+    node.arg = arg
+    ops = _BIT[op]
+    ranges = 0
+    for child in src:
+        ops |= child.ops
+        ranges |= child.ranges
+    if ranges and op in _CLOSES:
+        for child in src[_CLOSES[op](arg) :]:
+            ranges &= ~child.ranges
+    if op == Op.RANGE:
+        ranges |= 1 << arg
+    node.ops = ops
+    node.ranges = ranges
+    node.done = 0
+    node.interval = node.linear = node.order = node.known_shape = node.line = None
+    if len(_TABLE) > _sweep_at:
+        sweep()
+    with _LOCK:  # against `sweep` in another thread; the hit path in `make` needs no lock
+        return _TABLE.setdefault(key, node)
+
+
+def on_sweep(forget: Callable[[], None]) -> None:
+    """Register a function that drops remembered nodes; `sweep` calls it first."""
+    _ON_SWEEP.append(forget)
+
+
+def sweep() -> int:
+    """Drop every node that only the table holds, and return how many those were.
+
+    Sources are always entered before the nodes that use them, so one walk backwards sees a node
+    after all its users are gone. A node that another thread fetches between the test and the
+    removal shows by its reference count and is put back; the lock keeps anyone from making its
+    double meanwhile.
+    """
+    global _sweep_at
+    for forget in _ON_SWEEP:
+        forget()
+    dropped = 0
+    with _LOCK:
+        keys = list(_TABLE)
+        while keys:
+            key = keys.pop()
+            node = _TABLE[key]
+            if getrefcount(node) > 3:  # the table, `node` and the argument of getrefcount
+                continue
+            del _TABLE[key]
+            if getrefcount(node) > 2:
+                _TABLE[key] = node
+                continue
+            dropped += 1
+            del node, key  # now, so that the sources of this node are free when their turn comes
+        _sweep_at = max(200_000, 2 * len(_TABLE))
+    return dropped
+
+
+def live_nodes() -> int:
+    """How many nodes the table holds."""
+    return len(_TABLE)
+
+
+class collector_paused:
+    """A scope without cyclic garbage collection: nodes form no cycles, and walking them is dear."""
+
+    def __enter__(self) -> None:
+        self.was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self.was_on:
+            gc.enable()
+
+
+def range_ids(ranges: int) -> Iterator[int]:
+    """The range numbers in a bit set, smallest first."""
+    while ranges:
+        low = ranges & -ranges
+        yield low.bit_length() - 1
+        ranges ^= low

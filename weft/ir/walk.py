@@ -1,0 +1,104 @@
+"""Ways through a graph: orders, users, substitution. None of them recurses, so depth is no limit.
+
+None enters the body of a `CALL`, because a body is its arg and not a source: what a rewrite sees is
+one scope. `bodies` lists the scopes below a node for those who want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+
+
+def topological(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
+    """All nodes below the roots, each once, sources before users.
+
+    `enter(node)` false means: do not look below this node.
+    """
+    order: list[UOp] = []
+    seen: set[UOp] = set()
+    stack: list[UOp] = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        if node in seen:
+            stack.pop()
+            continue
+        waiting = False
+        if enter is None or enter(node):
+            for source in reversed(node.src):
+                if source not in seen:
+                    stack.append(source)
+                    waiting = True
+        if not waiting:
+            stack.pop()
+            seen.add(node)
+            order.append(node)
+    return order
+
+
+def users(*roots: UOp) -> dict[UOp, list[UOp]]:
+    """For each node below the roots, the nodes that use it, one entry per use."""
+    found: dict[UOp, list[UOp]] = {}
+    for node in topological(*roots):
+        found.setdefault(node, [])
+        for source in node.src:
+            found[source].append(node)
+    return found
+
+
+def bodies(*roots: UOp) -> list[UOp]:
+    """The bodies of all calls below the roots, nested ones too, callees before callers."""
+    order: list[UOp] = []
+    seen: set[UOp] = set()
+
+    def visit(scope: Iterable[UOp]) -> None:
+        for node in topological(*scope):
+            if node.op == Op.CALL and node.arg not in seen:
+                seen.add(node.arg)
+                visit((node.arg,))
+                order.append(node.arg)
+
+    visit(roots)
+    return order
+
+
+def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """The same node with other sources."""
+    return node if src == node.src else make(node.op, node.dtype, src, node.arg)
+
+
+def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
+    """Replace nodes, top down: what stands in the mapping is replaced and not looked into.
+
+    When only ranges are replaced, subgraphs that do not hold them are skipped by their bit set.
+    """
+    if not mapping:
+        return root
+    wanted = 0
+    only_ranges = all(node.op == Op.RANGE for node in mapping)
+    if only_ranges:
+        for node in mapping:
+            wanted |= node.ranges
+    made: dict[UOp, UOp] = dict(mapping)
+
+    def enter(node: UOp) -> bool:
+        return node not in mapping and not (only_ranges and _free_of(node, wanted))
+
+    for node in topological(root, enter=enter):
+        if node in made:
+            continue
+        if not node.src or (only_ranges and _free_of(node, wanted)):
+            made[node] = node
+        else:
+            made[node] = rebuild(node, tuple([made[source] for source in node.src]))
+    return made[root]
+
+
+def _free_of(node: UOp, wanted: int) -> bool:
+    """No wanted range below: neither free nor closed (a closer hides its ranges from the set)."""
+    return not node.ranges & wanted and not node.ops & _CLOSERS
+
+
+_CLOSERS = 1 << Op.REDUCE | 1 << Op.STORE | 1 << Op.STAGE | 1 << Op.KERNEL

@@ -1,0 +1,1 @@
+"""The oracle: an interpreter for tensor graphs and one for lowered programs."""

@@ -1,0 +1,164 @@
+"""Memory that trusts nobody: it knows its bounds, what was written, and who touched it.
+
+The interpreters of kernels and of programs keep every buffer in a `Memory` of Python scalars.
+Reading outside it, or an element that nobody wrote, raises and names the node. `SharedMemory` is
+the local memory of a group of threads; it also finds two threads that touch one element, one of
+them writing, without a barrier in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from weft.ir.dtypes import INDEX, DType, Scalar, canonical
+from weft.ir.scalar import from_bits, to_bits
+from weft.ir.uop import UOp
+from weft.reference.fault import fault
+
+# A scalar, or the lanes of a vector.
+Value = Scalar | tuple[Scalar, ...]
+
+
+class Memory:
+    """`size` elements of a scalar dtype. None stands for an element that was never written.
+
+    >>> from weft.ir.dtypes import dtypes
+    >>> Memory(dtypes.int16, 2, [1, 70000]).to_bytes().hex()
+    '01007011'
+    """
+
+    def __init__(
+        self,
+        dtype: DType,
+        size: int,
+        data: Iterable[Scalar | None] | None = None,
+        name: str = "memory",
+    ) -> None:
+        if dtype.lanes != 1 or dtype.kind == INDEX or not dtype.bits:
+            raise fault(f"{dtype.name} has no form in memory")
+        self.dtype = dtype
+        self.size = size
+        self.name = name
+        self.values: list[Scalar | None] = [None] * size
+        if data is not None:
+            self.values = [x if x is None else canonical(dtype, x) for x in data]
+        if len(self.values) != size:
+            raise fault(f"{name} has {size} elements, not {len(self.values)}")
+
+    @classmethod
+    def from_bytes(cls, dtype: DType, data: bytes, name: str = "memory") -> Memory:
+        """Memory with the contents of a buffer, little-endian."""
+        width = dtype.itemsize
+        starts = range(0, len(data), width)
+        bits = [int.from_bytes(data[start : start + width], "little") for start in starts]
+        return cls(dtype, len(bits), [from_bits(dtype, pattern) for pattern in bits], name)
+
+    def to_bytes(self) -> bytes:
+        """The contents as a buffer holds them; every element must have been written."""
+        width = self.dtype.itemsize
+        return b"".join(
+            to_bits(self.dtype, self.get(i)).to_bytes(width, "little") for i in range(self.size)
+        )
+
+    def copy(self) -> Memory:
+        return Memory(self.dtype, self.size, self.values, self.name)
+
+    def get(self, index: int, node: UOp | None = None) -> Scalar:
+        """The element at `index`; `node` is who reads it."""
+        self._verify_bounds("read", index, node)
+        value = self.values[index]
+        if value is None:
+            raise fault(
+                f"{self.name} is read at {index} before it is written", node, size=self.size
+            )
+        return value
+
+    def set(self, index: int, value: Scalar, node: UOp | None = None) -> None:
+        """Write an element; `node` is who writes it."""
+        self._verify_bounds("written", index, node)
+        self.values[index] = canonical(self.dtype, value)
+
+    def _verify_bounds(self, verb: str, index: int, node: UOp | None) -> None:
+        if not 0 <= index < self.size:
+            raise fault(
+                f"{self.name} is {verb} out of bounds at {index}",
+                node,
+                index=index,
+                size=self.size,
+            )
+
+
+class SharedMemory(Memory):
+    """The local memory of one group; `thread` is who runs now, `epoch` counts the barriers."""
+
+    def __init__(self, dtype: DType, size: int, name: str = "memory") -> None:
+        super().__init__(dtype, size, None, name)
+        self.thread = 0
+        self.epoch = 0
+        self._writers: dict[int, tuple[int, int]] = {}
+        self._readers: dict[int, tuple[int, set[int]]] = {}
+
+    def get(self, index: int, node: UOp | None = None) -> Scalar:
+        self._verify_writer("reads", index, node)
+        epoch, readers = self._readers.get(index, (-1, set()))
+        if epoch != self.epoch:
+            readers = set()
+        self._readers[index] = (self.epoch, readers | {self.thread})
+        return super().get(index, node)
+
+    def set(self, index: int, value: Scalar, node: UOp | None = None) -> None:
+        self._verify_writer("writes", index, node)
+        epoch, readers = self._readers.get(index, (-1, set()))
+        if epoch == self.epoch and readers - {self.thread}:
+            raise self._race("writes", index, "read", min(readers - {self.thread}), node)
+        self._writers[index] = (self.epoch, self.thread)
+        super().set(index, value, node)
+
+    def _verify_writer(self, verb: str, index: int, node: UOp | None) -> None:
+        epoch, writer = self._writers.get(index, (-1, 0))
+        if epoch == self.epoch and writer != self.thread:
+            raise self._race(verb, index, "wrote", writer, node)
+
+    def _race(self, verb: str, index: int, past: str, other: int, node: UOp | None) -> Exception:
+        return fault(
+            f"thread {self.thread} {verb} {self.name} at {index}, which thread {other} {past}"
+            " since the last barrier",
+            node,
+        )
+
+
+class Place(NamedTuple):
+    """Where an INDEX points. A false gate, or false lanes of it, means that nothing is touched."""
+
+    memory: Memory
+    gate: Value
+    position: int
+
+
+def load(place: Place, node: UOp) -> Value:
+    """The value at a place, 0 where it is gated; a vector is consecutive elements."""
+    dtype = node.dtype
+    gates = _gates(place, dtype.lanes, node)
+    zero = canonical(dtype, 0)
+    lanes = tuple(
+        place.memory.get(place.position + lane, node) if gate else zero
+        for lane, gate in enumerate(gates)
+    )
+    return lanes if dtype.lanes > 1 else lanes[0]
+
+
+def store(place: Place, value: Value, node: UOp) -> None:
+    """Write a value at a place, where it is not gated; a vector goes to consecutive elements."""
+    lanes = value if isinstance(value, tuple) else (value,)
+    for lane, gate in enumerate(_gates(place, len(lanes), node)):
+        if gate:
+            place.memory.set(place.position + lane, lanes[lane], node)
+
+
+def _gates(place: Place, lanes: int, node: UOp) -> tuple[Scalar, ...]:
+    if not isinstance(place.gate, tuple):
+        return (place.gate,) * lanes
+    if len(place.gate) != lanes:
+        raise fault(f"a gate of {len(place.gate)} lanes guards {lanes} lanes", node)
+    return place.gate

@@ -1,0 +1,213 @@
+"""An interpreter for lowered programs: a LINEAR of instructions, in plain Python.
+
+It is the oracle for what code generation emits. It checks what hardware does not: that every value
+is in scope where it is used, that every access is in bounds and reads what was written, that all
+threads of a group meet at the same barriers, and that local memory never changes hands without
+one. The threads of a group are generators that run in turn, each up to its next barrier.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+from weft.ir.dtypes import Scalar
+from weft.ir.ops import Op, name
+from weft.ir.shapes import fill_sizes
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.reference import lanes
+from weft.reference.fault import fault
+from weft.reference.memory import Memory, Place, SharedMemory, Value, load, store
+from weft.reference.scopes import match_ends, verify_scopes
+
+# What an instruction can have as its result.
+Result = Value | Memory | Place | None
+Environment = dict[UOp, Result]
+
+KINDS: Final = ("group", "thread")
+
+
+def run_program(
+    program: UOp, arguments: Sequence[Memory], variables: Mapping[str, int] | None = None
+) -> None:
+    """Run a LINEAR of instructions for every group and thread; the arguments are written in place.
+
+    `arguments[slot]` is the memory of `PARAM(slot)`. The grid is what the SPECIALs say it is.
+    """
+    verify_scopes(program)
+    run = _Run(program, arguments, variables or {})
+    sizes = {kind: run.extents(kind) for kind in KINDS}
+    for group in _counters("group", sizes["group"]):
+        run.run_group(group, list(_counters("thread", sizes["thread"])))
+
+
+def _counters(kind: str, extents: dict[int, int]) -> Iterator[dict[tuple[str, int], int]]:
+    """Every combination of the counters of a kind, axis 0 fastest; one empty one for no axes."""
+    axes = sorted(extents, reverse=True)
+    for counts in itertools.product(*(range(extents[axis]) for axis in axes)):
+        yield {(kind, axis): count for axis, count in zip(axes, counts, strict=True)}
+
+
+class _Run:
+    """A program with its arguments."""
+
+    def __init__(
+        self, program: UOp, arguments: Sequence[Memory], variables: Mapping[str, int]
+    ) -> None:
+        self.instructions = program.src
+        self.ends = match_ends(program)
+        self.leaves = [node for node in topological(program) if not _needs_running(node)]
+        self.variables = variables
+        self.memories = {
+            node: self._argument(node, arguments) for node in self.leaves if node.op == Op.PARAM
+        }
+
+    def extents(self, kind: str) -> dict[int, int]:
+        """The extent of each axis of the SPECIALs of a kind."""
+        found: dict[int, int] = {}
+        for node in self.leaves:
+            if node.op == Op.SPECIAL and node.arg[0] == kind:
+                extent = lanes.size_value(node.src[0], self.variables)
+                if found.setdefault(node.arg[1], extent) != extent:
+                    raise fault(f"the {kind} axis {node.arg[1]} has two extents", node)
+            elif node.op == Op.SPECIAL and node.arg[0] not in KINDS:
+                raise fault(f"SPECIAL: unknown kind {node.arg[0]!r}", node)
+        return found
+
+    def run_group(
+        self, group: dict[tuple[str, int], int], threads: list[dict[tuple[str, int], int]]
+    ) -> None:
+        """Run all threads of one group in lock step, from barrier to barrier."""
+        shared = {
+            node: SharedMemory(node.dtype, node.arg[2], node.arg[0])
+            for node in self.leaves
+            if node.op == Op.MEMORY and node.arg[1] == "local"
+        }
+        running = [self._thread(self._leaf_values(group | thread, shared)) for thread in threads]
+        while True:
+            waiting: list[UOp | None] = []
+            for number, thread in enumerate(running):
+                for memory in shared.values():
+                    memory.thread = number
+                waiting.append(next(thread, None))
+            first = waiting[0] if waiting else None
+            for number, barrier in enumerate(waiting):
+                if barrier is not first:
+                    raise fault(
+                        f"threads 0 and {number} wait at different barriers", barrier or first
+                    )
+            if first is None:
+                return
+            for memory in shared.values():
+                memory.epoch += 1
+
+    def _leaf_values(
+        self, counters: dict[tuple[str, int], int], shared: Mapping[UOp, Memory]
+    ) -> Environment:
+        """What a thread knows before its first instruction; its register memory is its own."""
+        known: Environment = {}
+        for node in self.leaves:
+            if node.op == Op.CONST:
+                known[node] = lanes.constant(node.dtype, node.arg)
+            elif node.op == Op.VARIABLE:
+                known[node] = lanes.variable_value(node, self.variables)
+            elif node.op == Op.SPECIAL:
+                known[node] = counters[node.arg]
+            elif node.op == Op.PARAM:
+                known[node] = self.memories[node]
+            elif node in shared:
+                known[node] = shared[node]
+            elif node.arg[1] == "register":
+                known[node] = Memory(node.dtype, node.arg[2], name=node.arg[0])
+            else:
+                raise fault(f"MEMORY in the unknown space {node.arg[1]!r}", node)
+        return known
+
+    def _argument(self, node: UOp, arguments: Sequence[Memory]) -> Memory:
+        slot, shape = node.arg
+        if slot >= len(arguments):
+            raise fault(f"argument {slot} is missing", node, arguments=len(arguments))
+        memory: Memory = arguments[slot]
+        sizes = fill_sizes(node, shape, 0)
+        size = math.prod(
+            lanes.size_value(extent, self.variables) if isinstance(extent, UOp) else extent
+            for extent in sizes
+        )
+        if memory.dtype is not node.dtype or memory.size < size:
+            given = f"{memory.size} of {memory.dtype.name}"
+            raise fault(f"argument {slot} is {given}, not {size} of {node.dtype.name}", node)
+        return memory
+
+    def _thread(self, known: Environment) -> Iterator[UOp]:
+        """Run the instructions of one thread; yield each BARRIER it reaches."""
+        position = 0
+        while position < len(self.instructions):
+            node = self.instructions[position]
+            position += 1
+            if node.op == Op.BARRIER:
+                yield node
+            elif node.op == Op.RANGE:
+                known[node] = 0
+                if _number(known, node.src[0]) <= 0:
+                    position = self.ends[position - 1] + 1
+            elif node.op == Op.IF:
+                if not _value(known, node.src[0]):
+                    position = self.ends[position - 1] + 1
+            elif node.op != Op.END:
+                if _needs_running(node):
+                    known[node] = _step(node, known)
+            elif node.src[0].op == Op.RANGE:
+                counter = node.src[0]
+                known[counter] = _number(known, counter) + 1
+                if _number(known, counter) < _number(known, counter.src[0]):
+                    position = self.ends[position - 1] + 1
+
+
+def _needs_running(node: UOp) -> bool:
+    return node.op not in (Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL)
+
+
+def _lookup(known: Environment, node: UOp) -> Result:
+    while node.op == Op.AFTER and node not in known:
+        node = node.src[0]
+    return known[node]
+
+
+def _value(known: Environment, node: UOp) -> Value:
+    found = _lookup(known, node)
+    if found is None or isinstance(found, Memory | Place):
+        raise fault(f"{name(node.op)} is no value", node)
+    return found
+
+
+def _number(known: Environment, node: UOp) -> int:
+    return int(cast("Scalar", _value(known, node)))
+
+
+def _place(known: Environment, node: UOp) -> Place:
+    found = _lookup(known, node)
+    if not isinstance(found, Place):
+        raise fault(f"{name(node.op)} is no place in memory", node)
+    return found
+
+
+def _step(node: UOp, known: Environment) -> Result:
+    """The result of one instruction that is neither control nor a leaf."""
+    if lanes.is_arithmetic(node.op):
+        return lanes.apply(node, tuple([_value(known, source) for source in node.src]))
+    if node.op == Op.INDEX:
+        memory = _lookup(known, node.src[0])
+        if not isinstance(memory, Memory) or len(node.src) != 3:
+            raise fault("INDEX takes memory, a gate and one flat index", node)
+        return Place(memory, _value(known, node.src[1]), _number(known, node.src[2]))
+    if node.op == Op.LOAD:
+        return load(_place(known, node.src[0]), node)
+    if node.op == Op.STORE:
+        store(_place(known, node.src[0]), _value(known, node.src[1]), node)
+        return None
+    if node.op in (Op.AFTER, Op.BIND):
+        return _lookup(known, node.src[0 if node.op == Op.AFTER else 1])
+    raise fault(f"{name(node.op)} is no instruction", node)

@@ -1,0 +1,57 @@
+"""An interpreter for schedules: a LINEAR of CALLs, run in order on buffers in memory.
+
+A call's body is a kernel at any level: a KERNEL or a SINK of STOREs, a LINEAR of instructions, or
+again a schedule. So one function runs a program before, between and after the phases of codegen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.ir.ops import Op, name
+from weft.ir.uop import UOp
+from weft.reference.fault import fault
+from weft.reference.kernel import run_kernel
+from weft.reference.memory import Memory
+from weft.reference.program import run_program
+
+
+def run_schedule(
+    schedule: UOp,
+    buffers: Mapping[int, Memory],
+    variables: Mapping[str, int] | None = None,
+    arguments: Sequence[Memory] = (),
+) -> None:
+    """Run the CALLs of a LINEAR; the memory of `buffers` and `arguments` is written in place.
+
+    `buffers[number]` is the memory of a BUFFER, `arguments[slot]` that of `PARAM(slot)` where the
+    schedule is itself the body of a call.
+    """
+    if not is_schedule(schedule):
+        raise fault("a schedule is a LINEAR of CALLs", schedule)
+    for call in schedule.src:
+        body: UOp = call.arg
+        memories = [_argument(source, buffers, arguments) for source in call.src]
+        if body.op != Op.LINEAR:
+            run_kernel(body, memories, variables, buffers)
+        elif is_schedule(body):
+            run_schedule(body, buffers, variables, memories)
+        else:
+            run_program(body, memories, variables)
+
+
+def is_schedule(node: UOp) -> bool:
+    """Whether a node is a LINEAR of CALLs, as opposed to one of instructions."""
+    return node.op == Op.LINEAR and all(source.op == Op.CALL for source in node.src)
+
+
+def _argument(node: UOp, buffers: Mapping[int, Memory], arguments: Sequence[Memory]) -> Memory:
+    while node.op == Op.AFTER:
+        node = node.src[0]
+    if node.op in (Op.BUFFER, Op.PARAM):
+        number: int = node.arg[0]
+        if node.op == Op.BUFFER and number in buffers:
+            return buffers[number]
+        if node.op == Op.PARAM and number < len(arguments):
+            return arguments[number]
+    raise fault(f"{name(node.op)} is given to a kernel, and stands for no memory", node)

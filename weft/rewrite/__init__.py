@@ -1,0 +1,1 @@
+"""How programs change: patterns, rules, compiled rule sets, drivers, traces and phases."""

@@ -1,0 +1,159 @@
+"""Rule sets: named, ordered rules, compiled into decision functions when first used.
+
+`rules("divide", rule(…), …)` makes one; sets are merged by naming them inside another, and a merged
+set is one decision function per op, not several tries. The generated code is kept in the disk cache
+under everything it depends on, so a process that has seen a rule set before loads it in no time.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from weft.ir.ops import COUNT
+from weft.ir.uop import UOp, bool_like, const, make, on_sweep
+from weft.rewrite import matcher
+from weft.rewrite.rule import CONTEXT, Rule, parameters, require_known_names
+from weft.support.cache import DiskCache
+from weft.support.errors import InternalError
+
+Matcher = Callable[[UOp, Any], UOp | None]
+Record = Callable[[int, UOp, UOp, dict[str, Any] | None], None]
+
+_CACHE: Final = DiskCache("matchers", 1)
+_generator_checksum: int | None = None
+
+
+class RuleSet:
+    """An ordered list of rules and what has been remembered about rewriting with them.
+
+    `bit` marks nodes in normal form under a context-free set and `forward` maps the others to their
+    normal form; both last as long as the nodes. A set with a rule that reads the context has no bit.
+    """
+
+    _bits = 0
+
+    def __init__(
+        self,
+        name: str,
+        items: tuple[Rule, ...],
+        constants_right: bool = False,
+        allow: frozenset[str] = frozenset(),
+    ) -> None:
+        self.name = name
+        self.all_rules = items
+        self.rules = tuple(item for item in items if set(item.assumes) <= allow)
+        self.constants_right = constants_right
+        self.allow = allow
+        self.forward: dict[UOp, UOp] = {}
+        self.bit = 0
+        self._table: list[Matcher | None] | None = None
+        _require_unique_names(self)
+        for item in items:
+            require_known_names(item)
+
+    @property
+    def is_contextual(self) -> bool:
+        functions = [f for item in self.rules for f in (item.function, item.when) if f is not None]
+        return any(CONTEXT in parameters(function) for function in functions)
+
+    @property
+    def table(self) -> list[Matcher | None]:
+        """The decision function of each op, or None where no rule has that root."""
+        if self._table is None:
+            if not self.is_contextual:
+                self.bit = 1 << RuleSet._bits
+                RuleSet._bits += 1
+                on_sweep(self.forward.clear)
+            self._table = self.compile(None)
+        return self._table
+
+    @property
+    def roots(self) -> int:
+        """The mask of root ops: a graph without any of them is in normal form already."""
+        mask = 0
+        for item in self.rules:
+            assert item.lhs.op is not None
+            mask |= 1 << item.lhs.op
+        return mask
+
+    def allowing(self, *assumptions: str) -> RuleSet:
+        """The set with the rules that make these assumptions switched on."""
+        allowed = self.allow | set(assumptions)
+        return RuleSet(self.name, self.all_rules, self.constants_right, allowed)
+
+    def source(self, trace: bool = False) -> str:
+        """The generated code."""
+        return matcher.generate(self.rules, self.constants_right, trace)
+
+    def compile(self, record: Record | None) -> list[Matcher | None]:
+        """Decision functions that report every rule that fires, or do not, at no cost."""
+        trace = record is not None
+        key = self._key(trace)
+        stored = _CACHE.get(key)
+        if stored is None:
+            code = compile(self.source(trace), f"<weft rules {self.name}>", "exec")
+            _CACHE.put(key, marshal.dumps(code))
+        else:
+            code = marshal.loads(stored)
+        space: dict[str, Any] = {"make": make, "const": const, "bool_like": bool_like}
+        space["record"] = record
+        for number, item in enumerate(self.rules):
+            space[f"f{number}"] = item.function
+            space[f"w{number}"] = item.when
+        exec(code, space)
+        table: list[Matcher | None] = [None] * COUNT
+        for op, function in space["TABLE"].items():
+            table[op] = function
+        return table
+
+    def _key(self, trace: bool) -> str:
+        parts: list[object] = [sys.version, _checksum_of_generator(), self.constants_right, trace]
+        for item in self.rules:
+            names = [f and parameters(f) for f in (item.function, item.when)]
+            rhs = item.rhs and item.rhs.key()
+            parts.append((item.lhs.key(), rhs, names, item.over, bool(item.why)))
+        return repr(parts)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __repr__(self) -> str:
+        return f"RuleSet({self.name}, {len(self.rules)} rules)"
+
+
+def rules(name: str, *items: Rule | RuleSet, constants_right: bool = False) -> RuleSet:
+    """A rule set of these rules, those of the sets among them included, in this order.
+
+    `constants_right` says that the set itself moves constants to the right of commutative ops, so
+    that patterns with a constant need only be tried one way round.
+    """
+    flat: list[Rule] = []
+    for item in items:
+        flat += item.all_rules if isinstance(item, RuleSet) else (item,)
+    return RuleSet(name, tuple(flat), constants_right)
+
+
+def _require_unique_names(made: RuleSet) -> None:
+    """A name stands for one law; several rules may share it only by sharing their function."""
+    seen: dict[str, Rule] = {}
+    for item in made.all_rules:
+        other = seen.setdefault(item.name, item)
+        if other is not item and (item.function is None or other.function is not item.function):
+            raise InternalError(f"rule set {made.name}: two rules are called {item.name}")
+
+
+def _checksum_of_generator() -> int:
+    """Changes with the code of the generator, whose output the cache holds."""
+    global _generator_checksum
+    if _generator_checksum is None:
+        assert matcher.__file__ is not None
+        with open(matcher.__file__, "rb") as file:
+            _generator_checksum = zlib.crc32(file.read())
+    return _generator_checksum

@@ -1,0 +1,144 @@
+"""What a rewrite did: each rule that fired, on what, with what result and why.
+
+Tracing uses other generated code, so it costs nothing when off. `with tracing() as trace:` records
+every rewrite in this thread; `print(trace)` shows it pass by pass. The same record is how a rule set
+that does not terminate is explained: the rules on the cycle are named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, NoReturn
+
+from weft.ir.text import show
+from weft.ir.uop import UOp
+from weft.rewrite.rule import Rule
+from weft.rewrite.ruleset import Matcher, RuleSet
+from weft.support.errors import InternalError
+
+_ACTIVE: Final[ContextVar[Trace | None]] = ContextVar("weft_trace", default=None)
+
+
+class Step(NamedTuple):
+    """A rule that fired."""
+
+    rule: Rule
+    before: UOp
+    after: UOp
+    bindings: dict[str, Any] | None
+
+    @property
+    def why(self) -> str:
+        shown = {k: show(v) if isinstance(v, UOp) else v for k, v in (self.bindings or {}).items()}
+        return self.rule.why.format(**shown) if self.rule.why else ""
+
+
+class PassTrace:
+    """The steps of one rewrite, or of all rewrites of one pass."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.steps: list[Step] = []
+        self.visits = 0
+
+    @property
+    def counts(self) -> Counter[str]:
+        return Counter(step.rule.name for step in self.steps)
+
+    def __str__(self) -> str:
+        lines = [f"pass {self.name}: {len(self.steps)} rewrites, {self.visits} visits"]
+        rows = [(s.rule.name, show(s.before), show(s.after), s.why) for s in self.steps]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
+        for name, before, after, why in rows:
+            text = f"  {name:<{widths[0]}}  {before:<{widths[1]}}  -> {after:<{widths[2]}}"
+            lines.append(f"{text}  # {why}" if why else text.rstrip())
+        return "\n".join(lines)
+
+
+class Trace:
+    """All that was rewritten while it was active."""
+
+    def __init__(self) -> None:
+        self.passes: list[PassTrace] = []
+        self._name: str | None = None
+
+    @contextmanager
+    def named(self, name: str) -> Iterator[PassTrace]:
+        """Gather the rewrites inside under the name of a pass."""
+        outer, self._name = self._name, name
+        self.passes.append(PassTrace(name))
+        try:
+            yield self.passes[-1]
+        finally:
+            self._name = outer
+
+    @contextmanager
+    def rewriting(self, rules: RuleSet) -> Iterator[list[Matcher | None]]:
+        """The decision functions of a rule set that report to this trace."""
+        if self._name is None:
+            self.passes.append(PassTrace(rules.name))
+        steps = self.passes[-1].steps
+        yield rules.compile(_recorder(rules, steps))
+
+    def visited(self, count: int) -> None:
+        self.passes[-1].visits += count
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.passes))
+
+
+def _recorder(rules: RuleSet, steps: list[Step]) -> Callable[..., None]:
+    def record(number: int, before: UOp, after: UOp, bindings: dict[str, Any] | None) -> None:
+        if after is not before:
+            steps.append(Step(rules.rules[number], before, after, bindings))
+
+    return record
+
+
+def active() -> Trace | None:
+    """The trace of this thread, if there is one."""
+    return _ACTIVE.get()
+
+
+@contextmanager
+def tracing() -> Iterator[Trace]:
+    """Record every rewrite in this scope."""
+    token = _ACTIVE.set(Trace())
+    try:
+        current = _ACTIVE.get()
+        assert current is not None
+        yield current
+    finally:
+        _ACTIVE.reset(token)
+
+
+def report_loop(
+    root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]], None]
+) -> NoReturn:
+    """Run again with a record and raise an error that names the rules which undo each other."""
+    steps: list[Step] = []
+    run(rules.compile(_recorder(rules, steps)))
+    cycle = _cycle(steps)
+    if cycle:
+        names = list(dict.fromkeys(step.rule.name for step in cycle))
+        what = f"rewriting does not end: {' and '.join(names)} undo each other"
+    else:
+        cycle = steps[-10:]
+        names = list(dict.fromkeys(step.rule.name for step in cycle))
+        what = f"rewriting does not end: the graph keeps growing by {', '.join(names)}"
+    facts = [(s.rule.name, show(s.before), f"-> {show(s.after)}") for s in cycle[:10]]
+    raise InternalError(what, pass_name=rules.name, rule=names[-1], facts=facts, ir_text=show(root))
+
+
+def _cycle(steps: list[Step]) -> list[Step]:
+    """The steps between the last step and the one before it that is the same."""
+    if not steps:
+        return []
+    last = steps[-1]
+    for i in range(len(steps) - 2, -1, -1):
+        if steps[i].rule is last.rule and steps[i].before is last.before:
+            return steps[i + 1 :]
+    return []

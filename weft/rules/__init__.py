@@ -1,0 +1,1 @@
+"""The algebra that all levels share, one file per root op."""

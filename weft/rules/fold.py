@@ -1,0 +1,48 @@
+"""Constant folding: an op on constants is the constant the program would compute."""
+
+from __future__ import annotations
+
+from weft.ir.ops import BINARY, COMPARE, INFO, UNARY, Op
+from weft.ir.scalar import evaluate
+from weft.ir.uop import UOp, const
+from weft.rewrite.pattern import Pattern, node_
+from weft.rewrite.rule import Rule, structural
+from weft.rewrite.ruleset import rules
+
+_FOLDED = sorted(UNARY | BINARY | COMPARE | {Op.CAST, Op.BITCAST})
+
+
+def fold_constants(node: UOp) -> UOp | None:
+    """Compute an op whose sources are all constants.
+
+    before: const(7) // const(2)
+    after:  const(3)
+    """
+    if node.dtype.lanes != node.src[0].dtype.lanes or _is_undefined(node):
+        return None
+    values = tuple(source.arg for source in node.src)
+    scalar = evaluate(node.op, node.dtype.scalar, values, node.src[-1].dtype.scalar)
+    return const(node.dtype, scalar)
+
+
+def _is_undefined(node: UOp) -> bool:
+    """Left for the run to complain about: a negative shift or exponent, an infinite index."""
+    if node.op in (Op.SHL, Op.SHR):
+        return bool(node.src[1].arg < 0)
+    if node.op == Op.POW and node.dtype.is_int:
+        return bool(node.src[1].arg < 0)
+    return node.op == Op.CAST and node.dtype.name == "index" and node.src[0].arg in _INFINITE
+
+
+_INFINITE = (float("inf"), float("-inf"))
+
+
+def _constant_sources(op: int) -> Pattern:
+    return node_(op, *[Pattern(Op.CONST, ()) for _ in range(INFO[op].least)])
+
+
+def _folding(op: int) -> Rule:
+    return structural(_constant_sources(op))(fold_constants)
+
+
+FOLD_RULES = rules("fold", *[_folding(op) for op in _FOLDED])

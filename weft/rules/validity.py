@@ -1,0 +1,111 @@
+"""What is known where a condition holds: values and conditions simplified under a gate.
+
+A gate such as `2 <= i + k < 58` bounds the expressions it compares. `narrow` simplifies a value with
+those tighter bounds: each compared expression is replaced by a variable that has them, the result
+is simplified, and the expression is put back. The value may change where the gate is false; there
+nobody looks. These are functions and not rules, because they look at two nodes at once.
+"""
+
+from __future__ import annotations
+
+from weft.ir.bounds import bounds
+from weft.ir.build import all_of, variable
+from weft.ir.dtypes import INDEX
+from weft.ir.linear import from_linear, linear
+from weft.ir.ops import Op
+from weft.ir.uop import Interval, UOp
+from weft.ir.walk import substitute, topological
+from weft.rules.logic import conditions
+from weft.rules.simplify import simplify
+
+
+def narrow(node: UOp, gate: UOp) -> UOp:
+    """The simplest form of a value that is only looked at where the gate holds.
+
+    >>> from weft.ir.build import range_
+    >>> i = range_(0, 64)
+    >>> narrow((i - 4) // 16, (~(i < 4)) & (i < 20))
+    0
+    """
+    node, gate = simplify(node), simplify(gate)
+    if gate.op == Op.CONST and not gate.arg:
+        return node.const_like(0)
+    known = list(limits(gate).items())
+    before = None
+    while before is not node:  # one limit can lay open an expression that another one bounds
+        before = node
+        for chosen in [known] if len(known) < 2 else [known, *([limit] for limit in known)]:
+            node = _under(node, chosen)
+    return node
+
+
+def narrow_gate(gate: UOp) -> UOp:
+    """A conjunction without the conditions that the others imply.
+
+    >>> from weft.ir.build import range_
+    >>> i, j = range_(0, 8), range_(1, 8)
+    >>> narrow_gate((i < 2) & (i + j < 9) & (j < 6))
+    (r0 < 2) & (r1 < 6)
+    """
+    gate = simplify(gate)
+    before = None
+    while before is not gate:
+        before = gate
+        kept = conditions(gate)
+        for condition in kept if len(kept) > 1 else ():
+            others = [other for other in kept if other is not condition]
+            narrowed = narrow(condition, all_of(*others))
+            if size(narrowed) < size(condition):
+                gate = simplify(all_of(narrowed, *others))
+                break
+    return gate
+
+
+def limits(gate: UOp) -> dict[UOp, Interval]:
+    """For each index expression that the gate compares with constants, its interval there."""
+    found: dict[UOp, Interval] = {}
+    for condition in conditions(gate):
+        inner = condition.src[0] if condition.op == Op.NOT else condition
+        if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[1].op != Op.CONST:
+            continue
+        subject, limit = inner.src[0], inner.src[1].arg
+        if subject.dtype.kind != INDEX:
+            continue
+        low, high = found.get(subject) or bounds(subject)
+        if inner.op == Op.EQUAL:
+            if condition is inner:
+                low, high = max(low, limit), min(high, limit)
+        elif condition is inner:
+            high = min(high, limit - 1)
+        else:
+            low = max(low, limit)
+        found[subject] = (low, high)
+    return {x: span for x, span in found.items() if span != bounds(x) and span[0] <= span[1]}
+
+
+def _under(node: UOp, known: list[tuple[UOp, Interval]]) -> UOp:
+    """Simplify a node with subjects that lie in intervals; kept if it became smaller.
+
+    A sum is replaced by solving it for one of its terms: where i + k is v, i is v - k.
+    """
+    solved: dict[UOp, UOp] = {}
+    subjects: dict[UOp, UOp] = {}
+    for number, (subject, interval) in enumerate(known):
+        terms = linear(subject)[1]
+        for term, factor in terms:
+            if abs(factor) == 1 and term not in solved:
+                stand_in = variable(f"narrowed {number}", *interval)
+                rest = [(t, -f * factor) for t, f in terms if t is not term]
+                solved[term] = stand_in * factor + from_linear(subject.dtype, 0, rest)
+                subjects[stand_in] = subject
+                break
+    replaced = substitute(node, solved)
+    if replaced is node:
+        return node
+    result = simplify(substitute(simplify(replaced), subjects))
+    return result if size(result) < size(node) else node
+
+
+def size(node: UOp) -> int:
+    """The number of operations in an expression, each shared one counted once."""
+    return sum(1 for part in topological(node) if part.op not in (Op.CONST, Op.RANGE))

@@ -1,0 +1,80 @@
+"""The one renderer of error messages: what, where, facts, law, fix, in that order.
+
+`errors.py` calls it for every error a user can see. The first line stands alone in a log; each
+later block appears only when there is something to say in it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from weft.support.source_line import SourceLine
+
+_INDENT = "  "
+_FIX = "fix: "
+
+
+def render_message(
+    what: str,
+    where: SourceLine,
+    facts: Sequence[Sequence[str]] = (),
+    listing: str = "",
+    law: str = "",
+    fix: str = "",
+) -> str:
+    """Return the whole message; `listing` is program text that is shown between facts and law."""
+    blocks = (
+        what,
+        _indent(_place(where)),
+        _indent(align_columns(facts)),
+        _indent(listing, 2 * _INDENT),
+        _indent(law),
+        _indent(_FIX + fix.replace("\n", "\n" + " " * len(_FIX)) if fix else ""),
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows as lines whose cells stand in columns; rows may differ in length.
+
+    >>> print(align_columns([("left", "(3, 4)", "axis -1 is 4"), ("right", "(3, 4, 5)")]))
+    left   (3, 4)   axis -1 is 4
+    right  (3, 4, 5)
+    """
+    count = max((len(row) for row in rows), default=0)
+    # The last cell of a row pushes nothing aside, so it may be long.
+    widths = [
+        max((len(row[i]) for row in rows if i + 1 < len(row)), default=0) for i in range(count)
+    ]
+    # The name stands a little closer to its value than the remarks do.
+    gaps = ["", "  "] + ["   "] * count
+    lines = (
+        "".join(gaps[i] + cell.ljust(widths[i]) for i, cell in enumerate(row)) for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a misspelt one most likely means, or None.
+
+    >>> nearest("flaot32", ["int32", "float32", "bool"])
+    'float32'
+    """
+    # Only an error needs it, and it is slow to import.
+    import difflib
+
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.65)
+    return by_folded[close[0]] if close else None
+
+
+def _place(where: SourceLine) -> str:
+    if not where.file:
+        return ""
+    return "\n".join([f"at {where.file}:{where.line}", _indent(where.text)]).rstrip()
+
+
+def _indent(block: str, by: str = _INDENT) -> str:
+    return "\n".join(by + line if line else "" for line in block.splitlines())
