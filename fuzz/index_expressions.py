@@ -2,8 +2,8 @@
 
     python -m fuzz.index_expressions --count 100000 --seed 1
 
-Each expression is evaluated before and after simplification on every corner and on random points of
-its ranges, by the plain Python meaning of each op. Every value must lie in `bounds`, divide by
+Each expression is evaluated before and after simplification on every corner and on random points
+of its ranges, by the plain Python meaning of each op. Every value must lie in `bounds`, divide by
 `divisor`, and a second simplification must change nothing.
 """
 
@@ -34,7 +34,7 @@ Environment = dict[UOp, Scalar]
 
 
 class Generator:
-    """Random expressions that look like those of kernels: mostly sums, quotients and remainders."""
+    """Random expressions that look like those of kernels: sums, quotients and remainders."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -100,8 +100,7 @@ class Generator:
             yield dict(zip(leaves, corner, strict=True))
         for _ in range(count):
             yield {
-                leaf: self.random.randint(*span)
-                for leaf, span in zip(leaves, spans, strict=True)
+                leaf: self.random.randint(*span) for leaf, span in zip(leaves, spans, strict=True)
             }
 
 

@@ -17,6 +17,8 @@ os.environ.setdefault("SPEC", "1")
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 if not IS_WORKER:
     os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-test-cache-")
+# Tests print internal errors on purpose; their reports go where they are removed again.
+tempfile.tempdir = os.environ["WEFT_CACHE_DIR"]
 
 PEERS = ("torch", "tinygrad")
 

@@ -1,6 +1,6 @@
 """Weft: a deep-learning framework and compiler with one graph and one rewrite engine."""
 
-from weft.ir.build import variable as Variable
+from weft.ir.build import variable as Variable  # noqa: N812 -- the public name
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp
 from weft.support.errors import (

@@ -123,10 +123,15 @@ TINYGRAD_OPS = {
 
 def to_tinygrad(expression: Expression) -> "UOp":
     """Build the expression of tinygrad's UOps, in its index dtype, without simplifying."""
+    return tinygrad_nodes(expression)[expression.root]
+
+
+def tinygrad_nodes(expression: Expression) -> "list[UOp]":
+    """Return the UOp of each node of the expression."""
     uops: list[UOp] = []
     for op, *operands in expression.nodes:
         uops.append(_build_tinygrad(op, operands, uops))
-    return uops[expression.root]
+    return uops
 
 
 def _build_tinygrad(op: str, operands: list[Any], uops: "list[UOp]") -> Any:

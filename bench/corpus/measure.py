@@ -41,17 +41,19 @@ class Measured(NamedTuple):
     agrees: bool
 
 
-def environments(expression: Expression) -> Iterator[dict[int, int]]:
+def environments(
+    expression: Expression, few: int = FEW_ENVIRONMENTS, samples: int = RANDOM_ENVIRONMENTS
+) -> Iterator[dict[int, int]]:
     """Yield values for the ranges: all there are if few, else both ends and then random ones."""
     leaves = expression.leaves()
     values = [range(low, high + 1) for low, high in leaves.values()]
-    if math.prod(map(len, values)) <= FEW_ENVIRONMENTS:
+    if math.prod(map(len, values)) <= few:
         choices: Iterable[tuple[int, ...]] = itertools.product(*values)
     else:
         generator = random.Random(repr(expression.nodes))
         ends = [tuple(v[0] for v in values), tuple(v[-1] for v in values)]
-        samples = (tuple(map(generator.choice, values)) for _ in range(RANDOM_ENVIRONMENTS))
-        choices = itertools.chain(ends, samples)
+        sampled = (tuple(map(generator.choice, values)) for _ in range(samples))
+        choices = itertools.chain(ends, sampled)
     for choice in choices:
         yield dict(zip(leaves, choice, strict=True))
 

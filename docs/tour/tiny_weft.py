@@ -2,47 +2,44 @@
 
 Weft has one idea: one immutable graph, one rewrite engine, one set of loop ops. This file shows it
 in the order in which a value travels: nodes, rules, then the phases tensor, gradient, schedule
-(rangeify, fuse, split), codegen, render, run. Weft uses the same words and does more in each place.
+(rangeify, fuse, split), codegen, render, run. Weft has the same words, and does more at each step.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections import defaultdict
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, partialmethod
 from itertools import count
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
-# ---- 1. Nodes. A whole program, from tensors down to loops, is one graph of UOps. ----------------
-
 float32, index, boolean = "float32", "index", "bool"  # `index` is for loop counters and addresses
 INFIX = {"ADD": "+", "MUL": "*", "DIV": "//", "MOD": "%", "LESS": "<"}
 ELEMENTWISE = {*INFIX, "MAX", "EXP", "RECIPROCAL", "WHERE"}
-Shape, Index = tuple[int, ...], tuple["UOp", ...]  # a size, and an index expression, per axis
+NODES: dict[tuple, UOp] = {}  # every node there is
+TRACE: list[tuple[str, UOp, UOp]] = []  # every rewrite there was: rule, before, after
+MEMORY: dict[UOp, np.ndarray] = {}  # what each BUFFER holds; the graph itself holds no numbers
+Shape, Index = tuple[int, ...], tuple["UOp", ...]  # a size, or an index expression, per axis
 
 
+# ---- 1. Nodes. A whole program, from tensors down to loops, is one graph of UOps. ---------------
 class UOp:
     """A node: op, dtype, src, arg. Equal nodes are the same object, so `is` compares programs."""
 
-    __slots__ = ("op", "dtype", "src", "arg", "shape", "ranges", "free")
-    table: dict[tuple, UOp] = {}
-
     def __new__(cls, op: str, dtype: str, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         key = (op, dtype, src, repr(arg))  # repr, because 0.0 == -0.0 and nan != nan
-        if key not in cls.table:
-            node = cls.table[key] = super().__new__(cls)
+        if key not in NODES:
+            node = NODES[key] = super().__new__(cls)
             # REDUCE and STORE own loops, the RANGEs in src. `free`: the loops that must be around.
             ranges = dict.fromkeys(s for s in src if op in ("REDUCE", "STORE") and s.op == "RANGE")
             free = {node} if op == "RANGE" else {r for s in src for r in s.free} - ranges.keys()
-            facts = (op, dtype, src, arg, shape_of(op, src, arg), tuple(ranges), free)
-            for name, value in zip(cls.__slots__, facts):
-                object.__setattr__(node, name, value)
-        return cls.table[key]
+            facts = {"shape": shape_of(op, src, arg), "ranges": tuple(ranges), "free": free}
+            vars(node).update(op=op, dtype=dtype, src=src, arg=arg, **facts)
+        return NODES[key]
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a UOp is immutable: build another one")
@@ -58,36 +55,32 @@ class UOp:
         args = ", ".join(src if self.arg is None else [*src, str(self.arg)])
         return f"acc_{self.ranges[0]}" if self.ranges else f"{self.op.lower()}({args})"
 
-    def elementwise(op: str) -> Callable[..., UOp]:
-        def method(self: UOp, *others: UOp | float) -> UOp:
-            kind = index if self.dtype == index else float32
-            nodes = [self, *(const(other, kind) for other in others)]
-            shape = np.broadcast_shapes(*(node.shape for node in nodes))
-            src = tuple(node if node.shape == shape else node.expand(shape) for node in nodes)
-            return UOp(op, boolean if op == "LESS" else kind, src)
+    def elementwise(self, op: str, *others: UOp | float) -> UOp:
+        kind = index if self.dtype == index else float32
+        nodes = [self, *(const(other, kind) for other in others)]
+        shape = np.broadcast_shapes(*(node.shape for node in nodes))
+        src = tuple(node if node.shape == shape else node.expand(*shape) for node in nodes)
+        return UOp(op, boolean if op == "LESS" else kind, src)
 
-        return method
+    def unary(self, op: str, *arg: Any) -> UOp:
+        return UOp(op, self.dtype, (self,), arg)
 
-    def reduce(op: str) -> Callable[..., UOp]:  # a reduced axis stays, with size 1
-        return lambda self, *axes: UOp("REDUCE", float32, (self,), (op, axes))
+    method = partial(partialmethod, elementwise)
+    __add__, __mul__, __floordiv__, __mod__, __lt__ = map(method, INFIX)
+    maximum, exp, reciprocal, where = map(method, ("MAX", "EXP", "RECIPROCAL", "WHERE"))
+    reshape, permute = partialmethod(unary, "RESHAPE"), partialmethod(unary, "PERMUTE")
+    sum, max = partialmethod(unary, "REDUCE", "ADD"), partialmethod(unary, "REDUCE", "MAX")
 
-    def movement(op: str) -> Callable[[UOp, Shape], UOp]:
-        return lambda self, arg: UOp(op, self.dtype, (self,), arg)
-
-    __add__, __mul__, __floordiv__, __mod__, __lt__ = map(elementwise, INFIX)
-    maximum, exp, reciprocal, where = map(elementwise, ("MAX", "EXP", "RECIPROCAL", "WHERE"))
-    sum, max = map(reduce, ("ADD", "MAX"))
-    reshape, permute, repeat = map(movement, ("RESHAPE", "PERMUTE", "EXPAND"))
-
-    def expand(self, shape: Shape) -> UOp:  # as NumPy's broadcast_to
-        return self.reshape((1,) * (len(shape) - len(self.shape)) + self.shape).repeat(shape)
+    def expand(self, *shape: int) -> UOp:  # as NumPy's broadcast_to
+        ones = (1,) * (len(shape) - len(self.shape))
+        return self.reshape(*ones, *self.shape).unary("EXPAND", *shape)
 
     def __sub__(self, other: UOp) -> UOp:
         return self + other * -1.0
 
     def __matmul__(self, other: UOp) -> UOp:  # (m, k) @ (k, n): expand, multiply, sum
         (m, k), n = self.shape, other.shape[1]
-        return (self.reshape((m, k, 1)) * other.reshape((1, k, n))).sum(1).reshape((m, n))
+        return (self.reshape(m, k, 1) * other.reshape(1, k, n)).sum(1).reshape(m, n)
 
 
 def const(value: UOp | float, dtype: str = index) -> UOp:
@@ -101,8 +94,8 @@ def shape_of(op: str, src: tuple[UOp, ...], arg: Any) -> Shape:
         return arg[1] if op == "BUFFER" else arg
     if op == "PERMUTE":
         return tuple(src[0].shape[axis] for axis in arg)
-    if op == "REDUCE":
-        return tuple(1 if axis in arg[1] else size for axis, size in enumerate(src[0].shape))
+    if op == "REDUCE":  # arg is the fold and the axes; a reduced axis stays, with size 1
+        return tuple(1 if axis in arg else size for axis, size in enumerate(src[0].shape))
     return src[0].shape if op in ELEMENTWISE else ()
 
 
@@ -112,9 +105,13 @@ def toposort(*roots: UOp) -> tuple[UOp, ...]:
     return tuple(dict.fromkeys(n for root in roots for n in (*toposort(*root.src), root)))
 
 
-# ---- 2. Rules. A pattern is a UOp with holes, and so is what replaces it. ------------------------
-def rule(name: str, pattern: UOp, replacement: Any, when: Callable = lambda: True) -> tuple:
-    return name, pattern, replacement, when
+zero = const(0)
+
+
+# ---- 2. Rules. A law is data: a pattern with holes, what replaces it, and when it holds. --------
+def rule(name: str, pattern: str, replacement: str, when: str = "True") -> tuple:
+    """Each side is a Python expression; it is read once. Names stand for the holes.""" return
+    name, eval(pattern, HOLES), compile(replacement, name, "eval"), compile(when, name, "eval")
 
 
 def match(pattern: UOp, node: UOp, bound: dict[str, Any]) -> bool:
@@ -124,27 +121,17 @@ def match(pattern: UOp, node: UOp, bound: dict[str, Any]) -> bool:
     if pattern.op == "ANY_CONST":
         return node.op == "CONST" and bound.setdefault(pattern.arg, node.arg) == node.arg
     same = (pattern.op, pattern.dtype, pattern.arg) == (node.op, node.dtype, node.arg)
-    return same and all(match(p, n, bound) for p, n in zip(pattern.src, node.src))
-
-
-def fill(template: UOp, bound: dict[str, Any]) -> UOp:
-    if template.op in ("ANY", "ANY_CONST"):
-        return const(bound[template.arg])
-    src = tuple(fill(s, bound) for s in template.src)
-    return UOp(template.op, template.dtype, src, template.arg)
-
-
-TRACE: list[tuple[str, UOp, UOp]] = []  # every rewrite that happened: rule, before, after
+    return same and all(match(p, n, bound) for p, n in zip(pattern.src, node.src, strict=True))
 
 
 @cache  # equal nodes are one object and rules are pure, so an answer holds for ever
 def rewrite(node: UOp, rules: tuple[tuple, ...]) -> UOp:
     """Apply the rules, sources first, until none fits."""
     node = UOp(node.op, node.dtype, tuple(rewrite(s, rules) for s in node.src), node.arg)
-    for name, pattern, after, when in rules:
+    for name, pattern, replacement, when in rules:
         bound: dict[str, Any] = {}
-        if match(pattern, node, bound) and when(*map(bound.get, when.__code__.co_varnames)):
-            new = fill(after, bound) if isinstance(after, UOp) else const(after(**bound))
+        if match(pattern, node, bound) and eval(when, globals(), bound):
+            new = const(eval(replacement, globals(), bound))
             TRACE.append((name, node, new))
             return rewrite(new, rules)
     return node
@@ -159,34 +146,29 @@ def vmax(node: UOp) -> int:
 
 
 # These laws hold for integers. For floats even x + 0 -> x is false: -0.0 + 0.0 is 0.0.
-x, y, z = (UOp("ANY", index, (), name) for name in "xyz")
-c0, c1 = (UOp("ANY_CONST", index, (), name) for name in ("c0", "c1"))
-zero = const(0)
+HOLES = {name: UOp("ANY", index, (), name) for name in "xyz"}
+HOLES |= {name: UOp("ANY_CONST", index, (), name) for name in ("c0", "c1")}
 INDEX_RULES = (
-    rule("fold-mul", c0 * c1, lambda c0, c1: c0 * c1),
-    rule("fold-div", c0 // c1, lambda c0, c1: c0 // c1),
-    rule("add-zero", x + 0, x),
-    rule("zero-add", zero + x, x),
-    rule("mul-one", x * 1, x),
-    rule("div-one", x // 1, x),
-    rule("mod-one", x % 1, zero),
-    rule("add-leans-right", (x + y) + z, x + (y + z)),
-    rule("mul-merges-mul", (x * c0) * c1, x * (c0 * c1)),
-    rule("mul-distributes", (x + y) * c0, x * c0 + y * c0),
-    rule("div-of-small", x // c0, zero, lambda x, c0: vmax(x) < c0),
-    rule("mod-of-small", x % c0, x, lambda x, c0: vmax(x) < c0),
-    rule("div-cancels-mul", (x * c0) // c1, x * (c0 // c1), lambda c0, c1: c0 % c1 == 0),
-    rule("mod-cancels-mul", (x * c0) % c1, zero, lambda c0, c1: c0 % c1 == 0),
-    rule("div-of-sum", (x * c0 + y) // c1, x * (c0 // c1) + y // c1, lambda c0, c1: c0 % c1 == 0),
-    rule("mod-of-sum", (x * c0 + y) % c1, y % c1, lambda c0, c1: c0 % c1 == 0),
-    rule("div-mod-rejoin", (x // c0) * c0 + x % c0, x),
+    rule("fold-mul", "c0 * c1", "c0 * c1"),
+    rule("zero-add", "c0 + x", "x", when="c0 == 0"),
+    rule("add-zero", "x + 0", "x"),
+    rule("mul-one", "x * 1", "x"),
+    rule("div-one", "x // 1", "x"),
+    rule("mod-one", "x % 1", "0"),
+    rule("add-leans-right", "(x + y) + z", "x + (y + z)"),
+    rule("mul-merges-mul", "(x * c0) * c1", "x * (c0 * c1)"),
+    rule("mul-distributes", "(x + y) * c0", "x * c0 + y * c0"),
+    rule("div-of-small", "x // c0", "0", when="vmax(x) < c0"),
+    rule("mod-of-small", "x % c0", "x", when="vmax(x) < c0"),
+    rule("div-cancels-mul", "(x * c0) // c1", "x * (c0 // c1)", when="c0 % c1 == 0"),
+    rule("mod-cancels-mul", "(x * c0) % c1", "0", when="c0 % c1 == 0"),
+    rule("div-of-sum", "(x * c0 + y) // c1", "x * (c0 // c1) + y // c1", when="c0 % c1 == 0"),
+    rule("mod-of-sum", "(x * c0 + y) % c1", "y % c1", when="c0 % c1 == 0"),
+    rule("div-mod-rejoin", "(x // c0) * c0 + x % c0", "x"),
 )
 
-# ---- 3. Phase tensor. The user's calls build the graph; nothing is computed yet. -----------------
 
-MEMORY: dict[UOp, np.ndarray] = {}  # what each BUFFER holds; the graph itself holds no numbers
-
-
+# ---- 3. Phase tensor. The user's calls build the graph; nothing is computed yet. ----------------
 def tensor(data: Any, name: str = "input") -> UOp:
     array = np.array(data, np.float32, order="C")
     buffer = UOp("BUFFER", float32, (), (name, array.shape, len(MEMORY)))
@@ -194,16 +176,11 @@ def tensor(data: Any, name: str = "input") -> UOp:
     return buffer
 
 
-def softmax(x: UOp) -> UOp:  # of each row
-    e = (x - x.max(1)).exp()
-    return e * e.sum(1).reciprocal()
-
-
 # ---- 4. Phase gradient. One rule per op: from the gradient of its output to those of its sources.
 def reduce_gradient(g: UOp, out: UOp, x: UOp) -> UOp:
     largest = (x < out).where(0.0, 1.0)  # equal largest elements share the gradient
-    shared = largest * g * largest.sum(*out.arg[1]).reciprocal()
-    return g.expand(x.shape) if out.arg[0] == "ADD" else shared
+    shared = largest * g * largest.sum(*out.arg[1:]).reciprocal()
+    return g.expand(*x.shape) if out.arg[0] == "ADD" else shared
 
 
 GRADIENT: dict[str, Callable[..., list[UOp]]] = {
@@ -212,8 +189,8 @@ GRADIENT: dict[str, Callable[..., list[UOp]]] = {
     "MAX": lambda g, out, x, y: [(y < x).where(g, 0.0), (y < x).where(0.0, g)],
     "EXP": lambda g, out, x: [g * out],
     "RECIPROCAL": lambda g, out, x: [g * out * out * -1.0],
-    "RESHAPE": lambda g, out, x: [g.reshape(x.shape)],
-    "PERMUTE": lambda g, out, x: [g.permute(tuple(map(out.arg.index, range(len(x.shape)))))],
+    "RESHAPE": lambda g, out, x: [g.reshape(*x.shape)],
+    "PERMUTE": lambda g, out, x: [g.permute(*map(out.arg.index, range(len(x.shape))))],
     "EXPAND": lambda g, out, x: [g.sum(*(d for d, n in enumerate(x.shape) if n < out.shape[d]))],
     "REDUCE": lambda g, out, x: [reduce_gradient(g, out, x)],
 }
@@ -221,28 +198,23 @@ GRADIENT: dict[str, Callable[..., list[UOp]]] = {
 
 def gradient(loss: UOp, *parameters: UOp) -> list[UOp]:
     """Walk from the loss to its sources, handing gradients on. The result is just more graph."""
-    grads = {loss: const(1.0, float32).expand(loss.shape)}
+    grads = {loss: const(1.0, float32).expand(*loss.shape)}
     for node in reversed(toposort(loss)):
         if node in grads and node.op in GRADIENT:
-            for source, share in zip(node.src, GRADIENT[node.op](grads[node], node, *node.src)):
+            shares = GRADIENT[node.op](grads[node], node, *node.src)
+            for source, share in zip(node.src, shares, strict=True):
                 grads[source] = grads[source] + share if source in grads else share
     return [grads[parameter] for parameter in parameters]
 
 
-# ---- 5. Phase schedule. Shapes become loops; loops are grouped into kernels. ---------------------
+# ---- 5. Phase schedule. Shapes become loops; loops are grouped into kernels. --------------------
 def flatten(at: Index, shape: Shape) -> UOp:
     """Row-major: [i, j] of shape (3, 4) is element i * 4 + j."""
-    flat = sum((i * prod(shape[axis + 1 :]) for axis, i in enumerate(at)), zero)
-    return rewrite(flat, INDEX_RULES)
-
-
-def unflatten(flat: UOp, shape: Shape) -> Index:
-    index = (flat // prod(shape[axis + 1 :]) % size for axis, size in enumerate(shape))
-    return tuple(rewrite(i, INDEX_RULES) for i in index)
+    return rewrite(sum((i * prod(shape[d + 1 :]) for d, i in enumerate(at)), zero), INDEX_RULES)
 
 
 class Schedule:
-    """In: tensor nodes to compute. Out: `kernels`, one STORE each, in order; `outputs`: buffers."""
+    """In: tensor nodes. Out: `kernels`, one STORE each, in order; the `outputs`, as buffers."""
 
     def __init__(self, *wanted: UOp) -> None:
         self.numbers, self.kernels = count(), list[UOp]()
@@ -258,13 +230,15 @@ class Schedule:
         """Rangeify: where a node reads its sources when the node itself is read at `at`."""
         shape = node.src[0].shape
         if node.op == "RESHAPE":
-            return unflatten(flatten(at, node.shape), shape)
+            flat = flatten(at, node.shape)
+            index = (flat // prod(shape[d + 1 :]) % n for d, n in enumerate(shape))
+            return tuple(rewrite(i, INDEX_RULES) for i in index)
         if node.op == "PERMUTE":
             return tuple(at[node.arg.index(d)] for d in range(len(at)))
         if node.op == "EXPAND":
             return tuple(zero if n == 1 else at[d] for d, n in enumerate(shape))
         if node.op == "REDUCE":  # a fold over fresh ranges
-            return tuple(self.fresh(n) if d in node.arg[1] else at[d] for d, n in enumerate(shape))
+            return tuple(self.fresh(n) if d in node.arg else at[d] for d, n in enumerate(shape))
         return at
 
     def fuse(self, wanted: tuple[UOp, ...]) -> dict[UOp, Index]:
@@ -274,9 +248,9 @@ class Schedule:
         there codegen computes the value. So one question decides for every reduction: would its
         uses compute it more often than it has elements? Then store it once and read it back.
         """
-        uses: dict[UOp, dict] = defaultdict(dict)  # node -> {(kernel, index): loops}
         staged: dict[UOp, Index] = {}
-        for node in reversed(toposort(*wanted)):
+        uses: dict[UOp, dict] = {node: {} for node in toposort(*wanted)}  # (kernel, index): loops
+        for node in reversed(uses):
             times = sum(prod(r.arg[1] for r in loops) for loops in uses[node].values())
             if node in wanted or (node.op == "REDUCE" and times > prod(node.shape)):
                 at = staged[node] = tuple(self.fresh(size) for size in node.shape)
@@ -293,95 +267,87 @@ class Schedule:
         """Split: a STAGE in global memory is a kernel that stores it and a buffer to read."""
         at = self.staged[node]
         value = self.lower(node, at)  # stages what it reads first, so kernels come out in order
-        buffer = tensor(np.empty(node.shape), f"s{len(self.kernels)}")
+        buffer = tensor(np.zeros(node.shape), f"s{len(self.kernels)}")
         src = (buffer, flatten(at, node.shape), value, *(i for i in at if i is not zero))
         self.kernels.append(UOp("STORE", float32, src))
         return buffer
 
     def lower(self, node: UOp, at: Index) -> UOp:
         """The value of a node at an index: no movement ops, only arithmetic, folds and loads."""
-        if node.op == "BUFFER":
-            return UOp("INDEX", float32, (node, flatten(at, node.shape)))
-        if node.op == "CONST":
-            return node
+        if node.op in ("BUFFER", "CONST"):
+            load = UOp("INDEX", float32, (node, flatten(at, node.shape)))
+            return load if node.op == "BUFFER" else node
         inner = self.source_index(node, at)
         sources = (self.stage(s) if s in self.staged else s for s in node.src)
-        values = [self.lower(s, inner) for s in sources]
+        src = [self.lower(s, inner) for s in sources]
         ranges = [i for i in inner if i.op == "RANGE" and i not in at]
         if node.op in ELEMENTWISE or ranges:
-            arg = (node.arg[0], ()) if ranges else None
-            return UOp(node.op, node.dtype, (*values, *ranges), arg)
-        return values[0]
+            return UOp(node.op, node.dtype, (*src, *ranges), node.arg and node.arg[:1])
+        return src[0]
 
 
-# ---- 6. Phases codegen and render. A kernel becomes a LINEAR list of steps, the list a text. -----
-def linearize(kernel: UOp) -> list[tuple[str, UOp]]:
+# ---- 6. Phases codegen and render. Loops and values are put in order; a table gives them words. -
+# fmt: off
+PSEUDO = {
+    "INIT ADD": "{u} = 0.0", "FOLD ADD": "{u} = {u} + {0}", "LOOP index": "for {u} < {size}:",
+    "INIT MAX": "{u} = -inf", "FOLD MAX": "{u} = max({u}, {0})", "STORE float32": "{0}[{1}] = {2}",
+}
+OLD, NEW = "{u}.old = load float, ptr {u}.acc\n{u} = ", "\nstore float {u}, ptr {u}.acc"
+DECLARE = "declare float @llvm.exp.f32(float)\ndeclare float @llvm.maximum.f32(float, float)\n"
+AT = "{u}.at = getelementptr float, ptr {0}, i64 {1}\n"
+LLVM = {
+    "ADD index": "{u} = add i64 {0}, {1}", "ADD float32": "{u} = fadd float {0}, {1}",
+    "MUL index": "{u} = mul i64 {0}, {1}", "MUL float32": "{u} = fmul float {0}, {1}",
+    "DIV index": "{u} = udiv i64 {0}, {1}", "RECIPROCAL float32": "{u} = fdiv float 1.0, {0}",
+    "MOD index": "{u} = urem i64 {0}, {1}", "LESS bool": "{u} = fcmp olt float {0}, {1}",
+    "WHERE float32": "{u} = select i1 {0}, float {1}, float {2}",
+    "EXP float32": "{u} = call float @llvm.exp.f32(float {0})",
+    "MAX float32": "{u} = call float @llvm.maximum.f32(float {0}, float {1})",
+    "INDEX float32": AT + "{u} = load float, ptr {u}.at",
+    "STORE float32": AT + "store float {2}, ptr {u}.at",
+    "INIT ADD": "store float 0.0, ptr {u}.acc",
+    "INIT MAX": "store float 0xfff0000000000000, ptr {u}.acc",  # minus infinity
+    "FOLD ADD": OLD + "fadd float {u}.old, {0}" + NEW,
+    "FOLD MAX": OLD + "call float @llvm.maximum.f32(float {u}.old, float {0})" + NEW,
+    "LOOP index": "br label {u}.pre\n{name}.pre:\nbr label {u}.body\n{name}.body:\n"
+                  "{u} = phi i64 [0, {u}.pre], [{u}.next, {u}.end]",
+    "END index": "br label {u}.end\n{name}.end:\n{u}.next = add i64 {u}, 1\n"
+                 "{u}.more = icmp ult i64 {u}.next, {size}\n"
+                 "br i1 {u}.more, label {u}.body, label {u}.exit\n{name}.exit:",
+}
+# fmt: on
+
+
+def render(kernel: UOp, table: dict[str, str], name: Callable[[UOp], str] = repr) -> str:
     """Emit every value once, at the depth of the deepest loop that it depends on."""
-    levels: list[tuple[UOp | None, list]] = [(None, [])]  # the open loops and their steps
+    levels: list[tuple[UOp | None, list[str]]] = [(None, [])]  # the open loops and their lines
     done = set()
+
+    def put(step: str, u: UOp, depth: int = -1) -> None:
+        kind = u.arg[0] if u.op == "REDUCE" else u.dtype
+        if text := table.get(f"{step} {kind}"):  # what the table leaves out is not shown
+            words = {"u": name(u), "name": name(u)[1:], "size": u.arg and u.arg[-1]}
+            levels[depth][1].append(text.format(*map(name, u.src), **words))
 
     def emit(u: UOp) -> None:
         done.add(u)
         depth = max((d for d, (r, _) in enumerate(levels) if r in u.free), default=0)
         inner = levels[depth + 1 :]  # set aside: where u belongs, these are not open yet
         levels[depth + 1 :] = [(r, []) for r in u.ranges]
-        if u.op == "REDUCE":
-            levels[depth][1].append((f"INIT {u.arg[0]}", u))
+        put("INIT", u, depth)
         for source in u.src:
             if source.src and source not in done:
                 emit(source)
-        levels[-1][1].append((f"FOLD {u.arg[0]}" if u.op == "REDUCE" else u.op, u))
+        put("FOLD" if u.op == "REDUCE" else u.op, u)
         for r in reversed(u.ranges):
             body = levels.pop()[1]
-            levels[-1][1].extend([("LOOP", r), *body, ("END", r)])
+            put("LOOP", r)
+            levels[-1][1].extend("  " + line for line in body)
+            put("END", r)
         levels.extend(inner)
 
     emit(kernel)
-    return levels[0][1]
-
-
-# fmt: off
-PSEUDO = {
-    "INIT ADD float32": "{u} = 0", "FOLD ADD float32": "{u} = {u} + {0}",
-    "INIT MAX float32": "{u} = -inf", "FOLD MAX float32": "{u} = max({u}, {0})",
-    "LOOP index": "for {u} < {size}:", "STORE float32": "{0}[{1}] = {2}",
-}
-OLD, NEW = "{u}.old = load float, ptr {u}.acc\n{u} = ", "\nstore float {u}, ptr {u}.acc"
-LLVM = {
-    "ADD index": "{u} = add i64 {0}, {1}", "ADD float32": "{u} = fadd float {0}, {1}",
-    "MUL index": "{u} = mul i64 {0}, {1}", "MUL float32": "{u} = fmul float {0}, {1}",
-    "DIV index": "{u} = udiv i64 {0}, {1}", "MOD index": "{u} = urem i64 {0}, {1}",
-    "LESS bool": "{u} = fcmp olt float {0}, {1}",
-    "WHERE float32": "{u} = select i1 {0}, float {1}, float {2}",
-    "RECIPROCAL float32": "{u} = fdiv float 1.0, {0}",
-    "EXP float32": "{u} = call float @llvm.exp.f32(float {0})",
-    "MAX float32": "{u} = call float @llvm.maximum.f32(float {0}, float {1})",
-    "INIT ADD float32": "store float 0.0, ptr {u}.acc",
-    "INIT MAX float32": "store float 0xfff0000000000000, ptr {u}.acc",  # minus infinity
-    "FOLD ADD float32": OLD + "fadd float {u}.old, {0}" + NEW,
-    "FOLD MAX float32": OLD + "call float @llvm.maximum.f32(float {u}.old, float {0})" + NEW,
-    "INDEX float32": "{u}.at = getelementptr float, ptr {0}, i64 {1}\n{u} = load float, ptr {u}.at",
-    "STORE float32": "{u}.at = getelementptr float, ptr {0}, i64 {1}\nstore float {2}, ptr {u}.at",
-    "LOOP index": "br label {u}.pre\n{label}.pre:\nbr label {u}.body\n{label}.body:\n"
-                  "{u} = phi i64 [0, {u}.pre], [{u}.next, {u}.end]",
-    "END index": "br label {u}.end\n{label}.end:\n{u}.next = add i64 {u}, 1\n"
-                 "{u}.more = icmp ult i64 {u}.next, {size}\n"
-                 "br i1 {u}.more, label {u}.body, label {u}.exit\n{label}.exit:",
-}
-# fmt: on
-
-
-def render(kernel: UOp, table: dict[str, str], name: Callable[[UOp], str] = repr) -> str:
-    """A renderer is a table: steps that it does not list are left out."""
-    lines, indent = [], ""
-    for step, u in linearize(kernel):
-        indent = indent.removesuffix("  " if step == "END" else "")
-        if text := table.get(f"{step} {u.dtype}"):
-            size = u.arg[1] if u.op == "RANGE" else None
-            text = text.format(*map(name, u.src), u=name(u), label=name(u)[1:], size=size)
-            lines.append(indent + text)
-        indent += "  " if step == "LOOP" else ""
-    return "\n".join(lines)
+    return "\n".join(levels[0][1])
 
 
 def render_llvm(kernel: UOp) -> str:
@@ -393,11 +359,10 @@ def render_llvm(kernel: UOp) -> str:
     params = ", ".join(f"ptr {names[u]}" for u in names if u.op == "BUFFER")
     accs = "".join(f"{names[u]}.acc = alloca float\n" for u in names if u.op == "REDUCE")
     body = render(kernel, LLVM, names.__getitem__)
-    declare = "declare float @llvm.exp.f32(float)\ndeclare float @llvm.maximum.f32(float, float)\n"
-    return declare + f"define void @kernel({params}) {{\n{accs}{body}\nret void\n}}"
+    return DECLARE + f"define void @kernel({params}) {{\n{accs}{body}\nret void\n}}"
 
 
-# ---- 7. Phase run. LLVM makes machine code in memory; ctypes calls it on the buffers. ------------
+# ---- 7. Phase run. LLVM makes machine code in memory; ctypes calls it on the buffers. -----------
 def jit(kernel: UOp) -> Callable[[], None]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

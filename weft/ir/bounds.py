@@ -1,8 +1,9 @@
 """What is known of an integer without running anything: its interval and its divisor.
 
-`bounds(node)` is the closed interval of an integer or bool node, remembered on the node. Fixed-width
-integers wrap, so an interval that leaves the dtype becomes the whole dtype. Index arithmetic is
-exact and does not wrap. `divisor(node)` is a constant that divides every value the node takes.
+`bounds(node)` is the closed interval of an integer or bool node, remembered on the node.
+Fixed-width integers wrap, so an interval that leaves the dtype becomes the whole dtype. Index
+arithmetic is exact and does not wrap. `divisor(node)` is a constant that divides every value the
+node takes.
 """
 
 from __future__ import annotations
@@ -47,9 +48,7 @@ def _missing(node: UOp) -> list[UOp]:
     if node.op not in _RULES:
         return []
     return [
-        source
-        for source in node.src
-        if source.interval is None and not source.dtype.kind & FLOAT
+        source for source in node.src if source.interval is None and not source.dtype.kind & FLOAT
     ]
 
 

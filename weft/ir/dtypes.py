@@ -111,14 +111,13 @@ def _limits(kind: int, bits: int, format: FloatFormat | None) -> tuple[Scalar, S
 
 
 def canonical(dtype: DType, value: Scalar) -> Scalar:
-    """The constant of `dtype` that `value` becomes: integers wrap, floats round to nearest even."""
+    """The constant of `dtype` that `value` becomes: integers wrap, floats round to nearest."""
     kind = dtype.kind
     if kind == FLOAT:
         assert dtype.format is not None
-        try:
-            return small_floats.round_to(dtype.format, float(value))
-        except OverflowError:  # an int past the largest double
-            return small_floats.round_to(dtype.format, math.inf if value > 0 else -math.inf)
+        if isinstance(value, int):
+            return small_floats.round_int(dtype.format, value)
+        return small_floats.round_to(dtype.format, value)
     if kind == BOOL:
         return bool(value)
     number = int(value)
@@ -278,7 +277,7 @@ def scalar_dtype(value: Scalar) -> DType:
 
 
 def holds_exactly(wide: DType, narrow: DType) -> bool:
-    """Whether every value of `narrow` is a value of `wide`, so that a cast there and back is lossless."""
+    """Whether every value of `narrow` is one of `wide`, so that a cast there loses nothing."""
     if wide is narrow:
         return True
     w, n = wide.format, narrow.format

@@ -53,7 +53,7 @@ BY_NAME: Final[dict[str, int]] = {}
 
 
 def _op(name: str, op_class: OpClass, arity: str, meaning: str, *laws: str, arg: str = "") -> int:
-    """Add a row; `arity` is "2" for exactly two sources, "2+" for two or more, "1-2" for a span."""
+    """Add a row; `arity` is "2" for exactly two sources, "2+" for two or more, "1-2" for both."""
     low, _, high = arity.partition("-")
     least = int(low.rstrip("+"))
     most = None if arity.endswith("+") else int(high or low)
@@ -79,7 +79,12 @@ class Op:
     # Integers and values alike. FLOORDIV and FLOORMOD round down, TRUNCDIV and TRUNCMOD to zero.
     ADD = _op("ADD", _C.BINARY, "2", "x + y", COMMUTATIVE, ASSOCIATIVE)
     MUL = _op("MUL", _C.BINARY, "2", "x * y", COMMUTATIVE, ASSOCIATIVE)
-    FLOORDIV = _op("FLOORDIV", _C.BINARY, "2", "floor(x / y); 0 where an integer y is 0")
+    FLOORDIV = _op(
+        "FLOORDIV",
+        _C.BINARY,
+        "2",
+        "floor(x / y), of floats as NumPy defines it; 0 where an integer y is 0",
+    )
     FLOORMOD = _op(
         "FLOORMOD",
         _C.BINARY,
@@ -96,9 +101,9 @@ class Op:
         "CAST",
         _C.CONVERT,
         "1",
-        "the value in another dtype: floats round to nearest even, integers wrap, bool is x != 0; a"
-        " float becomes an integer by truncation to the nearest int32 (to int64 where the target is"
-        " wider or uint32), which then wraps, and NaN becomes 0",
+        "the value in another dtype: floats round to nearest even, integers wrap, bool is x != 0;"
+        " a float becomes an integer by truncation to the nearest int32 (int64 for uint32 and"
+        " wider targets, where uint64 reaches its own limit), which then wraps; NaN becomes 0",
     )
     MAX = _op(
         "MAX",
@@ -116,7 +121,7 @@ class Op:
     # The other elementwise ops.
     NEG = _op("NEG", _C.UNARY, "1", "-x; integers wrap")
     LESS_EQUAL = _op("LESS_EQUAL", _C.COMPARE, "2", "x <= y; false where either is NaN")
-    TRUNCDIV = _op("TRUNCDIV", _C.BINARY, "2", "x / y rounded to zero; 0 where an integer y is 0")
+    TRUNCDIV = _op("TRUNCDIV", _C.BINARY, "2", "x / y of integers rounded to zero; 0 where y is 0")
     TRUNCMOD = _op(
         "TRUNCMOD",
         _C.BINARY,
@@ -188,7 +193,7 @@ class Op:
         "STAGE",
         _C.MEMORY,
         "1+",
-        "STAGE(value, indices…, ranges…): the value kept over its own ranges, stored at the indices",
+        "STAGE(value, indices…, ranges…): the value kept over its own ranges, stored at indices",
         arg="(space, sizes)",
     )
     READ = _op(

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.ir import small_floats
-from weft.ir.dtypes import BOOL, FLOAT, INDEX, INTEGER, UINT, DType, Scalar, canonical
-from weft.ir.ops import Op, name
+from weft.ir.dtypes import BOOL, FIXED, FLOAT, INDEX, INT, INTEGER, UINT, DType, Scalar, canonical
+from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.support.errors import InternalError
 
 
@@ -40,20 +40,8 @@ def meaning(op: int, source: DType) -> Callable[..., Scalar]:
     return found
 
 
-def has_meaning(op: int, kind: int) -> bool:
-    """Whether an elementwise op is defined on sources of this kind of dtype."""
-    if op in (Op.SHL, Op.SHR):
-        return bool(kind & INTEGER)
-    if op in (Op.CAST, Op.BITCAST):
-        return op == Op.CAST or kind != INDEX
-    table = _FLOAT if kind == FLOAT else _BOOL if kind == BOOL else _INTEGER
-    return op in table or op in _COMMON
-
-
 def cast(value: Scalar, source: DType, target: DType) -> Scalar:
     """The value in another dtype, as the op table defines CAST."""
-    if target.kind == FLOAT and target.bits < 64 and source.kind & INTEGER:
-        return canonical(target, _odd_double(int(value)))
     if source.kind != FLOAT or target.kind in (FLOAT, BOOL):
         return canonical(target, value)
     if value != value:
@@ -69,17 +57,6 @@ def cast(value: Scalar, source: DType, target: DType) -> Scalar:
     if value <= least:
         return canonical(target, least)
     return canonical(target, most if value >= most else int(value))
-
-
-def _odd_double(value: int) -> float:
-    """An integer as a double that rounds on to a narrower float as the integer itself would.
-
-    Rounding twice goes wrong where the first rounding lands on a tie of the second. Here the bits
-    that a double has no room for set its last bit instead, so no tie arises that was none before.
-    """
-    excess = max(abs(value).bit_length() - 53, 0)
-    lost = value & (1 << excess) - 1 != 0
-    return math.ldexp(value >> excess | lost, excess)
 
 
 def to_bits(dtype: DType, value: Scalar) -> int:
@@ -254,7 +231,6 @@ _FLOAT: Final[dict[int, Callable[..., Scalar]]] = {
     Op.DIV: _divide,
     Op.FLOORDIV: _float_floordiv,
     Op.FLOORMOD: _float_floormod,
-    Op.TRUNCDIV: lambda x, y: _float_trunc(_divide(x, y)),
     Op.TRUNCMOD: _float_truncmod,
     Op.POW: _float_pow,
     Op.SQRT: _guarded(math.sqrt, math.inf),
@@ -269,4 +245,20 @@ _FLOAT: Final[dict[int, Callable[..., Scalar]]] = {
     Op.FLOOR: _float_floor,
     Op.TRUNC: _float_trunc,
     Op.ROUND: _float_round,
+}
+
+
+def _is_defined(op: int, kind: int) -> bool:
+    if op in (Op.SHL, Op.SHR):
+        return bool(kind & INTEGER)
+    if op in (Op.CAST, Op.BITCAST):
+        return op == Op.CAST or bool(kind & (FIXED | FLOAT))
+    table = _FLOAT if kind == FLOAT else _BOOL if kind == BOOL else _INTEGER
+    return op in table or op in _COMMON
+
+
+# The kinds of dtype an elementwise op takes; of WHERE, those it chooses from.
+KINDS: Final[dict[int, int]] = {
+    op: sum(kind for kind in (BOOL, INT, UINT, INDEX, FLOAT) if _is_defined(op, kind))
+    for op in sorted(ELEMENTWISE)
 }

@@ -1,8 +1,8 @@
 """The shape of every tensor-level value, with sizes that may be symbolic.
 
-A size is an int or an index node. Elementwise ops take sources of one shape, or scalars `()`, which
-stand with any shape; the tensor layer writes every other broadcast as EXPAND. In kernels all values
-are scalars, so the same rule gives `()` everywhere.
+A size is an int or an index node. Elementwise ops take sources of one shape, or scalars `()`,
+which stand with any shape; the tensor layer writes every other broadcast as EXPAND. In kernels all
+values are scalars, so the same rule gives `()` everywhere.
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ def _padded(node: UOp) -> Shape:
     source = shape_of(node.src[0])
     pairs = fill_pairs(node)
     return tuple(
-        _plus(_plus(extent, low), high)
-        for extent, (low, high) in zip(source, pairs, strict=True)
+        _plus(_plus(extent, low), high) for extent, (low, high) in zip(source, pairs, strict=True)
     )
 
 

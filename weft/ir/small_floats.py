@@ -202,3 +202,23 @@ def finfo(format: FloatFormat) -> FloatInfo:
         smallest_normal=decode(format, 1 << format.mantissa_bits),
         smallest_subnormal=decode(format, 1),
     )
+
+
+def round_int(format: FloatFormat, value: int) -> float:
+    """Return the value of the format nearest to an integer of any size."""
+    try:
+        exact = float(value) if format.bits == 64 else _odd_double(value)
+    except OverflowError:  # past the largest double
+        exact = math.copysign(math.inf, value)
+    return round_to(format, exact)
+
+
+def _odd_double(value: int) -> float:
+    """Return a double that rounds on to a narrower format as the integer itself would.
+
+    Rounding twice goes wrong where the first rounding lands on a tie of the second. Here the bits
+    that a double has no room for set its last bit instead, so no tie arises that was none before.
+    """
+    excess = max(abs(value).bit_length() - 53, 0)
+    lost = value & (1 << excess) - 1 != 0
+    return math.ldexp(value >> excess | lost, excess)

@@ -13,7 +13,7 @@ from weft.ir.ops import Op
 from weft.ir.text_cursor import TOKENS, LineError
 from weft.ir.text_expression import Reader
 from weft.ir.text_syntax import BLOCKS, is_free_name
-from weft.ir.uop import Arg, UOp, collector_paused
+from weft.ir.uop import Arg, CollectorPaused, UOp
 from weft.support.errors import TextError
 from weft.support.source_line import FixedLine
 
@@ -46,7 +46,7 @@ def parse(text: str, file: str = "text") -> UOp:
     parser = _Parser()
     number, line = 0, ""
     try:
-        with collector_paused():
+        with CollectorPaused():
             for line in text.split("\n"):
                 number += 1
                 parser.take(line)

@@ -5,8 +5,8 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 
 - The table is a plain dict with strong references: weak ones make creation four times dearer.
   `sweep` drops what nobody holds any more; `make` calls it when the table has doubled.
-- A node knows the ops below it (`ops`) and the ranges it depends on (`ranges`) as bit sets, because
-  every pass asks, and a set union costs five times an integer's.
+- A node knows the ops below it (`ops`) and the ranges it depends on (`ranges`) as bit sets: every
+  pass asks, and a set union costs five times an integer's.
 - The key of a float constant tells 0.0 from -0.0 and lets NaN equal itself.
 """
 
@@ -31,8 +31,8 @@ Linear = tuple[int, tuple[tuple["UOp", int], ...]]
 class UOp:
     """A node `op(src…; arg)` of a dtype. Never construct one: use `make`, `const` or operators.
 
-    `done` holds one bit per remembered rule set under which the node is in normal form. `interval`,
-    `linear`, `order` and `known_shape` are analyses, filled in when first asked for.
+    `done` holds one bit per remembered rule set under which the node is in normal form.
+    `interval`, `linear`, `order` and `known_shape` are analyses, filled in when first asked for.
     """
 
     __slots__ = (
@@ -234,8 +234,8 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
         ops |= child.ops
         ranges |= child.ranges
     if ranges and op in _CLOSES:
-        for child in src[_CLOSES[op](arg) :]:
-            ranges &= ~child.ranges
+        for child in src[_CLOSES[op](arg) :]:  # what the extent of a range depends on stays free
+            ranges &= ~(1 << child.arg if child.op == Op.RANGE else child.ranges)
     if op == Op.RANGE:
         ranges |= 1 << arg
     node.ops = ops
@@ -287,8 +287,8 @@ def live_nodes() -> int:
     return len(_TABLE)
 
 
-class collector_paused:
-    """A scope without cyclic garbage collection: nodes form no cycles, and walking them is dear."""
+class CollectorPaused:
+    """A scope without cyclic garbage collection, which would walk the nodes for nothing."""
 
     def __enter__(self) -> None:
         self.was_on = gc.isenabled()

@@ -1,7 +1,7 @@
 """Ways through a graph: orders, users, substitution. None of them recurses, so depth is no limit.
 
-None enters the body of a `CALL`, because a body is its arg and not a source: what a rewrite sees is
-one scope. `bodies` lists the scopes below a node for those who want them.
+None enters the body of a `CALL`, because a body is its arg and not a source: what a rewrite sees
+is one scope. `bodies` lists the scopes below a node for those who want them.
 """
 
 from __future__ import annotations

@@ -81,9 +81,13 @@ def _groups(stores: list[UOp]) -> list[list[UOp]]:
 
 def _loops(node: UOp) -> tuple[UOp, ...]:
     """The ranges a STORE runs over: those that it leaves to the kernel, then its own."""
-    free = set(range_ids(node.ranges))
-    outer = [part for part in topological(node) if part.op == Op.RANGE and part.arg in free]
-    return (*outer, *node.src[2:])
+    own = node.src[2:]
+    free = 0
+    for part in (*node.src[:2], *(range_.src[0] for range_ in own)):
+        free |= part.ranges
+    numbers = set(range_ids(free)) - {range_.arg for range_ in own}
+    outer = [part for part in topological(node) if part.op == Op.RANGE and part.arg in numbers]
+    return (*outer, *own)
 
 
 class _Run(KernelValues):

@@ -135,11 +135,16 @@ class KernelValues:
         return self._remembered[key]
 
     def _is_fixed(self, node: UOp) -> bool:
-        """Whether no store can change the value while the kernel runs; a version never changes."""
+        """Whether `node.ranges` are all that the value depends on while the kernel runs.
+
+        A store can change what live memory holds, though never a version of it. And a node that
+        closes a range does not list the ranges on which the extent of that range depends.
+        """
         if node not in self._fixed:
             parts = topological(node, enter=lambda part: part.op != Op.AFTER)
             memories = [self.memories[part] for part in parts if part.op in _MEMORIES]
-            self._fixed[node] = self.live.isdisjoint(memories)
+            slanted = any(part.op == Op.RANGE and part.src[0].ranges for part in parts)
+            self._fixed[node] = not slanted and self.live.isdisjoint(memories)
         return self._fixed[node]
 
     def _materialize(self, node: UOp, point: Point) -> Value | Memory:

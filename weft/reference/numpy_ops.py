@@ -69,12 +69,12 @@ def fold(op: int, dtype: DType, values: Array, axes: Sequence[int]) -> Array:
         return np.full(kept, identity(op, dtype), value_dtype(dtype))
     wide = accumulator(dtype)
     rows = np.moveaxis(values, axes, range(len(axes))).reshape(count, *kept)
-    rows = rows.astype(value_dtype(wide))
+    rows = elementwise(Op.CAST, wide, dtype, rows)
     while (count := len(rows)) > 1:
         half = count // 2
         folded = elementwise(op, wide, wide, rows[:half], rows[half : 2 * half])
         rows = np.concatenate([folded, rows[2 * half :]])
-    return cast(rows[0], wide, dtype)
+    return elementwise(Op.CAST, dtype, wide, rows[0])
 
 
 def _on_floats(op: int, dtype: DType, source: DType, values: tuple[Array, ...]) -> Array:
@@ -163,7 +163,6 @@ _FLOAT: Final[_Table] = {
     Op.MIN: _minimum,
     Op.FLOORDIV: np.floor_divide,
     Op.FLOORMOD: np.remainder,
-    Op.TRUNCDIV: lambda x, y: np.trunc(np.divide(x, y)),
     Op.TRUNCMOD: np.fmod,
     Op.SQRT: np.sqrt,
     Op.FLOOR: np.floor,

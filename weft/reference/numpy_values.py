@@ -70,7 +70,8 @@ def to_storage(dtype: DType, values: Array) -> Array:
     if not is_emulated(dtype):
         return values
     assert dtype.format is not None
-    return _encode(dtype.format, values.astype(np.float64)).astype(storage_dtype(dtype))
+    with np.errstate(invalid="ignore"):  # a signaling NaN is a NaN like others
+        return _encode(dtype.format, values.astype(np.float64)).astype(storage_dtype(dtype))
 
 
 def from_storage(dtype: DType, raw: Array) -> Array:

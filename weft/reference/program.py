@@ -96,9 +96,8 @@ class _Run:
             first = waiting[0] if waiting else None
             for number, barrier in enumerate(waiting):
                 if barrier is not first:
-                    raise fault(
-                        f"threads 0 and {number} wait at different barriers", barrier or first
-                    )
+                    reached = barrier if first is None else first
+                    raise fault(f"threads 0 and {number} wait at different barriers", reached)
             if first is None:
                 return
             for memory in shared.values():

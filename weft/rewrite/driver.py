@@ -1,13 +1,13 @@
-"""Rewrites a graph to normal form under a rule set: sources first, then the node, until no rule fires.
+"""Rewrites a graph to normal form: sources first, then the node, until no rule fires.
 
-This module is one of the two that may be ugly for speed. Results of context-free sets are remembered
-for the life of the node: a node in normal form has the set's bit in `done`, any other has an entry
-in `forward`, so a second visit costs a mask and a subgraph that was seen is never walked again.
-Sets that read a context remember within one call only.
+This module is one of the two that may be ugly for speed. Results of context-free sets are
+remembered for the life of the node: a node in normal form has the set's bit in `done`, any other
+has an entry in `forward`, so a second visit costs a mask and a subgraph that was seen is never
+walked again. Sets that read a context remember within one call only.
 
 Sources of one and two are unrolled because most nodes have them and loops cost more than the work.
-Recursion is bounded: below LIMIT levels the rest of the graph is visited in topological order first,
-so depth is limited by memory alone.
+Recursion is bounded: below LIMIT levels the rest of the graph is visited in topological order
+first, so depth is limited by memory alone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ FIRST_BUDGET: Final = 2_000
 HITS_PER_NODE: Final = 20
 
 
-class _OutOfBudget(Exception):
+class _OutOfBudgetError(Exception):
     """More rules fired than a terminating rule set fires on such a graph."""
+
+
+# A node that a rule wraps in itself is visited inside its own visit, which ends in recursion.
+_TOO_MANY: Final = (_OutOfBudgetError, RecursionError)
 
 
 def rewrite(root: UOp, rules: RuleSet, context: Any = None) -> UOp:
@@ -47,12 +51,13 @@ def rewrite(root: UOp, rules: RuleSet, context: Any = None) -> UOp:
     budget = [FIRST_BUDGET]
     try:
         return _visit(root, table, context, bit, memo, budget, 0)
-    except _OutOfBudget:
+    except _TOO_MANY:
         budget[0] = allowance(root)
     try:
         return _visit(root, table, context, bit, memo, budget, 0)
-    except _OutOfBudget:
+    except _TOO_MANY:
         trace.report_loop(root, rules, lambda table: _some_hits(root, table, context))
+        raise
 
 
 def allowance(root: UOp) -> int:
@@ -67,8 +72,9 @@ def _rewrite_traced(root: UOp, rules: RuleSet, context: Any, active: trace.Trace
         budget = [FIRST_BUDGET + allowance(root)]
         try:
             result = _visit(root, table, context, 0, memo, budget, 0)
-        except _OutOfBudget:
+        except _TOO_MANY:
             trace.report_loop(root, rules, lambda table: _some_hits(root, table, context))
+            raise
         active.visited(len(memo))
         return result
 
@@ -77,7 +83,7 @@ def _some_hits(root: UOp, table: list[Matcher | None], context: Any) -> None:
     """Run past the budget a little, for the record."""
     try:
         _visit(root, table, context, 0, {}, [FIRST_BUDGET + allowance(root)], 0)
-    except _OutOfBudget:
+    except _TOO_MANY:
         return
 
 
@@ -155,7 +161,7 @@ def _visit(
             break
         budget[0] -= 1
         if budget[0] < 0:
-            raise _OutOfBudget
+            raise _OutOfBudgetError
         if fired is None:
             fired = [node]
         else:

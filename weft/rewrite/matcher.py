@@ -2,9 +2,10 @@
 
 The rules of an op are merged into a tree of tests on the ops of the node's sources, so a node is
 tested once for all rules together and the cost hardly grows with their number. Within the tree, a
-rule that asks for more at the first point of difference is tried before one that asks for less, and
-rules that ask for the same are tried in the order they were written. A pattern over a commutative op
-is tried both ways round; constants stand to the right in normal form, so they need no second try.
+rule that asks for more at the first point of difference is tried before one that asks for less,
+and rules that ask for the same are tried in the order they were written. A pattern over a
+commutative op is tried both ways round; constants stand to the right in normal form, so they need
+no second try.
 
 The text is plain Python: `RuleSet.source()` prints it, and reading it is the best way to see it.
 """
@@ -42,7 +43,7 @@ def generate(rules: tuple[Rule, ...], constants_right: bool, trace: bool) -> str
     for number, item in enumerate(rules):
         if item.lhs.op is None:
             raise InternalError(f"rule {item.name} has no root op")
-        for pattern in _orders(item.lhs, constants_right):
+        for pattern in _orders(item.lhs, constants_right, _repeated(item.lhs)):
             by_op.setdefault(item.lhs.op, []).append(_variant(number, item, pattern))
     lines: list[str] = []
     for op, variants in sorted(by_op.items()):
@@ -53,21 +54,32 @@ def generate(rules: tuple[Rule, ...], constants_right: bool, trace: bool) -> str
     return "\n".join([*lines, f"TABLE = {{{entries}}}", ""])
 
 
-def _orders(pattern: Pattern, constants_right: bool) -> list[Pattern]:
+def _repeated(pattern: Pattern) -> frozenset[str]:
+    """The variables that stand in a pattern more than once."""
+    seen: list[str] = []
+    stack = [pattern]
+    while stack:
+        part = stack.pop()
+        seen += [part.variable] if part.variable is not None else []
+        stack.extend(part.src or ())
+    return frozenset(variable for variable in seen if seen.count(variable) > 1)
+
+
+def _orders(pattern: Pattern, constants_right: bool, repeated: frozenset[str]) -> list[Pattern]:
     """The pattern with the sources of its commutative ops in every order that matters."""
     if not pattern.src:
         return [pattern]
-    choices = [_orders(source, constants_right) for source in pattern.src]
+    choices = [_orders(source, constants_right, repeated) for source in pattern.src]
     found: dict[tuple[object, ...], Pattern] = {}
     for sources in product(*choices):
-        for order in _swaps(pattern, tuple(sources), constants_right):
+        for order in _swaps(pattern, tuple(sources), constants_right, repeated):
             made = Pattern(pattern.op, order, pattern.variable, kinds=pattern.kinds)
             found.setdefault(made.key(), made)
     return list(found.values())
 
 
 def _swaps(
-    pattern: Pattern, src: tuple[Pattern, ...], constants_right: bool
+    pattern: Pattern, src: tuple[Pattern, ...], constants_right: bool, repeated: frozenset[str]
 ) -> Iterator[tuple[Pattern, ...]]:
     if pattern.op not in COMMUTATIVE_OPS or len(src) != 2:
         yield src
@@ -77,8 +89,8 @@ def _swaps(
         yield (right, left) if left.is_constant else src
         return
     yield src
-    both_free = left.op is None and right.op is None
-    if not both_free and left.key() != right.key():
+    is_symmetric = all(part.op is None and part.variable not in repeated for part in src)
+    if not is_symmetric and left.key() != right.key():
         yield right, left
 
 
@@ -102,7 +114,9 @@ def _require_arity(item: Rule, part: Pattern) -> None:
     if part.op is not None and part.src is not None:
         row = INFO[part.op]
         if len(part.src) < row.least or (row.most is not None and len(part.src) > row.most):
-            raise InternalError(f"rule {item.name}: {row.name} cannot take {len(part.src)} sources")
+            raise InternalError(
+                f"rule {item.name}: {row.name} cannot take {len(part.src)} sources"
+            )
 
 
 def _by_kind(op: int, variants: list[Variant], trace: bool) -> list[str]:
@@ -165,7 +179,10 @@ def _tree(variants: list[Variant], known: set[Path], depth: int, trace: bool) ->
     branches = {
         op: _inside(path, op, chosen, known, depth + 1, trace) for op, chosen in by_op.items()
     }
-    lines = [f"{'    ' * depth}o = {_name(path)}.op", *_branches(sorted(branches), branches, depth)]
+    lines = [
+        f"{'    ' * depth}o = {_name(path)}.op",
+        *_branches(sorted(branches), branches, depth),
+    ]
     return lines + (_tree(rest, known | {path}, depth, trace) if rest else [])
 
 

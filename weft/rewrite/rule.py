@@ -26,7 +26,8 @@ class Rule(NamedTuple):
     """One rule. `over` masks the kinds of dtype it holds for: that of the root's last source.
 
     `why` is a format string over the variables, shown in traces. `assumes` lists what the law
-    takes for granted beyond its dtypes; such a rule is off unless a rule set allows the assumption.
+    takes for granted beyond its dtypes; such a rule is off unless a rule set allows the
+    assumption.
     """
 
     name: str

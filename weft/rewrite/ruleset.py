@@ -1,8 +1,9 @@
 """Rule sets: named, ordered rules, compiled into decision functions when first used.
 
-`rules("divide", rule(…), …)` makes one; sets are merged by naming them inside another, and a merged
-set is one decision function per op, not several tries. The generated code is kept in the disk cache
-under everything it depends on, so a process that has seen a rule set before loads it in no time.
+`rules("divide", rule(…), …)` makes one; sets are merged by naming them inside another, and a
+merged set is one decision function per op, not several tries. The generated code is kept in the
+disk cache under everything it depends on, so a process that has seen a rule set before loads it in
+no time.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _generator_checksum: int | None = None
 class RuleSet:
     """An ordered list of rules and what has been remembered about rewriting with them.
 
-    `bit` marks nodes in normal form under a context-free set and `forward` maps the others to their
-    normal form; both last as long as the nodes. A set with a rule that reads the context has no bit.
+    `bit` marks nodes in normal form under a context-free set and `forward` maps the others to
+    their normal form; both last as long as the nodes. A set with a rule that reads the context has
+    no bit.
     """
 
     _bits = 0

@@ -1,8 +1,8 @@
 """What a rewrite did: each rule that fired, on what, with what result and why.
 
 Tracing uses other generated code, so it costs nothing when off. `with tracing() as trace:` records
-every rewrite in this thread; `print(trace)` shows it pass by pass. The same record is how a rule set
-that does not terminate is explained: the rules on the cycle are named.
+every rewrite in this thread; `print(trace)` shows it pass by pass. The same record is how a rule
+set that does not terminate is explained: the rules on the cycle are named.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from weft.ir.text import show
 from weft.ir.uop import UOp
@@ -20,6 +20,9 @@ from weft.rewrite.ruleset import Matcher, RuleSet
 from weft.support.errors import InternalError
 
 _ACTIVE: Final[ContextVar[Trace | None]] = ContextVar("weft_trace", default=None)
+
+
+FEWEST_OF_A_LOOP: Final = 100
 
 
 class Step(NamedTuple):
@@ -115,12 +118,15 @@ def tracing() -> Iterator[Trace]:
         _ACTIVE.reset(token)
 
 
-def report_loop(
-    root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]], None]
-) -> NoReturn:
-    """Run again with a record and raise an error that names the rules which undo each other."""
+def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]], None]) -> None:
+    """Run again with a record and raise an error that names the rules which undo each other.
+
+    Returns where few rules fired: then the caller's own stack was too deep, and nothing loops.
+    """
     steps: list[Step] = []
     run(rules.compile(_recorder(rules, steps)))
+    if len(steps) < FEWEST_OF_A_LOOP:
+        return
     cycle = _cycle(steps)
     if cycle:
         names = list(dict.fromkeys(step.rule.name for step in cycle))
@@ -130,7 +136,9 @@ def report_loop(
         names = list(dict.fromkeys(step.rule.name for step in cycle))
         what = f"rewriting does not end: the graph keeps growing by {', '.join(names)}"
     facts = [(s.rule.name, show(s.before), f"-> {show(s.after)}") for s in cycle[:10]]
-    raise InternalError(what, pass_name=rules.name, rule=names[-1], facts=facts, ir_text=show(root))
+    raise InternalError(
+        what, pass_name=rules.name, rule=names[-1], facts=facts, ir_text=show(root)
+    )
 
 
 def _cycle(steps: list[Step]) -> list[Step]:

@@ -1,4 +1,4 @@
-"""Sums. Integer sums have one normal form, which `collect_terms` builds; floats only the sound laws."""
+"""Sums. Integer sums have one normal form, which `collect_terms` builds; floats have laws."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def _follows(last: UOp, extra: tuple[tuple[UOp, int], ...], more: int) -> bool:
     return len(extra) == 1 and not more and order(extra[0][0]) > order(last)
 
 
-def _has_pair(
-    terms: tuple[tuple[UOp, int], ...], extra: tuple[tuple[UOp, int], ...]
-) -> bool:
+def _has_pair(terms: tuple[tuple[UOp, int], ...], extra: tuple[tuple[UOp, int], ...]) -> bool:
     """Whether a quotient and a remainder could stand in this sum."""
     for term, _ in extra:
         if term.op in (Op.FLOORMOD, Op.FLOORDIV):
@@ -54,7 +52,10 @@ def _has_pair(
 
 
 def _recombined(
-    node: UOp, terms: tuple[tuple[UOp, int], ...], extra: tuple[tuple[UOp, int], ...], constant: int
+    node: UOp,
+    terms: tuple[tuple[UOp, int], ...],
+    extra: tuple[tuple[UOp, int], ...],
+    constant: int,
 ) -> UOp | None:
     factors: dict[UOp, int] = {}
     for term, factor in terms + extra:
@@ -85,7 +86,7 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
             if other is target:
                 whole = x
             elif other.op == Op.FLOORMOD and other.src[0] is target:
-                whole = x % (other.src[1].arg * divisor)
+                whole = x % (int(other.src[1].arg) * divisor)
             else:
                 continue
             factors[rest] = factors[other] = 0
@@ -99,7 +100,7 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
 def quotient(x: UOp, divisor: int) -> UOp:
     """The normal form of x // divisor, for an x that the divisor leaves whole."""
     if x.op == Op.FLOORDIV and x.src[1].op == Op.CONST:
-        return x.src[0] // (x.src[1].arg * divisor)
+        return x.src[0] // (int(x.src[1].arg) * divisor)
     return x // divisor
 
 

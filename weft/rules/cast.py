@@ -84,6 +84,4 @@ def bitcast_to_same(node: UOp, x: UOp) -> UOp | None:
     return make(Op.BITCAST, node.dtype, x.src) if x.op == Op.BITCAST else None
 
 
-CAST_RULES = rules(
-    "cast", cast_of_cast, cast_to_same, cast_to_bool, less_of_cast, bitcast_to_same
-)
+CAST_RULES = rules("cast", cast_of_cast, cast_to_same, cast_to_bool, less_of_cast, bitcast_to_same)

@@ -1,7 +1,8 @@
 """Comparisons. An index comparison becomes `sum < constant` with a positive first factor.
 
 That form is unique, so equal conditions are the same node and conditions on one expression can be
-merged by their constants alone. Fixed-width integers wrap, so they are only folded by their bounds.
+merged by their constants alone. Fixed-width integers wrap, so they are only folded by their
+bounds.
 """
 
 from __future__ import annotations
@@ -160,5 +161,3 @@ def _exact_shift(x: UOp, c0: int, c1: int) -> bool:
     low, high = bounds(x)
     least, most = x.dtype.min, x.dtype.max
     return bool(least <= low + c0 and high + c0 <= most and least <= c1 - c0 <= most)
-
-

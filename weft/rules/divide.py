@@ -25,7 +25,6 @@ truncdiv = node_(Op.TRUNCDIV, x, y)
 Terms = list[tuple[UOp, int]]
 
 
-
 @structural(x // c0, over=INDEX)
 def divide_sum(node: UOp, x: UOp, c0: int) -> UOp | None:
     """Take a quotient of a sum by a constant apart.

@@ -26,15 +26,9 @@ def fold_constants(node: UOp) -> UOp | None:
 
 
 def _is_undefined(node: UOp) -> bool:
-    """Left for the run to complain about: a negative shift or exponent, an infinite index."""
-    if node.op in (Op.SHL, Op.SHR):
-        return bool(node.src[1].arg < 0)
-    if node.op == Op.POW and node.dtype.is_int:
-        return bool(node.src[1].arg < 0)
-    return node.op == Op.CAST and node.dtype.name == "index" and node.src[0].arg in _INFINITE
-
-
-_INFINITE = (float("inf"), float("-inf"))
+    """Left for the run to complain about: a negative shift or exponent."""
+    is_partial = node.op in (Op.SHL, Op.SHR) or (node.op == Op.POW and node.dtype.is_int)
+    return is_partial and bool(node.src[1].arg < 0)
 
 
 def _constant_sources(op: int) -> Pattern:

@@ -94,7 +94,7 @@ def _limit(node: UOp) -> tuple[UOp, int, bool] | None:
 
 
 def _covers(a: UOp, b: UOp, is_and: bool) -> bool:
-    """Whether `b` adds nothing beside `a`: `a` implies it, or in a disjunction is implied by it."""
+    """Whether `b` adds nothing beside `a`: `a` implies it, or in an OR is implied by it."""
     if a is b:
         return True
     p, q = _limit(a), _limit(b)
@@ -141,8 +141,12 @@ LOGIC_RULES = rules(
     rule("xor-merges-constants", (x ^ c0) ^ c1, x ^ fold(c0 ^ c1), over=FIXED | INDEX),
     rule("shift-left-zero", x << 0, x, over=FIXED | INDEX),
     rule("shift-right-zero", x >> 0, x, over=FIXED | INDEX),
-    rule("shift-left-multiplies", x << c0, x * fold(one << c0), over=INDEX, when=lambda c0: c0 >= 0),
-    rule("shift-right-divides", x >> c0, x // fold(one << c0), over=INDEX, when=lambda c0: c0 >= 0),
+    rule(
+        "shift-left-multiplies", x << c0, x * fold(one << c0), over=INDEX, when=lambda c0: c0 >= 0
+    ),
+    rule(
+        "shift-right-divides", x >> c0, x // fold(one << c0), over=INDEX, when=lambda c0: c0 >= 0
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Remainders, floor and truncating. The counterpart of `divide`: what divide takes out, this drops."""
+"""Remainders, floor and truncating. What `divide` takes out of a quotient, this drops."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ MODULO_RULES = rules(
         when=lambda c0, c1: c0 > 0 and c1 > 0 and c0 % c1 == 0,
         why="{c1} divides {c0}",
     ),
-    rule("mod-by-negative", x % c0, ((x * -1) % fold(-c0)) * -1, over=INDEX, when=lambda c0: c0 < 0),
+    rule(
+        "mod-by-negative", x % c0, ((x * -1) % fold(-c0)) * -1, over=INDEX, when=lambda c0: c0 < 0
+    ),
     reduce_sum,
     reduce_by_symbol,
     rule(

@@ -1,4 +1,4 @@
-"""Products. Constant factors move outwards and sums are multiplied out, as linear form wants it."""
+"""Products. Constant factors move outwards and sums are multiplied out: the linear form."""
 
 from __future__ import annotations
 

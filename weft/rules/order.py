@@ -25,11 +25,9 @@ def order_operands(node: UOp, x: UOp, y: UOp) -> UOp | None:
     before: const(3).maximum(i)
     after:  i.maximum(const(3))
     """
-    if x.op == Op.CONST:
-        swap = y.op != Op.CONST
-    else:
-        swap = y.op != Op.CONST and order(y) < order(x)
-    return make(node.op, node.dtype, (y, x), node.arg) if swap else None
+    if y.op == Op.CONST or (x.op != Op.CONST and order(x) <= order(y)):
+        return None
+    return make(node.op, node.dtype, (y, x), node.arg)
 
 
 def _ordering(op: int) -> Rule:

@@ -7,7 +7,7 @@ from weft.ir.dtypes import ANY, BOOL, EXACT, FLOAT, INTEGER
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.rewrite.pattern import any_, const_, fold, max_, min_, node_, where_
-from weft.rewrite.rule import Rule, rule, structural
+from weft.rewrite.rule import rule, structural
 from weft.rewrite.ruleset import rules
 
 a, b, x, y, z = any_("a"), any_("b"), any_("x"), any_("y"), any_("z")
@@ -16,15 +16,6 @@ c0, c1 = const_("c0"), const_("c1")
 
 def _never_below(x: UOp, y: UOp) -> bool:
     return bounds(x)[0] >= bounds(y)[1]
-
-
-def _bounded(op: int, name: str, first: bool) -> Rule:
-    """MAX(x, y) is x where x is never below y, and so on for the other three."""
-    keep, drop = (x, y) if first else (y, x)
-    greater, lesser = (keep, drop) if op == Op.MAX else (drop, keep)
-    assert greater.variable is not None
-    when = _never_below if greater is x else _never_above
-    return rule(name, node_(op, x, y), keep, over=EXACT, when=when, why="by their bounds")
 
 
 def _never_above(x: UOp, y: UOp) -> bool:
@@ -57,16 +48,16 @@ SELECT_RULES = rules(
     rule("where-in-false-branch", where_(a, x, where_(a, y, z)), where_(a, x, z)),
     rule("where-both", where_(a, where_(b, x, y), y), where_(a & b, x, y)),
     rule("where-either", where_(a, x, where_(b, x, y)), where_(a | b, x, y)),
-    _bounded(Op.MAX, "max-is-first", True),
-    _bounded(Op.MAX, "max-is-second", False),
-    _bounded(Op.MIN, "min-is-first", True),
-    _bounded(Op.MIN, "min-is-second", False),
+    rule("max-is-first", max_(x, y), x, over=EXACT, when=_never_below, why="by their bounds"),
+    rule("max-is-second", max_(x, y), y, over=EXACT, when=_never_above, why="by their bounds"),
+    rule("min-is-first", min_(x, y), x, over=EXACT, when=_never_above, why="by their bounds"),
+    rule("min-is-second", min_(x, y), y, over=EXACT, when=_never_below, why="by their bounds"),
     rule("max-self", max_(x, x), x),
     rule("min-self", min_(x, x), x),
     rule("max-merges-constants", max_(max_(x, c0), c1), max_(x, fold(max_(c0, c1))), over=INTEGER),
     rule("min-merges-constants", min_(min_(x, c0), c1), min_(x, fold(min_(c0, c1))), over=INTEGER),
     rule("max-of-bools", max_(x, y), x | y, over=BOOL),
     rule("min-of-bools", min_(x, y), x & y, over=BOOL),
-    rule("neg-neg", -(-x), x, over=FLOAT),
+    rule("neg-neg", node_(Op.NEG, -x), x, over=FLOAT),
     rule("neg-is-mul", -x, x * -1, over=INTEGER),
 )

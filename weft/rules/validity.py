@@ -1,9 +1,9 @@
 """What is known where a condition holds: values and conditions simplified under a gate.
 
-A gate such as `2 <= i + k < 58` bounds the expressions it compares. `narrow` simplifies a value with
-those tighter bounds: each compared expression is replaced by a variable that has them, the result
-is simplified, and the expression is put back. The value may change where the gate is false; there
-nobody looks. These are functions and not rules, because they look at two nodes at once.
+A gate such as `2 <= i + k < 58` bounds the expressions it compares. `narrow` simplifies a value
+with those tighter bounds: each compared expression is replaced by a variable that has them, the
+result is simplified, and the expression is put back. The value may change where the gate is false;
+there nobody looks. These are functions and not rules, because they look at two nodes at once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def narrow_gate(gate: UOp) -> UOp:
     >>> from weft.ir.build import range_
     >>> i, j = range_(0, 8), range_(1, 8)
     >>> narrow_gate((i < 2) & (i + j < 9) & (j < 6))
-    (r0 < 2) & (r1 < 6)
+    ((r0 < 2) & (r1 < 6))
     """
     gate = simplify(gate)
     before = None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.reference.edge_values import DTYPES, FLOATS, INTEGERS, edge_values, same
-from weft.ir.dtypes import FLOAT, INDEX, INT, UINT, DType, Scalar, dtypes
+from weft.ir.dtypes import FLOAT, INDEX, INT, DType, Scalar, dtypes
 from weft.ir.ops import COMPARE, Op, name
 from weft.ir.scalar import cast, evaluate, from_bits, meaning, to_bits
 from weft.support.errors import InternalError
@@ -123,7 +123,7 @@ def test_float_floordiv_is_that_of_numpy():
 @pytest.mark.parametrize("dtype", NATIVE[:2], ids=lambda dtype: dtype.name)
 def test_float_floordiv_of_narrow_floats(dtype: DType):
     """NumPy rounds in between, so large quotients differ in the last bit."""
-    rows = [(x, y) for x, y in operands(Op.FLOORDIV, dtype) if not 500 < abs(x) / (abs(y) or 1)]
+    rows = [(x, y) for x, y in operands(Op.FLOORDIV, dtype) if not abs(x) / (abs(y) or 1) > 500]
     compare(Op.FLOORDIV, dtype, rows, np.floor_divide)
 
 
@@ -156,15 +156,6 @@ def test_erf():
     for x in (-3.0, -0.5, -0.0, 0.0, 1e-10, 0.5, 3.0):
         found = evaluate(Op.ERF, dtypes.float64, (x,), dtypes.float64)
         assert same(found, math.erf(x))
-
-
-@native_float
-def test_float_truncdiv(dtype: DType):
-    for x, y in operands(Op.TRUNCDIV, dtype):
-        found = evaluate(Op.TRUNCDIV, dtype, (x, y), dtype)
-        with np.errstate(all="ignore"):
-            wanted = np.trunc(np.float64(x) / np.float64(y)).astype(dtype.name)
-        assert same(found, float(wanted))
 
 
 @fixed_dtype
@@ -286,4 +277,3 @@ def test_bitcast():
         if value == value:
             assert found == struct.unpack("<I", struct.pack("<f", value))[0]
     assert evaluate(Op.BITCAST, dtypes.int8, (255,), dtypes.uint8) == -1
-    assert UINT == dtypes.uint8.kind

@@ -1,4 +1,4 @@
-"""The values at which arithmetic goes wrong, for every dtype, and what it is for two to be equal."""
+"""The values at which arithmetic goes wrong, for every dtype, and when two of them are equal."""
 
 import math
 

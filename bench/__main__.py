@@ -1,0 +1,88 @@
+"""Run the benchmarks and print one table of ratios.
+
+    python -m bench [--only NAME] [--rounds N] [--json FILE] [--list]
+
+Each benchmark runs beside its peer: rounds of Weft and of the peer alternate in one process, with
+the garbage collector off, and each keeps its best. Warm-up (imports, compiled rules) is excluded.
+What is measured cold starts cold in each round: the nodes of the last one are dropped, and with
+them all that was remembered. The ratio is the peer's figure over Weft's: above 1, Weft is faster.
+Trust the ratios; the seconds of a shared machine vary by more than what is compared, so none of
+them is ever a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from bench.contest import Benchmark
+from bench.report import as_json, render
+from bench.run import Outcome, run
+
+# A file each: bench/engine.py holds SUBJECT, the benchmarks of the rewrite engine.
+SUBJECTS = ("engine", "simplifier", "startup")
+ROUNDS = 5
+METHOD = (
+    "Weft and its peer alternate in one process; best of {rounds} rounds (fewer where long), "
+    "warm-up excluded, gc off.\nratio = peer / Weft: above 1x, Weft is faster. "
+    "Trust ratios, not absolutes."
+)
+
+
+def benchmarks() -> list[Benchmark]:
+    """All benchmarks of all subjects."""
+    found: list[Benchmark] = []
+    for subject in SUBJECTS:
+        found += import_module(f"bench.{subject}").SUBJECT.benchmarks
+    return found
+
+
+def chosen(rows: Sequence[Benchmark], names: Sequence[str]) -> list[Benchmark]:
+    """Those whose name or subject is among the names; all if no names are given."""
+    unknown = set(names) - {row.name for row in rows} - {row.subject for row in rows}
+    if unknown:
+        known = ", ".join(row.name for row in rows)
+        raise SystemExit(f"no benchmark is called {sorted(unknown)}; there are: {known}")
+    return [row for row in rows if not names or row.name in names or row.subject in names]
+
+
+def run_all(rows: Sequence[Benchmark], rounds: int) -> list[Outcome]:
+    outcomes = []
+    for row in rows:
+        start = time.perf_counter()
+        outcomes.append(run(row, rounds))
+        seconds = time.perf_counter() - start
+        print(f"{row.subject}/{row.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    return outcomes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Weft beside its peers")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    options = parser.parse_args(arguments)
+    rows = chosen(benchmarks(), options.only)
+    if options.list:
+        print("\n".join(f"{row.subject:12} {row.name:12} {row.about}" for row in rows))
+        return 0
+    outcomes = run_all(rows, options.rounds)
+    lines = [line for outcome in outcomes for line in outcome.rows]
+    notes = [note for outcome in outcomes for note in outcome.notes]
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    print(METHOD.format(rounds=options.rounds), render(lines), *notes, sep="\n\n")
+    print(*errors, sep="\n", file=sys.stderr)
+    if options.json:
+        text = json.dumps(as_json(lines, notes, options.rounds), indent=2)
+        options.json.write_text(text + "\n", encoding="utf-8")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

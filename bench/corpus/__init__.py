@@ -1,0 +1,1 @@
+"""Index expressions of real kernels, and both engines' way to simplify them."""

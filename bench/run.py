@@ -1,0 +1,124 @@
+"""Runs contests: Weft and its peer take turns in one process, and each keeps its best round.
+
+Figures of a machine that does other things too are only ever too large, so the least is nearest to
+the truth; and a slow spell hits both, because they alternate. The garbage collector is off while a
+round runs and runs between rounds. A peer that raises is out, and the table says so; an error of
+Weft is recorded as well, so that the other benchmarks still run.
+"""
+
+from __future__ import annotations
+
+import gc
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bench.contest import Benchmark, Contest, Figures, Line
+from bench.peers import is_installed
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table with its figures; None is a figure that there is not."""
+
+    benchmark: Benchmark
+    line: Line
+    weft: float | None
+    peer: float | None
+    peer_fails: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """The peer's figure in units of Weft's: above 1, Weft is faster."""
+        if self.weft is None or self.peer is None or self.weft == 0:
+            return None
+        return self.peer / self.weft
+
+    @property
+    def is_met(self) -> bool | None:
+        if self.line.goal is None or self.weft is None:
+            return None
+        return self.line.goal.is_met(self.weft, self.peer)
+
+
+@dataclass
+class Side:
+    """One of the two in a contest: the best figure of each line so far, or the error it met."""
+
+    play: Callable[[], Figures]
+    best: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+
+    def round(self) -> None:
+        if self.error:
+            return
+        gc.collect()
+        gc.disable()
+        try:
+            self.add(self.play())
+        except Exception:
+            self.error = traceback.format_exc()
+        finally:
+            gc.enable()
+
+    def add(self, figures: Figures) -> None:
+        for name, figure in figures.items():
+            self.best[name] = min(figure, self.best.get(name, figure))
+
+    def figure(self, line: Line) -> float | None:
+        if line.of is None:
+            return self.best.get(line.name)
+        above, below = (self.best.get(name) for name in line.of)
+        return None if above is None or not below else above / below
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one benchmark."""
+
+    rows: list[Row]
+    notes: list[str]
+    error: str
+
+
+def run(benchmark: Benchmark, rounds: int) -> Outcome:
+    """Let Weft and the peer take turns."""
+    has_peer = benchmark.peer is not None and is_installed(benchmark.peer)
+    # What is alive now is no garbage, so the collections between rounds need not look at it.
+    gc.collect()
+    gc.freeze()
+    try:
+        return _contest(benchmark, benchmark.contest(has_peer), min(rounds, benchmark.rounds))
+    except Exception:
+        return Outcome(_rows(benchmark, None, None), [], traceback.format_exc())
+    finally:
+        gc.unfreeze()
+
+
+def _contest(benchmark: Benchmark, contest: Contest, rounds: int) -> Outcome:
+    weft, peer = Side(contest.weft), Side(contest.peer)
+    for _ in range(rounds):
+        weft.round()
+        if contest.has_peer:
+            peer.round()
+    notes = []
+    if not weft.error and not peer.error:
+        for side, figures in zip((weft, peer), contest.compare(), strict=True):
+            side.add(figures)
+        notes = contest.notes()
+    if peer.error:
+        notes.append(f"{benchmark.peer} fails: {peer.error.splitlines()[-1][:120]}")
+    return Outcome(_rows(benchmark, weft, peer), notes, weft.error)
+
+
+def _rows(benchmark: Benchmark, weft: Side | None, peer: Side | None) -> list[Row]:
+    return [
+        Row(
+            benchmark,
+            line,
+            weft.figure(line) if weft else None,
+            peer.figure(line) if peer else None,
+            bool(peer and peer.error),
+        )
+        for line in benchmark.lines
+    ]

@@ -1,0 +1,104 @@
+"""Phases: lists of passes as data, and the one function that runs them.
+
+A pass says why it is there and which ops it needs to have anything to do. `run_phase` runs the
+passes in order, skips those whose ops are absent, checks the specs when `SPEC` is set, and writes
+down what each one did; with `TRACE` or inside `tracing()` also which rules fired how often.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft.ir.ops import mask_of
+from weft.ir.spec import Spec, verify
+from weft.ir.uop import CollectorPaused, UOp
+from weft.rewrite import trace
+from weft.support.settings import settings
+
+
+class Pass(NamedTuple):
+    """One step from graph to graph. `run` receives the graph and the phase's context."""
+
+    name: str
+    run: Callable[[UOp, Any], UOp]
+    because: str
+    needs: frozenset[int] | set[int] = frozenset()
+    gives: Spec | None = None
+
+
+class Phase(NamedTuple):
+    """A named list of passes, with what is legal before and after."""
+
+    name: str
+    passes: tuple[Pass, ...]
+    takes: Spec | None = None
+    gives: Spec | None = None
+
+
+class PassReport(NamedTuple):
+    """What one pass did. Visits and rules are counted only while tracing."""
+
+    name: str
+    seconds: float
+    skipped: bool
+    changed: bool
+    visits: int = 0
+    rules: Counter[str] | None = None
+
+    def __str__(self) -> str:
+        if self.skipped:
+            return f"  {self.name:<28} skipped: nothing for it to do"
+        most = self.rules.most_common(6) if self.rules else []
+        fired = ", ".join(f"{name} {count}" for name, count in most)
+        state = "changed" if self.changed else "unchanged"
+        counts = f"  {self.visits} visits  {fired}" if self.visits else ""
+        return f"  {self.name:<28} {self.seconds * 1e3:8.2f} ms  {state}{counts}"
+
+
+def run_phase(
+    phase: Phase, root: UOp, context: Any = None, reports: list[PassReport] | None = None
+) -> UOp:
+    """The graph after all passes of a phase; what they did is appended to `reports`."""
+    if settings.SPEC and phase.takes is not None:
+        verify(root, phase.takes, pass_name=f"before {phase.name}")
+    if settings.TRACE and trace.active() is None:
+        with trace.tracing() as current:
+            root = _run(phase, root, context, reports)
+        print(current)
+    else:
+        root = _run(phase, root, context, reports)
+    if settings.SPEC and phase.gives is not None:
+        verify(root, phase.gives, pass_name=phase.name)
+    return root
+
+
+def _run(phase: Phase, root: UOp, context: Any, reports: list[PassReport] | None) -> UOp:
+    with CollectorPaused():
+        for step in phase.passes:
+            root, report = _run_pass(step, root, context)
+            if reports is not None:
+                reports.append(report)
+            if settings.SPEC and step.gives is not None:
+                verify(root, step.gives, pass_name=step.name)
+    return root
+
+
+def _run_pass(step: Pass, root: UOp, context: Any) -> tuple[UOp, PassReport]:
+    if step.needs and not root.ops & mask_of(*step.needs):
+        return root, PassReport(step.name, 0.0, skipped=True, changed=False)
+    start = time.perf_counter()
+    active = trace.active()
+    if active is None:
+        result = step.run(root, context)
+        seconds = time.perf_counter() - start
+        return result, PassReport(step.name, seconds, False, result is not root)
+    with active.named(step.name) as record:
+        result = step.run(root, context)
+    seconds = time.perf_counter() - start
+    report = PassReport(
+        step.name, seconds, False, result is not root, record.visits, record.counts
+    )
+    return result, report
