@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     notes = [note for outcome in outcomes for note in outcome.notes]
     errors = [outcome.error for outcome in outcomes if outcome.error]
     print(METHOD.format(rounds=options.rounds), render(lines), *notes, sep="\n\n")
-    print(*errors, sep="\n", file=sys.stderr)
+    if errors:
+        print(*errors, sep="\n", file=sys.stderr)
     if options.json:
         text = json.dumps(as_json(lines, notes, options.rounds), indent=2)
         options.json.write_text(text + "\n", encoding="utf-8")

@@ -6,32 +6,32 @@ Imports of tinygrad are inside, because it may not be installed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
 from bench.contest import Contest, Figures, Line, Subject, at_most
-from bench.corpus.load import Expression, forget_tinygrad, load, tinygrad_nodes
-from bench.corpus.weft_side import from_weft, simplify_weft, to_weft, weft_nodes
-from bench.random_rules import Shapes, tinygrad_node, tinygrad_rules, weft_node, weft_rules
+from bench.corpus.load import forget_tinygrad, load, to_tinygrad
+from bench.corpus.weft_side import from_weft, weft_nodes
+from bench.random_rules import Shapes, weft_node, weft_rules
 from weft.ir.build import range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make, sweep
+from weft.ir.walk import rebuild
 from weft.rewrite.driver import rewrite
 from weft.rewrite.pattern import any_
 from weft.rewrite.rule import rule
-from weft.rewrite.ruleset import rules
-from weft.rules.simplify import SIMPLIFY
+from weft.rewrite.ruleset import Matcher, rules
+from weft.rules.simplify import SIMPLIFY, simplify
 from weft.support.errors import InternalError
 
 SUBJECT = Subject("engine", peer="tinygrad")
 
 X, Y = any_("x"), any_("y")
-NEW, EXISTING = "new node", "existing node"
 
 
-@SUBJECT.benchmark("create", Line(NEW, "ns"), Line(EXISTING, "ns"))
+@SUBJECT.benchmark("create", Line("new node", "ns"), Line("existing node", "ns"))
 class Create(Contest):
     """Make sums and products over ranges, and make them again while they exist."""
 
@@ -46,6 +46,19 @@ class Create(Contest):
             for n in range(self.LEAVES, self.LEAVES + self.COUNT)
         ]
 
+    def weft(self) -> Figures:
+        sweep()
+        leaves = [range_(i, 100) for i in range(self.LEAVES)]
+        return self._figures(lambda: sums_and_products(self.plan, leaves))
+
+    def peer(self) -> Figures:
+        from tinygrad.uop.ops import UOp as PeerUOp
+
+        from bench import tinygrad_rules
+
+        leaves = [PeerUOp.range(100, i) for i in range(self.LEAVES)]
+        return self._figures(lambda: tinygrad_rules.sums_and_products(self.plan, leaves))
+
     def _figures(self, build: Callable[[], list[Any]]) -> Figures:
         start = perf_counter()
         alive = build()
@@ -54,102 +67,93 @@ class Create(Contest):
         end = perf_counter()
         del alive
         return {
-            NEW: (middle - start) * 1e9 / self.COUNT,
-            EXISTING: (end - middle) * 1e9 / self.COUNT,
+            "new node": (middle - start) * 1e9 / self.COUNT,
+            "existing node": (end - middle) * 1e9 / self.COUNT,
         }
 
-    def weft(self) -> Figures:
-        sweep()
-        leaves = [range_(i, 100) for i in range(self.LEAVES)]
-        index = dtypes.index
 
-        def build() -> list[UOp]:
-            nodes = list(leaves)
-            for is_sum, i, j in self.plan:
-                nodes.append(make(Op.ADD if is_sum else Op.MUL, index, (nodes[i], nodes[j])))
-            return nodes
-
-        return self._figures(build)
-
-    def peer(self) -> Figures:
-        from tinygrad.dtype import dtypes as peer_dtypes
-        from tinygrad.uop import Ops
-        from tinygrad.uop.ops import UOp as PeerUOp
-
-        leaves = [PeerUOp.range(100, i) for i in range(self.LEAVES)]
-        index = peer_dtypes.weakint
-
-        def build() -> list[PeerUOp]:
-            nodes = list(leaves)
-            for is_sum, i, j in self.plan:
-                nodes.append(PeerUOp(Ops.ADD if is_sum else Ops.MUL, index, (nodes[i], nodes[j])))
-            return nodes
-
-        return self._figures(build)
+def sums_and_products(plan: list[tuple[bool, int, int]], leaves: list[UOp]) -> list[UOp]:
+    """Make a node for each step: a sum or a product of two earlier ones."""
+    nodes, index = list(leaves), dtypes.index
+    for is_sum, i, j in plan:
+        nodes.append(make(Op.ADD if is_sum else Op.MUL, index, (nodes[i], nodes[j])))
+    return nodes
 
 
-def weft_match(node: UOp) -> UOp | None:
-    """What the driver does at a node whose sources are done."""
-    match = SIMPLIFY.table[node.op]
-    result = match(node, None) if match is not None else None
-    return None if result is node else result
+def driver_nodes() -> Iterator[UOp]:
+    """Nodes of the corpus as a driver meets them, their sources in normal form."""
+    seen: set[UOp] = set()
+    for expression in load()[::6]:
+        for node in weft_nodes(expression):
+            # A gated index is a pair and no node; a leaf has no rules.
+            if isinstance(node, tuple) or not node.src or node.op == Op.RANGE:
+                continue
+            made = rebuild(node, tuple(map(simplify, node.src)))
+            if made not in seen:
+                seen.add(made)
+                yield made
 
 
 @SUBJECT.benchmark("match", Line("a rule fires", "ns"), Line("none fires", "ns"))
 class Match(Contest):
-    """Ask all rules about one node: nodes of the corpus as they are, and of its normal forms."""
+    """Ask all rules about one node, where one fires in both engines and where none does."""
 
     def __init__(self, has_peer: bool) -> None:
         super().__init__(has_peer)
-        raw = load()[::6]
-        normal = [from_weft(simplify_weft(to_weft(expression))) for expression in raw]
-        self.hits = self._nodes(raw, fires=True)
-        self.misses = self._nodes([after for after in normal if after is not None], fires=False)
+        # For each line the nodes of Weft and, in the same order, those of the peer.
+        self.nodes: dict[str, tuple[list[UOp], list[Any]]] = {}
+        for node in driver_nodes():
+            peer_node = self._peer_node(node) if has_peer else None
+            fires = _fires(SIMPLIFY.table[node.op], node)
+            if has_peer and self._peer_fires(peer_node) != fires:
+                continue
+            name = "a rule fires" if fires else "none fires"
+            ours, theirs = self.nodes.setdefault(name, ([], []))
+            ours.append(node)
+            theirs.append(peer_node)
 
-    def _nodes(self, expressions: Sequence[Expression], fires: bool) -> list[tuple[UOp, Any]]:
-        """The nodes at which a rule fires, or none does, in both engines."""
-        found: list[tuple[UOp, Any]] = []
-        for expression in expressions:
-            ours = weft_nodes(expression)
-            theirs = tinygrad_nodes(expression) if self.has_peer else [None] * len(ours)
-            for node, peer_node in zip(ours, theirs, strict=True):
-                # A gated index is a pair and no node; a leaf has no rules.
-                if isinstance(node, tuple) or not node.src or node.op == Op.RANGE:
-                    continue
-                agrees = peer_node is None or (self._peer_match(peer_node) is not None) == fires
-                if agrees and (weft_match(node) is not None) == fires:
-                    found.append((node, peer_node))
-        return found
+    def _peer_node(self, node: UOp) -> Any:
+        expression = from_weft(node)
+        assert expression is not None
+        return to_tinygrad(expression)
 
-    def _peer_match(self, uop: Any) -> Any:
+    def _peer_fires(self, uop: Any) -> bool:
         from tinygrad.uop.symbolic import sym
 
-        return sym.rewrite(uop)
+        return sym.rewrite(uop) is not None
 
     def weft(self) -> Figures:
-        sweep()  # the results of the last round are made anew
+        sweep()  # so that a rule makes its result anew
         table = SIMPLIFY.table
-
-        def match(node: UOp) -> object:
-            return table[node.op](node, None)  # type: ignore[misc]
-
-        return self._figures(match, 0)
+        figures = {}
+        for name, (nodes, _) in self.nodes.items():
+            start = perf_counter()
+            for node in nodes:
+                match = table[node.op]
+                if match is not None:
+                    match(node, None)
+            figures[name] = (perf_counter() - start) * 1e9 / len(nodes)
+        return figures
 
     def peer(self) -> Figures:
         from tinygrad.uop.symbolic import sym
 
         forget_tinygrad()
-        return self._figures(sym.rewrite, 1)
-
-    def _figures(self, match: Callable[[Any], object], side: int) -> Figures:
         figures = {}
-        for name, pairs in (("a rule fires", self.hits), ("none fires", self.misses)):
-            nodes = [pair[side] for pair in pairs]
+        for name, (_, nodes) in self.nodes.items():
             start = perf_counter()
             for node in nodes:
-                match(node)
+                sym.rewrite(node)
             figures[name] = (perf_counter() - start) * 1e9 / len(nodes)
         return figures
+
+    def notes(self) -> list[str]:
+        counts = ", ".join(f"{name}: {len(ours):,}" for name, (ours, _) in self.nodes.items())
+        return [f"match: nodes on which both agree: {counts}."]
+
+
+def _fires(match: Matcher | None, node: UOp) -> bool:
+    return match is not None and match(node, None) not in (None, node)
 
 
 @SUBJECT.benchmark(
@@ -160,7 +164,7 @@ class Match(Contest):
     Line("1000 rules : 10", "x", at_most(5, "x"), of=("miss, 1000 rules", "miss, 10 rules")),
 )
 class Scale(Contest):
-    """Ask 10, 100 and 1000 random rules about random nodes that none of them matches."""
+    """Ask 10, 100 and 1000 random rules for ten root ops about nodes that none of them matches."""
 
     SIZES = (10, 100, 1000)
     SEED = 7
@@ -169,15 +173,17 @@ class Scale(Contest):
     def __init__(self, has_peer: bool) -> None:
         super().__init__(has_peer)
         shapes = Shapes(self.SEED)
-        patterns = [shapes.pattern() for _ in range(max(self.SIZES))]
+        patterns = shapes.patterns(max(self.SIZES))
         self.tables = {size: weft_rules(patterns[:size]).table for size in self.SIZES}
         most = self.tables[max(self.SIZES)]
         tried = [(shape, weft_node(shape)) for shape in (shapes.node() for _ in range(self.TRIED))]
-        missed = [pair for pair in tried if not _fires(most[pair[1].op], pair[1])]
+        missed = [(shape, node) for shape, node in tried if not _fires(most[node.op], node)]
         self.nodes = [node for _, node in missed]
         if has_peer:
-            self.matchers = {size: tinygrad_rules(patterns[:size]) for size in self.SIZES}
-            self.peer_nodes = [tinygrad_node(shape) for shape, _ in missed]
+            from bench.tinygrad_rules import random_node, random_rules
+
+            self.matchers = {size: random_rules(patterns[:size]) for size in self.SIZES}
+            self.peer_nodes = [random_node(shape) for shape, _ in missed]
 
     def weft(self) -> Figures:
         figures = {}
@@ -200,10 +206,6 @@ class Scale(Contest):
         return figures
 
 
-def _fires(match: Callable[[UOp, Any], UOp | None] | None, node: UOp) -> bool:
-    return match is not None and match(node, None) is not None
-
-
 @SUBJECT.benchmark("deep", Line("chain of 100,000", "µs/node"), rounds=3)
 class Deep(Contest):
     """Rewrite a chain of 100,000 products into one of sums."""
@@ -223,26 +225,21 @@ class Deep(Contest):
         return {"chain of 100,000": seconds * 1e6 / self.COUNT}
 
     def peer(self) -> Figures:
-        from tinygrad.uop import Ops
-        from tinygrad.uop.ops import PatternMatcher, UPat, graph_rewrite
-        from tinygrad.uop.ops import UOp as PeerUOp
+        from tinygrad.uop.ops import graph_rewrite
 
-        product = UPat(Ops.MUL, src=(UPat.var("x"), UPat.var("y")))
-        matcher = PatternMatcher([(product, lambda x, y: PeerUOp(Ops.ADD, x.dtype, (x, y)))])
-        node, two = PeerUOp.range(16, 0), PeerUOp.const(2)
-        for _ in range(self.COUNT):
-            node = PeerUOp(Ops.MUL, node.dtype, (node, two))
+        from bench.tinygrad_rules import PRODUCTS_TO_SUMS, product_chain
+
+        node = product_chain(self.COUNT)
         start = perf_counter()
-        graph_rewrite(node, matcher)
+        graph_rewrite(node, PRODUCTS_TO_SUMS)
         return {"chain of 100,000": (perf_counter() - start) * 1e6 / self.COUNT}
 
 
-@SUBJECT.benchmark("loop", Line("until it is reported", "ms", at_most(1000, "ms")))
+@SUBJECT.benchmark("loop", Line("until reported", "ms", at_most(1000, "ms")))
 class Loop(Contest):
     """Rewrite with two rules that undo each other, until the error comes."""
 
     RULES = rules("loop", rule("mul-to-add", X * Y, X + Y), rule("add-to-mul", X + Y, X * Y))
-    LINE = "until it is reported"
 
     def __init__(self, has_peer: bool) -> None:
         super().__init__(has_peer)
@@ -259,25 +256,21 @@ class Loop(Contest):
             seconds = perf_counter() - start
             self.said = error.what
             assert all(item.name in error.what for item in self.RULES)
-            return {self.LINE: seconds * 1e3}
+            return {"until reported": seconds * 1e3}
         raise AssertionError("the loop was not found")
 
     def peer(self) -> Figures:
-        from tinygrad.uop import Ops
-        from tinygrad.uop.ops import PatternMatcher, UPat, graph_rewrite
-        from tinygrad.uop.ops import UOp as PeerUOp
+        from tinygrad.uop.ops import graph_rewrite
 
-        x, y = UPat.var("x"), UPat.var("y")
-        undo = [
-            (UPat(Ops.MUL, src=(x, y)), lambda x, y: PeerUOp(Ops.ADD, x.dtype, (x, y))),
-            (UPat(Ops.ADD, src=(x, y)), lambda x, y: PeerUOp(Ops.MUL, x.dtype, (x, y))),
-        ]
+        from bench.tinygrad_rules import LOOP, product_chain
+
+        node = product_chain(1)
         start = perf_counter()
         try:
-            graph_rewrite(PeerUOp.range(16, 0) * 3, PatternMatcher(undo))
+            graph_rewrite(node, LOOP)
         except RuntimeError as error:
             self.peer_said = str(error)
-            return {self.LINE: (perf_counter() - start) * 1e3}
+            return {"until reported": (perf_counter() - start) * 1e3}
         raise AssertionError("the loop was not found")
 
     def notes(self) -> list[str]:

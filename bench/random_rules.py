@@ -1,25 +1,22 @@
 """Random patterns and nodes for both engines, from one description.
 
 A shape is an op and one shape per source; None is any source. The ops are those that both engines
-have, under Weft's names. Nothing is computed, so an op may stand on any dtype.
+have, under Weft's names. Nothing is computed, so an op may stand on any dtype. tinygrad's rules
+and nodes of the same shapes are in `tinygrad_rules.py`.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.build import variable
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import BY_NAME, COMMUTATIVE_OPS, INFO
+from weft.ir.ops import BY_NAME, INFO
 from weft.ir.uop import UOp, make
 from weft.rewrite.pattern import Pattern, any_
 from weft.rewrite.rule import rule
 from weft.rewrite.ruleset import RuleSet, rules
-
-if TYPE_CHECKING:
-    from tinygrad.uop.ops import PatternMatcher, UPat
-    from tinygrad.uop.ops import UOp as PeerUOp
 
 Shape = tuple[str, tuple[Any, ...]]
 
@@ -35,6 +32,8 @@ OPS = {
     "DIV": "FDIV",
 }
 NAMES = sorted(OPS)
+# All patterns and nodes have one of these at the root: a set of n rules has n / 10 for each.
+ROOTS = ("ADD", "MUL", "FLOORDIV", "FLOORMOD", "LESS", "AND", "MAX", "WHERE", "NEG", "SHL")
 
 
 class Shapes:
@@ -43,22 +42,24 @@ class Shapes:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
 
-    def pattern(self) -> Shape:
-        """One that asks for at least one op below the root, two levels deep at most."""
-        while True:
-            shape = self._shape((0.6, 0.25))
-            if any(source is not None for source in shape[1]):
-                return shape
+    def patterns(self, count: int) -> list[Shape]:
+        """Patterns that ask for an op below the root, at most two levels deep."""
+        return [self._pattern(ROOTS[i % len(ROOTS)]) for i in range(count)]
+
+    def _pattern(self, root: str) -> Shape:
+        shape = self._shape(root, (0.6, 0.25))
+        return shape if any(shape[1]) else self._pattern(root)
 
     def node(self) -> Shape:
         """One with ops at all sources of the root and at most of theirs."""
-        return self._shape((1.0, 0.8))
+        return self._shape(self.random.choice(ROOTS), (1.0, 0.8))
 
-    def _shape(self, chances: tuple[float, ...]) -> Shape:
+    def _shape(self, name: str, chances: tuple[float, ...]) -> Shape:
         """Below the root, a source has an op with the chance of its level."""
-        name = self.random.choice(NAMES)
         sources = tuple(
-            self._shape(chances[1:]) if chances and self.random.random() < chances[0] else None
+            self._shape(self.random.choice(NAMES), chances[1:])
+            if chances and self.random.random() < chances[0]
+            else None
             for _ in range(INFO[BY_NAME[name]].least)
         )
         return name, sources
@@ -82,33 +83,3 @@ def weft_node(shape: Shape | None) -> UOp:
         return variable("x", 0, 9)
     name, sources = shape
     return make(BY_NAME[name], dtypes.int32, tuple(map(weft_node, sources)))
-
-
-def tinygrad_rules(shapes: list[Shape]) -> PatternMatcher:
-    from tinygrad.uop.ops import PatternMatcher
-
-    return PatternMatcher([(_tinygrad_pattern(shape, ["x"]), lambda x: x) for shape in shapes])
-
-
-def _tinygrad_pattern(shape: Shape | None, unused: list[str]) -> UPat:
-    from tinygrad.uop import Ops
-    from tinygrad.uop.ops import UPat
-
-    if shape is None:
-        return UPat(name=unused.pop()) if unused else UPat()
-    name, sources = shape
-    found = [_tinygrad_pattern(source, unused) for source in sources]
-    # A list is tried in every order, as Weft tries the sources of a commutative op.
-    is_ordered = BY_NAME[name] not in COMMUTATIVE_OPS
-    return UPat(Ops[OPS[name]], src=tuple(found) if is_ordered else found)
-
-
-def tinygrad_node(shape: Shape | None) -> PeerUOp:
-    from tinygrad.dtype import dtypes as peer_dtypes
-    from tinygrad.uop import Ops
-    from tinygrad.uop.ops import UOp as PeerUOp
-
-    if shape is None:
-        return PeerUOp.variable("x", 0, 9, param=True)
-    name, sources = shape
-    return PeerUOp(Ops[OPS[name]], peer_dtypes.int32, tuple(map(tinygrad_node, sources)))

@@ -27,7 +27,7 @@ def render(rows: Sequence[Row]) -> str:
         cells.append(_cells(row))
     widths = [max(len(c[i]) for c in cells if isinstance(c, tuple)) for i in range(len(HEAD))]
     lines = [c if isinstance(c, str) else _aligned(c, widths) for c in cells]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
 def _heading(row: Row) -> str:

@@ -7,7 +7,7 @@ compared with the input by brute force.
 
 from __future__ import annotations
 
-import gc
+from collections.abc import Callable
 from time import perf_counter
 
 from bench.contest import Contest, Figures, Line, Subject, at_most, no_more_than_peer, times_faster
@@ -39,9 +39,8 @@ def weft_cold(expression: Expression) -> Timed:
 
 
 def tinygrad_cold(expression: Expression) -> Timed:
-    """The same for tinygrad, whose nodes die with the last reference, some with a collection."""
+    """The same for tinygrad, whose nodes go with their last reference."""
     forget_tinygrad()
-    gc.collect(0)
     uop = to_tinygrad(expression)
     start = perf_counter()
     result = rewrite_tinygrad(uop)
@@ -82,15 +81,22 @@ class Simplify(Contest):
                 tinygrad_cold(expression)
 
     def weft(self) -> Figures:
-        self.weft_results = [weft_cold(expression) for expression in self.expressions]
-        return {"cold": self._microseconds(self.weft_results)}
+        self.weft_results = self._round(weft_cold, self.weft_results)
+        return self._figures(self.weft_results)
 
     def peer(self) -> Figures:
-        self.peer_results = [tinygrad_cold(expression) for expression in self.expressions]
-        return {"cold": self._microseconds(self.peer_results)}
+        self.peer_results = self._round(tinygrad_cold, self.peer_results)
+        return self._figures(self.peer_results)
 
-    def _microseconds(self, results: list[Timed]) -> float:
-        return sum(seconds for seconds, _ in results) * 1e6 / self.nodes
+    def _round(self, simplify: Callable[[Expression], Timed], last: list[Timed]) -> list[Timed]:
+        """The best of each expression: a round is too long to find the machine idle throughout."""
+        results = [simplify(expression) for expression in self.expressions]
+        if not last:
+            return results
+        return [(min(new[0], old[0]), new[1]) for new, old in zip(results, last, strict=True)]
+
+    def _figures(self, results: list[Timed]) -> Figures:
+        return {"cold": sum(seconds for seconds, _ in results) * 1e6 / self.nodes}
 
     def compare(self) -> tuple[Figures, Figures]:
         return self._counts(self.weft_results), self._counts(self.peer_results)

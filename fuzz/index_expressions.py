@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from weft.ir.bounds import bounds, divisor
 from weft.ir.build import range_, variable
-from weft.ir.dtypes import INDEX, DType, Scalar, dtypes
+from weft.ir.dtypes import INDEX, DType, Scalar, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.scalar import evaluate
 from weft.ir.uop import UOp, const, make, sweep
@@ -85,8 +85,8 @@ class Generator:
             y = self.constant(leaves[0].dtype)
         return self.random.choice((x < y, x < y, y < x, x <= y, x.equal(y)))
 
-    def expression(self) -> UOp:
-        leaves = self.leaves()
+    def expression(self, dtype: DType = dtypes.index) -> UOp:
+        leaves = self.leaves(dtype)
         depth = self.random.randint(1, 5)
         if self.random.random() < 0.3:
             return self.condition(leaves, depth)
@@ -145,12 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--dtype", default="index", help="fixed-width dtypes wrap around")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     generator = Generator(options.seed)
     wrong = 0
     for number in range(options.count):
-        node = generator.expression()
+        node = generator.expression(by_name(options.dtype))
         problem = check(generator, node)
         if problem is not None:
             wrong += 1

@@ -9,8 +9,13 @@ import os
 import shutil
 import tempfile
 import zlib
+from collections.abc import Iterator
 
 import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weft.ir.uop import UOp
 
 os.environ.setdefault("SPEC", "1")
 
@@ -45,6 +50,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"not installed: {sorted(missing)}"))
             elif not marker.args and not installed:
                 item.add_marker(pytest.mark.skip(reason=f"none is installed: {PEERS}"))
+
+
+def is_impossible(node: "UOp") -> bool:
+    """Whether a test made on purpose what no program can have: a bad constant, a bad arg."""
+    from weft.ir.ops import Op
+    from weft.ir.uop import const
+
+    if node.op == Op.CONST:
+        return const(node.dtype, node.arg) is not node
+    return isinstance(node.arg, frozenset)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_graph_comes_back_from_its_text() -> Iterator[None]:
+    """After each test file, print and parse every graph that its tests made."""
+    yield
+    from weft.ir import uop
+    from weft.ir.dtypes import dtypes
+    from weft.ir.ops import Op
+    from weft.ir.text import dump, parse
+
+    nodes = list(uop._TABLE.values())
+    used = {source for node in nodes for source in node.src}
+    roots = tuple(node for node in nodes if node not in used and not is_impossible(node))
+    everything = uop.make(Op.SINK, dtypes.void, roots)
+    assert parse(dump(everything)) is everything
+    del nodes, used, roots, everything
+    uop.sweep()
 
 
 @pytest.fixture

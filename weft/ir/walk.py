@@ -6,7 +6,7 @@ is one scope. `bodies` lists the scopes below a node for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -52,16 +52,23 @@ def bodies(*roots: UOp) -> list[UOp]:
     """The bodies of all calls below the roots, nested ones too, callees before callers."""
     order: list[UOp] = []
     seen: set[UOp] = set()
-
-    def visit(scope: Iterable[UOp]) -> None:
-        for node in topological(*scope):
-            if node.op == Op.CALL and node.arg not in seen:
-                seen.add(node.arg)
-                visit((node.arg,))
-                order.append(node.arg)
-
-    visit(roots)
+    waiting: list[tuple[UOp | None, list[UOp]]] = [(None, _called(*roots))]
+    while waiting:
+        body, inner = waiting[-1]
+        new = next((callee for callee in inner if callee not in seen), None)
+        if new is not None:
+            seen.add(new)
+            waiting.append((new, _called(new)))
+            continue
+        waiting.pop()
+        if body is not None:
+            order.append(body)
     return order
+
+
+def _called(*scope: UOp) -> list[UOp]:
+    """The bodies that one scope calls."""
+    return [node.arg for node in topological(*scope) if node.op == Op.CALL]
 
 
 def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:

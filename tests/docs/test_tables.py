@@ -1,0 +1,55 @@
+"""The reference pages are what the code says; `python tools/tables.py` writes them."""
+
+from pathlib import Path
+
+import pytest
+import tables
+
+from weft.ir.ops import INFO
+from weft.rules.simplify import SIMPLIFY
+from weft.support.error_table import ERROR_TABLE
+from weft.support.settings import table
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_pages_are_up_to_date():
+    stale = [path.name for path in tables.stale_pages(REFERENCE)]
+    assert not stale, f"{', '.join(stale)} stale: run python tools/tables.py"
+
+
+def test_check_finds_a_stale_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "FOLDER", tmp_path / "reference")
+    monkeypatch.setattr(tables, "readers", lambda name: [])
+    assert tables.main(["--check"]) == 1
+    assert "reference/ops.md is stale" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    assert tables.main([]) == 0
+    assert tables.main(["--check"]) == 0
+    (tmp_path / "reference" / "ops.md").write_text("# Ops\n")
+    assert list(tables.stale_pages(tmp_path / "reference")) == [tmp_path / "reference" / "ops.md"]
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("ops.md", [row.name for row in INFO]),
+        ("settings.md", [row.name for row in table()]),
+        ("errors.md", [row.name for row in ERROR_TABLE]),
+        ("rules.md", [item.name for item in SIMPLIFY.all_rules]),
+    ],
+)
+def test_every_row_has_its_place(page: str, names: list[str]):
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    headings = set(text.splitlines())
+    for name in names:
+        is_heading = f"## {name}" in headings or f"### {name}" in headings
+        assert is_heading or f'<a id="{name}"></a>' in text, f"{page} leaves out {name}"
+
+
+def test_settings_name_the_packages_that_read_them():
+    assert tables.readers("SPEC") == ["rewrite"]
