@@ -369,16 +369,22 @@ def guard_text(guard: Callable[..., bool]) -> str:
     """The condition of a rule: the body of a lambda or of a function that only returns."""
     place = inspect.getsourcefile(guard)
     assert place is not None
+    source = Path(place).read_text(encoding="utf-8")
     line = guard.__code__.co_firstlineno
-    for node in ast.walk(ast.parse(Path(place).read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Lambda) and node.lineno == line:
-            return ast.unparse(node.body)
+            return source_text(source, node.body)
         if isinstance(node, ast.FunctionDef) and node.lineno == line:
             last = node.body[-1]
             if len(node.body) == 1 and isinstance(last, ast.Return) and last.value is not None:
-                return ast.unparse(last.value)
+                return source_text(source, last.value)
             return f"{node.name}({', '.join(argument.arg for argument in node.args.args)})"
     sys.exit(f"{place}:{line}: no guard stands here")
+
+
+def source_text(source: str, node: ast.expr) -> str:
+    """An expression as it is written, on one line; `ast.unparse` differs between versions."""
+    return " ".join((ast.get_source_segment(source, node) or "").split())
 
 
 # Prose.

@@ -52,4 +52,4 @@ def test_every_row_has_its_place(page: str, names: list[str]):
 
 
 def test_settings_name_the_packages_that_read_them():
-    assert tables.readers("SPEC") == ["rewrite"]
+    assert "rewrite" in tables.readers("SPEC")

@@ -12,6 +12,7 @@ from weft.ir.dtypes import INTEGER, VOID
 from weft.ir.ops import Op
 from weft.ir.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.spec_common import (
+    AFTER_ROWS,
     ELEMENTWISE_ROWS,
     LEAF_ROWS,
     has_types,
@@ -20,7 +21,7 @@ from weft.ir.spec_common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec_kernel import SPACES
+from weft.ir.spec_kernel import SPACES, behind
 from weft.ir.text_syntax import result_dtype
 from weft.ir.uop import UOp
 
@@ -52,7 +53,7 @@ def _place(node: UOp) -> Answer:
     if len(node.src) != 3:
         return f"there are {len(node.src) - 2} indices"
     memory, gate, index = node.src
-    if memory.op not in MEMORIES:
+    if behind(memory).op not in MEMORIES:
         return "it is not in memory"
     if not is_bool(gate):
         return "the gate is not bool"
@@ -111,6 +112,10 @@ def _used_too_soon(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     seen: set[UOp] = set()
     for node in root.src:
         for i, source in enumerate(node.src):
+            while source.op == Op.AFTER:
+                if not seen.issuperset(source.src[1:]):
+                    return node, f"source {i} comes after what is not listed before it"
+                source = source.src[0]
             if source not in seen and source.op not in LEAVES:
                 return node, f"source {i} is not listed before it"
         seen.add(node)
@@ -147,6 +152,7 @@ def _used_outside(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 _ROWS: Final[tuple[Row, ...]] = (
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
+    *AFTER_ROWS,
     row("MEMORY is (name, space, size)", Op.MEMORY, _memory),
     row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
     row("a RANGE has a number", Op.RANGE, _range),

@@ -4,7 +4,8 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 `const` is the one way to a constant. This module is one of the two that may be ugly for speed.
 
 - The table is a plain dict with strong references: weak ones make creation four times dearer.
-  `sweep` drops what nobody holds any more; `make` calls it when the table has doubled.
+  `sweep` drops what nobody holds any more; `make` calls it when the table has doubled. Only graphs
+  over real memory, which are few and small, are held weakly, because memory must not wait.
 - A node knows the ops below it (`ops`) and the ranges it depends on (`ranges`) as bit sets: every
   pass asks, and a set union costs five times an integer's.
 - The key of a float constant tells 0.0 from -0.0 and lets NaN equal itself.
@@ -17,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from sys import getrefcount
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from weft.ir.dtypes import FLOAT, DType, Scalar, canonical, dtypes
 from weft.ir.ops import COUNT, INFO, Op
@@ -36,6 +38,7 @@ class UOp:
     """
 
     __slots__ = (
+        "__weakref__",
         "arg",
         "done",
         "dtype",
@@ -187,6 +190,8 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
 
 
 _TABLE: Final[dict[tuple[Any, ...], UOp]] = {}
+# Nodes above real memory: these go when their last user goes, and the memory with them.
+_HELD_BY_USERS: Final[WeakValueDictionary[tuple[Any, ...], UOp]] = WeakValueDictionary()
 _LOCK: Final = threading.Lock()
 _ON_SWEEP: Final[list[Callable[[], None]]] = []
 _sweep_at = 200_000
@@ -221,6 +226,13 @@ def const(dtype: DType, value: Scalar) -> UOp:
 
 def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     op, dtype, src, _ = key
+    ops = _BIT[op]
+    for child in src:
+        ops |= child.ops
+    if ops & _BIT[Op.BUFFER]:
+        node = _HELD_BY_USERS.get(key)
+        if node is not None:
+            return node
     if not _LEAST[op] <= len(src) <= _MOST[op]:
         raise InternalError(f"{INFO[op].name} cannot take {len(src)} sources")
     node = UOp()
@@ -228,10 +240,8 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     node.dtype = dtype
     node.src = src
     node.arg = arg
-    ops = _BIT[op]
     ranges = 0
     for child in src:
-        ops |= child.ops
         ranges |= child.ranges
     if ranges and op in _CLOSES:
         for child in src[_CLOSES[op](arg) :]:  # what the extent of a range depends on stays free
@@ -242,6 +252,8 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     node.ranges = ranges
     node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
+    if ops & _BIT[Op.BUFFER]:
+        return _HELD_BY_USERS.setdefault(key, node)
     if len(_TABLE) > _sweep_at:
         sweep()
     with _LOCK:  # against `sweep` in another thread; the hit path in `make` needs no lock

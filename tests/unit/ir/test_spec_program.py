@@ -6,7 +6,7 @@ from weft.ir.build import load, param, range_, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import COUNT, MOVEMENT, Op, name
 from weft.ir.spec import verify
-from weft.ir.spec_common import ELEMENTWISE_ROWS, LEAF_ROWS
+from weft.ir.spec_common import AFTER_ROWS, ELEMENTWISE_ROWS, LEAF_ROWS
 from weft.ir.spec_program import PROGRAM_SPEC
 from weft.ir.uop import UOp, const, make
 
@@ -71,7 +71,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
     "IF asks a bool": (gate, make(Op.IF, void, (loop,))),
     "END closes a RANGE or an IF": (end(gate), end(value)),
 }
-SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS)  # cases: test_spec_tensor
+SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS)  # cases: test_spec_tensor
 FURTHER_FAULTS = {
     "a place in a value": at(loop, source=value),
     "a float index": at(value),
@@ -162,7 +162,7 @@ def test_illegal_ops():
     illegal = set(range(COUNT)) - PROGRAM_SPEC.ops
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
-        *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "STAGE", "READ", "AFTER"),
+        *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "STAGE", "READ"),
         *("TUPLE", "ITEM", "SINK", "KERNEL", "CALL"),
     }
     assert range_(0, 4).op in PROGRAM_SPEC.ops

@@ -1,0 +1,1 @@
+"""Kernels to programs: opts, expansion, decomposition, lowering; phases.py is the list."""

@@ -1,0 +1,1 @@
+"""Joins schedule, codegen, render and runtime: realize, compile, run."""

@@ -1,0 +1,1 @@
+"""Reverse mode as rules on the graph."""

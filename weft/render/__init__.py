@@ -1,0 +1,1 @@
+"""Programs as source text, one file per language."""

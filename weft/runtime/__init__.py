@@ -1,0 +1,1 @@
+"""Devices: memory, queues and compilers of real machines, one folder each."""

@@ -1,0 +1,1 @@
+"""The user's object, one file per family of methods."""
