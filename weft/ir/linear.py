@@ -27,7 +27,11 @@ def linear(node: UOp) -> Linear:
     """The constant and the (term, coefficient) pairs of a node in normal form."""
     found = node.linear
     if found is None:
-        found = node.linear = _linear(node)
+        if node.op != Op.ADD and node.op != Op.MUL and node.op != Op.CONST:
+            return 0, ((node, 1),)  # not kept: a node that remembers itself is never swept
+        found = _linear(node)
+        if node.op != Op.MUL or found[1][0][0] is not node:
+            node.linear = found
     return found
 
 
@@ -38,8 +42,6 @@ def _linear(node: UOp) -> Linear:
     if op == Op.MUL:
         term, factor = node.src
         return (0, ((term, int(factor.arg)),)) if factor.op == Op.CONST else (0, ((node, 1),))
-    if op != Op.ADD:
-        return 0, ((node, 1),)
     rights: list[UOp] = []
     while node.op == Op.ADD and node.linear is None:
         rights.append(node.src[1])

@@ -29,7 +29,7 @@ class OpClass(Enum):
     STRUCTURE = "structure"
 
 
-# The laws an op can obey, for those dtypes on which it is defined.
+# The laws an op can obey on exact numbers; floats round, so their sums are not associative.
 COMMUTATIVE: Final = "commutative"
 ASSOCIATIVE: Final = "associative"
 IDEMPOTENT: Final = "idempotent"

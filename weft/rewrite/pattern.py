@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from weft.ir.dtypes import ANY, Scalar
 from weft.ir.ops import Op, name
+from weft.ir.text_syntax import INFIX, PREFIXES
 from weft.support.errors import InternalError
 
 Term = "Pattern | Scalar"
@@ -113,30 +114,18 @@ class Pattern:
     def __repr__(self) -> str:
         if self.literal is not None:
             return repr(self.literal)
-        if self.src is None:
+        if not self.src:
             return self.variable or (name(self.op) if self.op is not None else "_")
         assert self.op is not None
-        sign = _SIGNS.get(self.op)
+        infix = INFIX.get(self.op)
         parts = [repr(source) for source in self.src]
-        text = f"({f' {sign} '.join(parts)})" if sign else f"{name(self.op)}({', '.join(parts)})"
-        return f"fold{text}" if self.folded else text
-
-
-_SIGNS = {
-    Op.ADD: "+",
-    Op.MUL: "*",
-    Op.FLOORDIV: "//",
-    Op.FLOORMOD: "%",
-    Op.DIV: "/",
-    Op.AND: "&",
-    Op.OR: "|",
-    Op.XOR: "^",
-    Op.LESS: "<",
-    Op.LESS_EQUAL: "<=",
-    Op.EQUAL: "==",
-    Op.SHL: "<<",
-    Op.SHR: ">>",
-}
+        if self.op in PREFIXES:
+            text = f"{PREFIXES[self.op]}{parts[0]}"
+        elif infix is not None:
+            text = f"({f' {infix.symbol} '.join(parts)})"
+        else:
+            text = f"{name(self.op)}({', '.join(parts)})"
+        return f"fold({text})" if self.folded else text
 
 
 def _term(value: Pattern | Scalar) -> Pattern:

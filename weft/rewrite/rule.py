@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from weft.ir.dtypes import ANY
+from weft.ir.ops import Op
 from weft.rewrite.pattern import Pattern
 from weft.support.errors import InternalError
 
@@ -54,7 +55,7 @@ def rule(
     assumes: tuple[str, ...] = (),
 ) -> Rule:
     """A law: where `lhs` matches and `when` holds, `rhs` is put instead."""
-    template = rhs if isinstance(rhs, Pattern) else Pattern(op=0, src=(), literal=rhs)
+    template = rhs if isinstance(rhs, Pattern) else Pattern(Op.CONST, (), literal=rhs)
     return Rule(name, lhs, template, None, when, over, why, assumes)
 
 

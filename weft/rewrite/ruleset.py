@@ -51,7 +51,7 @@ class RuleSet:
         self.constants_right = constants_right
         self.allow = allow
         self.forward: dict[UOp, UOp] = {}
-        self.bit = 0
+        self._bit: int | None = None
         self._table: list[Matcher | None] | None = None
         _require_unique_names(self)
         for item in items:
@@ -66,12 +66,19 @@ class RuleSet:
     def table(self) -> list[Matcher | None]:
         """The decision function of each op, or None where no rule has that root."""
         if self._table is None:
-            if not self.is_contextual:
-                self.bit = 1 << RuleSet._bits
-                RuleSet._bits += 1
-                on_sweep(self.forward.clear)
             self._table = self.compile(None)
         return self._table
+
+    @property
+    def bit(self) -> int:
+        """The mark of this set in `UOp.done`, given out when the set is first used; 0 for none."""
+        if self._bit is None:
+            self._bit = 0
+            if not self.is_contextual:
+                self._bit = 1 << RuleSet._bits
+                RuleSet._bits += 1
+                on_sweep(self.forward.clear)
+        return self._bit
 
     @property
     def roots(self) -> int:

@@ -79,6 +79,8 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
         if rest.op != Op.FLOORMOD or not factor or rest.src[1].op != Op.CONST:
             continue
         x, divisor = rest.src[0], int(rest.src[1].arg)
+        if factor * divisor not in factors.values():
+            continue
         target = quotient(x, divisor)
         for other, times in factors.items():
             if times != factor * divisor:

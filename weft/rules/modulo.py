@@ -43,7 +43,7 @@ def reduce_sum(node: UOp, x: UOp, c0: int) -> UOp | None:
         return None
     low, high = bounds(x)
     if low // c0 == high // c0:
-        return x - low // c0 * c0
+        return x - low // c0 * c0 if low // c0 else x
     constant, terms = linear(x)
     if len(terms) > LONGEST:
         return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from weft.ir.bounds import bounds
-from weft.ir.dtypes import ANY, BOOL, EXACT, FLOAT, INTEGER
-from weft.ir.ops import Op
+from weft.ir.dtypes import ANY, BOOL, EXACT, INTEGER
 from weft.ir.uop import UOp
-from weft.rewrite.pattern import any_, const_, fold, max_, min_, node_, where_
+from weft.rewrite.pattern import any_, const_, fold, max_, min_, where_
 from weft.rewrite.rule import rule, structural
 from weft.rewrite.ruleset import rules
 
@@ -58,6 +57,4 @@ SELECT_RULES = rules(
     rule("min-merges-constants", min_(min_(x, c0), c1), min_(x, fold(min_(c0, c1))), over=INTEGER),
     rule("max-of-bools", max_(x, y), x | y, over=BOOL),
     rule("min-of-bools", min_(x, y), x & y, over=BOOL),
-    rule("neg-neg", node_(Op.NEG, -x), x, over=FLOAT),
-    rule("neg-is-mul", -x, x * -1, over=INTEGER),
 )

@@ -17,6 +17,7 @@ from weft.rules.fold import FOLD_RULES
 from weft.rules.logic import LOGIC_RULES
 from weft.rules.modulo import MODULO_RULES
 from weft.rules.multiply import MULTIPLY_RULES
+from weft.rules.negate import NEGATE_RULES
 from weft.rules.order import ORDER_RULES
 from weft.rules.range import RANGE_RULES
 from weft.rules.select import SELECT_RULES
@@ -32,6 +33,7 @@ SIMPLIFY = rules(
     COMPARE_RULES,
     LOGIC_RULES,
     SELECT_RULES,
+    NEGATE_RULES,
     CAST_RULES,
     ORDER_RULES,
     constants_right=True,

@@ -14,7 +14,7 @@ from weft.ir.dtypes import INDEX
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import Interval, UOp
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute
 from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
 
@@ -30,7 +30,12 @@ def narrow(node: UOp, gate: UOp) -> UOp:
     node, gate = simplify(node), simplify(gate)
     if gate.op == Op.CONST and not gate.arg:
         return node.const_like(0)
-    known = list(limits(gate).items())
+    return _narrow_by(node, limits(conditions(gate)))
+
+
+def _narrow_by(node: UOp, spans: dict[UOp, Interval]) -> UOp:
+    """A value in normal form, simplified with what is known of some of its parts."""
+    known = [(x, span) for x, span in spans.items() if not x.ranges or x.ranges & node.ranges]
     before = None
     while before is not node:  # one limit can lay open an expression that another one bounds
         before = node
@@ -54,17 +59,17 @@ def narrow_gate(gate: UOp) -> UOp:
         kept = conditions(gate)
         for condition in kept if len(kept) > 1 else ():
             others = [other for other in kept if other is not condition]
-            narrowed = narrow(condition, all_of(*others))
+            narrowed = _narrow_by(condition, limits(others))
             if size(narrowed) < size(condition):
                 gate = simplify(all_of(narrowed, *others))
                 break
     return gate
 
 
-def limits(gate: UOp) -> dict[UOp, Interval]:
-    """For each index expression that the gate compares with constants, its interval there."""
+def limits(parts: list[UOp]) -> dict[UOp, Interval]:
+    """For each index expression that conditions compare with constants, its interval there."""
     found: dict[UOp, Interval] = {}
-    for condition in conditions(gate):
+    for condition in parts:
         inner = condition.src[0] if condition.op == Op.NOT else condition
         if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[1].op != Op.CONST:
             continue
@@ -108,4 +113,11 @@ def _under(node: UOp, known: list[tuple[UOp, Interval]]) -> UOp:
 
 def size(node: UOp) -> int:
     """The number of operations in an expression, each shared one counted once."""
-    return sum(1 for part in topological(node) if part.op not in (Op.CONST, Op.RANGE))
+    seen = {node}
+    stack = [node]
+    while stack:
+        for source in stack.pop().src:
+            if source not in seen and source.src and source.op != Op.RANGE:
+                seen.add(source)
+                stack.append(source)
+    return len(seen)

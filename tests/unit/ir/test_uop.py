@@ -11,6 +11,7 @@ from weft.ir.build import range_, reduce_ranges, store, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import INFO, Op, mask_of
 from weft.ir.uop import const, live_nodes, make, range_ids, sweep
+from weft.rules.simplify import simplify
 
 i, j = range_(0, 8), range_(1, 4)
 
@@ -155,3 +156,12 @@ def test_the_op_table_is_complete():
         assert getattr(Op, row.name) == row.number
         assert row.meaning
         assert row.most is None or row.least <= row.most
+
+
+def test_simplified_nodes_are_swept_too():
+    sweep()
+    before = live_nodes()
+    for number in range(50):
+        simplify(((i * 7 + number) // 3) % 5 + (j + number) * 4)
+    assert sweep() > 200
+    assert live_nodes() <= before + 10

@@ -1,0 +1,53 @@
+"""The devices of this process, by name. Here renderers and runtimes meet.
+
+`device("CPU")` opens a device when it is first asked for. A name is a kind and, where a machine has
+several, a number: `OPENCL:1`. The default is the setting `DEVICE`, else `CPU`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.runtime.device import Device
+from weft.support.errors import DeviceError
+from weft.support.message import nearest
+from weft.support.settings import settings
+
+_OPEN: Final[dict[str, Device]] = {}
+
+
+def _open_python(name: str) -> Device:
+    from weft.runtime.python.device import PythonDevice
+
+    return PythonDevice(name)
+
+
+KINDS: Final[dict[str, Callable[[str], Device]]] = {"PYTHON": _open_python}
+
+
+def default_device() -> str:
+    return canonical_name(settings.DEVICE or "PYTHON")
+
+
+def canonical_name(name: str) -> str:
+    """The full name of a device: kinds in capitals, number 0 left out."""
+    kind, _, number = name.upper().partition(":")
+    if kind not in KINDS:
+        guess = nearest(kind, KINDS)
+        raise DeviceError(
+            f"unknown device {name!r}",
+            law="the devices are " + ", ".join(KINDS),
+            fix=f"write {guess!r}" if guess else "",
+        )
+    return kind if number in ("", "0") else f"{kind}:{number}"
+
+
+def device(name: str) -> Device:
+    """The device of this name, opened when first asked for."""
+    found = _OPEN.get(name)
+    if found is None:
+        full = canonical_name(name)
+        found = _OPEN.get(full) or KINDS[full.partition(":")[0]](full)
+        _OPEN[full] = _OPEN[name] = found
+    return found

@@ -1,0 +1,120 @@
+"""The memory behind BUFFER nodes. A node names memory by number; this table owns it.
+
+A buffer is freed when its BUFFER node dies, which happens as soon as no tensor's graph holds it.
+Memory is allocated when something is first written to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.engine.devices import canonical_name, device
+from weft.ir.build import Size
+from weft.ir.build import buffer as make_buffer
+from weft.ir.dtypes import DType
+from weft.ir.shapes import Shape, largest_size
+from weft.ir.uop import UOp
+from weft.runtime.device import Device, Handle
+from weft.support.errors import InternalError
+
+
+class Buffer:
+    """Memory of one device. `keep` holds what foreign memory belongs to."""
+
+    __slots__ = ("device", "handle", "keep", "size")
+
+    def __init__(self, on: Device, size: int) -> None:
+        self.device = on
+        self.size = size
+        self.handle: Handle = None
+        self.keep: Any = None
+
+    def allocated(self) -> Handle:
+        """The device's handle; memory is taken now if it was not before."""
+        if self.handle is None:
+            self.handle = self.device.allocate(max(self.size, 1))
+            GlobalCounters.allocated(self.device.name, self.size)
+        return self.handle
+
+    def free(self) -> None:
+        if self.handle is not None and self.keep is None:
+            self.device.free(self.handle)
+            GlobalCounters.freed(self.device.name, self.size)
+        self.handle = self.keep = None
+
+
+class _Counters:
+    """Counts of what ran; always on. `reset` starts anew, memory in use stays."""
+
+    def __init__(self) -> None:
+        self.mem_used_by: dict[str, int] = {}
+        self.peak_memory: dict[str, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.kernel_count = 0
+        self.global_ops = 0
+        self.global_mem = 0
+        self.time_sum_s = 0.0
+        self.peak_memory = dict(self.mem_used_by)
+
+    @property
+    def mem_used(self) -> int:
+        """Bytes in use on all devices."""
+        return sum(self.mem_used_by.values())
+
+    def allocated(self, name: str, size: int) -> None:
+        used = self.mem_used_by.get(name, 0) + size
+        self.mem_used_by[name] = used
+        self.peak_memory[name] = max(self.peak_memory.get(name, 0), used)
+
+    def freed(self, name: str, size: int) -> None:
+        self.mem_used_by[name] -= size
+
+
+GlobalCounters: Final = _Counters()
+_BUFFERS: Final[dict[int, Buffer]] = {}
+_numbers: Final = itertools.count()
+
+
+def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
+    """A BUFFER node with memory of its own, not yet written."""
+    name = canonical_name(device_name)
+    number = next(_numbers)
+    node = make_buffer(number, dtype, shape, name)
+    _BUFFERS[number] = Buffer(device(name), largest_size(tuple(shape)) * dtype.itemsize)
+    weakref.finalize(node, _forget, number).atexit = False
+    return node
+
+
+def _forget(number: int) -> None:
+    _BUFFERS.pop(number).free()
+
+
+def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) -> UOp:
+    """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype."""
+    node = new_buffer(dtype, shape, device_name)
+    memory = buffer_of(node)
+    if memory.size:
+        memory.device.copy_in(memory.allocated(), data.cast("B"))
+    return node
+
+
+def buffer_of(node: UOp) -> Buffer:
+    """The memory of a BUFFER node."""
+    found = _BUFFERS.get(node.arg[0])
+    if found is None:
+        raise InternalError("a BUFFER node has no memory", ir_text=repr(node))
+    return found
+
+
+def read_bytes(node: UOp) -> bytearray:
+    """The contents of a BUFFER node; waits for the device."""
+    memory = buffer_of(node)
+    data = bytearray(memory.size)
+    if memory.size:
+        memory.device.copy_out(memoryview(data), memory.allocated())
+    return data
