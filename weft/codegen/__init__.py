@@ -1,1 +1,1 @@
-"""Kernels to programs: opts, expansion, decomposition, lowering; phases.py is the list."""
+"""Kernels become programs: a pure function of kernel, target and opts, in the passes of phases."""

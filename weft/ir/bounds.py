@@ -241,6 +241,8 @@ _RULES: Final[dict[int, Callable[[UOp], Interval]]] = {
     Op.NOT: _not,
     Op.SHR: _shift_right,
     Op.SHL: _shift_left,
+    Op.VECTOR: lambda node: _hull(node.src),
+    Op.LANES: lambda node: bounds(node.src[0]),
     Op.NEG: lambda node: (-bounds(node.src[0])[1], -bounds(node.src[0])[0]),
     Op.MAX: lambda node: _each(max, node),
     Op.MIN: lambda node: _each(min, node),
@@ -250,6 +252,11 @@ _RULES: Final[dict[int, Callable[[UOp], Interval]]] = {
 def _each(pick: Callable[[int, int], int], node: UOp) -> Interval:
     (a, b), (c, d) = bounds(node.src[0]), bounds(node.src[1])
     return pick(a, c), pick(b, d)
+
+
+def _hull(nodes: tuple[UOp, ...]) -> Interval:
+    spans = [bounds(node) for node in nodes]
+    return min(low for low, _ in spans), max(high for _, high in spans)
 
 
 def divisor(node: UOp, depth: int = 8) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.dtypes import INTEGER, VOID
+from weft.ir.dtypes import INTEGER, VOID, dtypes
 from weft.ir.ops import Op
 from weft.ir.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.spec_common import (
@@ -55,8 +55,8 @@ def _place(node: UOp) -> Answer:
     memory, gate, index = node.src
     if behind(memory).op not in MEMORIES:
         return "it is not in memory"
-    if not is_bool(gate):
-        return "the gate is not bool"
+    if not is_bool(gate) and gate.dtype is not dtypes.bool.vector(node.dtype.lanes):
+        return "the gate is not bool, nor has it a bool for each lane"
     return _is_integer(index) or "the index is not an integer"
 
 

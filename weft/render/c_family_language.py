@@ -113,7 +113,7 @@ class Language:
     vectors: VectorForm
     spaces: Mapping[str, str]  # the qualifier of each space, with a blank behind it
     barrier: str  # the statement; "" where a group is one thread
-    header: Callable[[Program, frozenset[DType]], list[str]]
+    header: Callable[[str], list[str]]  # given the rest of the text
     open_kernel: Callable[[Shell], list[str]]
     reserved: frozenset[str] = field(default_factory=frozenset)
 
@@ -125,9 +125,7 @@ class Language:
         if dtype.lanes == 1:
             return self.types[dtype]
         form = self.vector_form(dtype)
-        return form.type.format(
-            type=self.memory_type(dtype), name=dtype.name, lanes=dtype.lanes
-        )
+        return form.type.format(type=self.memory_type(dtype), name=dtype.name, lanes=dtype.lanes)
 
     def memory_type(self, dtype: DType) -> str:
         """The type of an element in memory."""
@@ -161,7 +159,7 @@ class Language:
         if dtype.kind == FLOAT:
             return self._float(dtype, float(value))
         number, suffix = int(value), self.suffixes.get(dtype, "")
-        if number == dtype.min and number < 0 and dtype.bits >= 32 or number == -(1 << 63):
+        if dtype.bits >= 32 and number == -(1 << dtype.bits - 1):
             # The literal of the magnitude alone does not fit the type.
             return Text(f"(-{-(number + 1)}{suffix} - 1)")
         return Text(f"{number}{suffix}", PREFIX if number < 0 else ATOM)

@@ -1,1 +1,5 @@
 """The user's object, one file per family of methods."""
+
+from weft.tensor.tensor import Tensor
+
+__all__ = ["Tensor"]

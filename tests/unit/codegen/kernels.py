@@ -1,0 +1,369 @@
+"""Small kernels of every kind that codegen meets, with the sizes of their memory."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from weft.ir.build import (
+    index,
+    index_of,
+    load,
+    param,
+    range_,
+    reduce_ranges,
+    store,
+    true,
+    variable,
+    where,
+)
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, const, make
+
+F32, I32 = dtypes.float32, dtypes.int32
+
+
+class Case(NamedTuple):
+    """A kernel and what to run it on; `exact` where every order of a fold gives the same bits."""
+
+    kernel: UOp
+    exact: bool = False
+    variables: dict[str, int] = {}  # noqa: RUF012
+
+
+def stage(
+    value: UOp, sizes: tuple[int, ...], indices: list[UOp], ranges: list[UOp], space: str = "local"
+) -> UOp:
+    return make(Op.STAGE, value.dtype, (value, *indices, *ranges), (space, sizes))
+
+
+def read(source: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
+    return make(Op.READ, source.dtype, (source, true() if gate is None else gate, *indices))
+
+
+def at(memory: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
+    return load(index_of(memory, indices, gate))
+
+
+def put(memory: UOp, indices: list[UOp], value: UOp, ranges: list[UOp]) -> UOp:
+    return store(index_of(memory, indices), value, ranges)
+
+
+def kernel(name: str, *stores: UOp) -> UOp:
+    numbers = sorted({node.arg for node in _below(stores) if node.op == Op.RANGE})
+    return make(Op.KERNEL, dtypes.void, stores, (name, tuple((n, "loop") for n in numbers)))
+
+
+def _below(stores: tuple[UOp, ...]) -> list[UOp]:
+    from weft.ir.walk import topological
+
+    return topological(*stores)
+
+
+def exp(x: UOp) -> UOp:
+    return make(Op.EXP, x.dtype, (x,))
+
+
+def sqrt(x: UOp) -> UOp:
+    return make(Op.SQRT, x.dtype, (x,))
+
+
+def total(value: UOp, *ranges: UOp) -> UOp:
+    return reduce_ranges(value, Op.ADD, ranges)
+
+
+def elementwise() -> Case:
+    out, a, b = (param(slot, F32, (6, 8)) for slot in range(3))
+    i, j = range_(0, 6), range_(1, 8)
+    value = (at(a, i, j) * at(b, i, j) + 1.0).maximum(0.0)
+    return Case(kernel("elementwise", put(out, [i, j], value, [i, j])), exact=True)
+
+
+def odd_sizes() -> Case:
+    out, a, b = param(0, F32, (7, 5)), param(1, F32, (7, 5)), param(2, F32, (5,))
+    i, j = range_(0, 7), range_(1, 5)
+    return Case(kernel("odd", put(out, [i, j], at(a, i, j) - at(b, j), [i, j])), exact=True)
+
+
+def broadcast() -> Case:
+    out, a, b = param(0, F32, (4, 3, 8)), param(1, F32, (4, 8)), param(2, F32, (3,))
+    i, j, k = range_(0, 4), range_(1, 3), range_(2, 8)
+    value = at(a, i, k) * at(b, j)
+    return Case(kernel("broadcast", put(out, [i, j, k], value, [i, j, k])), exact=True)
+
+
+def transpose() -> Case:
+    out, a = param(0, F32, (8, 4)), param(1, F32, (4, 8))
+    i, j = range_(0, 8), range_(1, 4)
+    return Case(kernel("transpose", put(out, [i, j], at(a, j, i), [i, j])), exact=True)
+
+
+def pad() -> Case:
+    out, a = param(0, F32, (12,)), param(1, F32, (8,))
+    i = range_(0, 12)
+    gate = (index(1) < i) & (i < 10)
+    value = at(a, i - 2, gate=gate) + 2.0
+    return Case(kernel("pad", put(out, [i], value, [i])), exact=True)
+
+
+def flip() -> Case:
+    out, a = param(0, F32, (3, 8)), param(1, F32, (3, 8))
+    i, j = range_(0, 3), range_(1, 8)
+    return Case(kernel("flip", put(out, [i, j], at(a, i, index(7) - j), [i, j])), exact=True)
+
+
+def scalar() -> Case:
+    out, a = param(0, F32, ()), param(1, F32, (1,))
+    return Case(kernel("scalar", put(out, [], at(a, index(0)) * 2.0, [])), exact=True)
+
+
+def unit_ranges() -> Case:
+    out, a = param(0, F32, (1, 4)), param(1, F32, (4, 1))
+    i, j, k = range_(0, 1), range_(1, 4), range_(2, 1)
+    value = total(at(a, j, k) + i.cast(F32), k)
+    return Case(kernel("unit", put(out, [i, j], value, [i, j])), exact=True)
+
+
+def sum_rows() -> Case:
+    out, a = param(0, F32, (5,)), param(1, F32, (5, 16))
+    i, k = range_(0, 5), range_(1, 16)
+    return Case(kernel("sum_rows", put(out, [i], total(at(a, i, k), k) * 0.5, [i])))
+
+
+def sum_columns() -> Case:
+    out, a = param(0, I32, (8,)), param(1, I32, (6, 8))
+    j, k = range_(0, 8), range_(1, 6)
+    return Case(kernel("sum_columns", put(out, [j], total(at(a, k, j), k), [j])), exact=True)
+
+
+def sum_all() -> Case:
+    out, a = param(0, F32, ()), param(1, F32, (5, 7))
+    i, k = range_(0, 5), range_(1, 7)
+    return Case(kernel("sum_all", put(out, [], total(at(a, i, k), i, k), [])))
+
+
+def matmul(m: int = 6, n: int = 8, k: int = 10) -> Case:
+    out, a, b = param(0, F32, (m, n)), param(1, F32, (m, k)), param(2, F32, (k, n))
+    i, j, r = range_(0, m), range_(1, n), range_(2, k)
+    value = total(at(a, i, r) * at(b, r, j), r)
+    return Case(kernel("matmul", put(out, [i, j], value, [i, j])))
+
+
+def matmul_bias_relu() -> Case:
+    out, a, b = param(0, F32, (7, 9)), param(1, F32, (7, 5)), param(2, F32, (5, 9))
+    bias = param(3, F32, (9,))
+    i, j, r = range_(0, 7), range_(1, 9), range_(2, 5)
+    value = (total(at(a, i, r) * at(b, r, j), r) + at(bias, j)).maximum(0.0)
+    return Case(kernel("matmul_bias_relu", put(out, [i, j], value, [i, j])))
+
+
+def softmax(rows: int = 3, columns: int = 8) -> Case:
+    out, x = (param(slot, F32, (rows, columns)) for slot in range(2))
+    r, c, s, k, f = (range_(i, rows if i == 0 else columns) for i in range(5))
+    top = reduce_ranges(at(x, r, k), Op.MAX, [k])
+    kept = stage(exp(at(x, r, f) - top), (columns,), [f], [f])
+    value = read(kept, c) / total(read(kept, s), s)
+    return Case(kernel("softmax", put(out, [r, c], value, [r, c])))
+
+
+def softmax_inline() -> Case:
+    out, x = (param(slot, F32, (3, 6)) for slot in range(2))
+    r, c, s, k = (range_(i, 3 if i == 0 else 6) for i in range(4))
+    top = reduce_ranges(at(x, r, k), Op.MAX, [k])
+    value = exp(at(x, r, c) - top) / total(exp(at(x, r, s) - top), s)
+    return Case(kernel("softmax_inline", put(out, [r, c], value, [r, c])))
+
+
+def shared_range_nests() -> Case:
+    """Fill and store over the same range object: the loop is opened twice."""
+    out, x = (param(slot, F32, (3, 6)) for slot in range(2))
+    r, c, s = range_(0, 3), range_(1, 6), range_(2, 6)
+    kept = stage(at(x, r, c) * 2.0, (6,), [c], [c])
+    value = read(kept, index(5) - c) + total(read(kept, s), s)
+    return Case(kernel("shared_range_nests", put(out, [r, c], value, [r, c])))
+
+
+def argmax() -> Case:
+    out, x = param(0, I32, (4,)), param(1, F32, (4, 9))
+    r, k, m = range_(0, 4), range_(1, 9), range_(2, 9)
+    top = reduce_ranges(at(x, r, k), Op.MAX, [k])
+    places = where(at(x, r, m).equal(top), m.cast(I32), const(I32, 9))
+    best = reduce_ranges(places, Op.MIN, [m])
+    return Case(kernel("argmax", put(out, [r], best, [r])), exact=True)
+
+
+def mean_variance() -> Case:
+    mean, variance = (param(slot, F32, (4,)) for slot in range(2))
+    x = param(2, F32, (4, 8))
+    r, k, q = range_(0, 4), range_(1, 8), range_(2, 8)
+    average = total(at(x, r, k), k) * 0.125
+    off = at(x, r, q) - average
+    spread = total(off * off, q) * 0.125
+    return Case(
+        kernel("mean_variance", put(mean, [r], average, [r]), put(variance, [r], spread, [r]))
+    )
+
+
+def two_sums() -> Case:
+    """Two folds of one input that can share a loop."""
+    out, x = param(0, F32, (4, 2)), param(1, F32, (4, 8))
+    r, k, q = range_(0, 4), range_(1, 8), range_(2, 8)
+    value = at(x, r, k)
+    return Case(
+        kernel(
+            "two_sums",
+            put(out, [r, index(0)], total(value, k), [r]),
+            put(out, [r, index(1)], total(at(x, r, q) * at(x, r, q), q), [r]),
+        )
+    )
+
+
+def layernorm() -> Case:
+    out, x, g = param(0, F32, (3, 8)), param(1, F32, (3, 8)), param(2, F32, (8,))
+    r, c, k, q = (range_(i, 3 if i == 0 else 8) for i in range(4))
+    average = total(at(x, r, k), k) * 0.125
+    off = at(x, r, q) - average
+    scale = sqrt(total(off * off, q) * 0.125 + 1e-5)
+    value = (at(x, r, c) - average) / scale * at(g, c)
+    return Case(kernel("layernorm", put(out, [r, c], value, [r, c])))
+
+
+def adam() -> Case:
+    m, v, w, g = (param(slot, F32, (10,)) for slot in range(4))
+    i = range_(0, 10)
+    moment = at(m, i) * 0.5 + at(g, i)
+    square = at(v, i) * 0.25 + at(g, i) * at(g, i)
+    weight = at(w, i) - moment / (square + 1.0)
+    stores = [put(m, [i], moment, [i]), put(v, [i], square, [i]), put(w, [i], weight, [i])]
+    return Case(kernel("adam", *stores), exact=True)
+
+
+def other_loops_see_old_contents() -> Case:
+    x, out = param(0, I32, (6,)), param(1, I32, (1,))
+    i, k = range_(0, 6), range_(1, 6)
+    return Case(
+        kernel(
+            "old_contents",
+            put(x, [i], at(x, i) * 2, [i]),
+            put(out, [index(0)], total(at(x, k), k), []),
+        ),
+        exact=True,
+    )
+
+
+def conv() -> Case:
+    out, x = param(0, F32, (2, 4, 6, 6)), param(1, F32, (2, 3, 6, 6))
+    w = param(2, F32, (4, 3, 3, 3))
+    n, o, y, z = range_(0, 2), range_(1, 4), range_(2, 6), range_(3, 6)
+    c, p, q = range_(4, 3), range_(5, 3), range_(6, 3)
+    gate = (index(0) < y + p) & (y + p < 7) & (index(0) < z + q) & (z + q < 7)
+    value = at(x, n, c, y + p - 1, z + q - 1, gate=gate) * at(w, o, c, p, q)
+    return Case(kernel("conv", put(out, [n, o, y, z], total(value, c, p, q), [n, o, y, z])))
+
+
+def bools() -> Case:
+    out, any_row = param(0, dtypes.bool, (4, 8)), param(1, dtypes.bool, (4,))
+    a, b = param(2, dtypes.bool, (4, 8)), param(3, I32, (4, 8))
+    i, j, k = range_(0, 4), range_(1, 8), range_(2, 8)
+    mixed = at(a, i, j) & (at(b, i, j) < 2)
+    found = reduce_ranges(at(a, i, k), Op.OR, [k])
+    return Case(
+        kernel("bools", put(out, [i, j], mixed, [i, j]), put(any_row, [i], found, [i])), exact=True
+    )
+
+
+def integers() -> Case:
+    out, a, b = (param(slot, I32, (3, 8)) for slot in range(3))
+    i, j = range_(0, 3), range_(1, 8)
+    x, y = at(a, i, j), at(b, i, j)
+    value = (x // y) * 3 + x % y + make(Op.TRUNCDIV, I32, (x, y)) + (x ^ y)
+    return Case(kernel("integers", put(out, [i, j], value, [i, j])), exact=True)
+
+
+def arange_and_gather() -> Case:
+    out, table, ids = param(0, F32, (5, 8)), param(1, F32, (6, 8)), param(2, I32, (5,))
+    i, j = range_(0, 5), range_(1, 8)
+    row = at(ids, i).cast(dtypes.index)
+    gate = ~(row < 0) & (row < 6)
+    value = at(table, row, j, gate=gate) + (i * 8 + j).cast(F32)
+    return Case(kernel("gather", put(out, [i, j], value, [i, j])), exact=True)
+
+
+def reshape_with_division() -> Case:
+    out, a = param(0, F32, (24,)), param(1, F32, (3, 8))
+    i = range_(0, 24)
+    value = at(a, (i // 4) % 3, (i % 4) * 2 + i // 12)
+    return Case(kernel("reshape", put(out, [i], value, [i])), exact=True)
+
+
+def symbolic() -> Case:
+    n = variable("n", 1, 16)
+    out, a, s = param(0, F32, (n, 4)), param(1, F32, (n, 4)), param(2, F32, (4,))
+    i, j, k, q = range_(0, n), range_(1, 4), range_(2, n), range_(3, 4)
+    sums = total(at(a, k, q), k)
+    stores = [
+        put(out, [i, j], at(a, i, j) * n.cast(F32), [i, j]),
+        put(s, [q], sums, [q]),
+    ]
+    return Case(kernel("symbolic", *stores), variables={"n": 5})
+
+
+def transposed_stage() -> Case:
+    out, x = param(0, I32, (8, 4)), param(1, I32, (4, 8))
+    i, j, a, b = range_(0, 4), range_(1, 8), range_(2, 8), range_(3, 4)
+    tile = stage(at(x, i, j), (8, 4), [j, i], [i, j])
+    return Case(kernel("transposed_stage", put(out, [a, b], read(tile, a, b), [a, b])), exact=True)
+
+
+def half_precision(dtype: DType = dtypes.float16) -> Case:
+    out, a, b = param(0, dtype, (4, 8)), param(1, dtype, (4, 8)), param(2, dtype, (4,))
+    i, j, k = range_(0, 4), range_(1, 8), range_(2, 8)
+    value = at(a, i, j) * at(b, i) + total(at(a, i, k), k)
+    return Case(kernel("half", put(out, [i, j], value, [i, j])))
+
+
+def accumulate_over_an_outer_loop() -> Case:
+    out, x = param(0, I32, (4,)), param(1, I32, (4, 6))
+    outer, i, k = range_(0, 3), range_(1, 4), range_(2, 2)
+    part = total(at(x, i, outer * 2 + k), k)
+    before = at(out, i, gate=index(0) < outer)
+    made = kernel("accumulate", put(out, [i], before + part, [outer, i]))
+    loops = ((0, "ordered"), (1, "loop"), (2, "loop"))
+    return Case(make(Op.KERNEL, dtypes.void, made.src, ("accumulate", loops)), exact=True)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    made.__name__: made
+    for made in (
+        elementwise,
+        odd_sizes,
+        broadcast,
+        transpose,
+        pad,
+        flip,
+        scalar,
+        unit_ranges,
+        sum_rows,
+        sum_columns,
+        sum_all,
+        matmul,
+        matmul_bias_relu,
+        softmax,
+        softmax_inline,
+        shared_range_nests,
+        argmax,
+        mean_variance,
+        two_sums,
+        layernorm,
+        adam,
+        other_loops_see_old_contents,
+        conv,
+        bools,
+        integers,
+        arange_and_gather,
+        reshape_with_division,
+        symbolic,
+        transposed_stage,
+        half_precision,
+        accumulate_over_an_outer_loop,
+    )
+}

@@ -1,0 +1,78 @@
+"""Compares what a kernel means with what its program does, on random arguments."""
+
+import math
+import random
+from collections.abc import Sequence
+
+from tests.unit.codegen.kernels import Case
+from weft.codegen.generate import generate
+from weft.codegen.opts import Opt
+from weft.ir.dtypes import FLOAT, SCALARS, VOID, INDEX, DType
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.program import Program
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.reference.kernel import run_kernel
+from weft.reference.lanes import size_value
+from weft.reference.memory import Memory
+from weft.reference.program import run_program
+from weft.target.target import Target
+
+ALL_DTYPES = frozenset(d for d in SCALARS.values() if d.kind not in (VOID, INDEX))
+
+
+def target(**details: object) -> Target:
+    """A machine that can do everything, but for what is said."""
+    parts: dict[str, object] = {
+        "device": "TEST",
+        "renderer": "TEXT",
+        "arch": "any",
+        "native_ops": frozenset(ELEMENTWISE),
+        "native_dtypes": ALL_DTYPES,
+        "stored_dtypes": ALL_DTYPES,
+    }
+    return Target(**{**parts, **details})  # type: ignore[arg-type]
+
+
+def arguments(kernel: UOp, variables: dict[str, int], seed: int) -> list[Memory]:
+    """Random memory for every PARAM."""
+    rng = random.Random(seed)
+    params = {node.arg[0]: node for node in topological(kernel) if node.op == Op.PARAM}
+    return [_memory(params[slot], variables, rng) for slot in sorted(params)]
+
+
+def _memory(param: UOp, variables: dict[str, int], rng: random.Random) -> Memory:
+    sizes = [size_value(s, variables) if isinstance(s, UOp) else s for s in shape_of(param)]
+    count = math.prod(sizes)
+    return Memory(param.dtype, count, [_number(param.dtype, rng) for _ in range(count)])
+
+
+def _number(dtype: DType, rng: random.Random) -> float:
+    if dtype.kind == FLOAT:
+        return rng.choice((-1, 1)) * rng.randrange(1, 64) / 16
+    return rng.randrange(2) if dtype.bits == 1 else rng.randrange(-5, 6)
+
+
+def check(
+    case: Case, machine: Target, opts: Sequence[Opt] | None, seed: int = 0
+) -> Program:
+    """Generate the program of a case, run both, and compare all memory."""
+    program = generate(case.kernel, machine, None if opts is None else tuple(opts))
+    expected = arguments(case.kernel, case.variables, seed)
+    result = arguments(case.kernel, case.variables, seed)
+    run_kernel(case.kernel, expected, case.variables)
+    run_program(program.instructions, result, case.variables)
+    for slot, (want, got) in enumerate(zip(expected, result, strict=True)):
+        for place, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
+            assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {place}: {x} != {y}"
+    return program
+
+
+def is_close(x: float, y: float, dtype: DType, exact: bool) -> bool:
+    if x == y or (x != x and y != y):
+        return True
+    if exact or dtype.kind != FLOAT:
+        return False
+    assert dtype.format is not None
+    return abs(x - y) <= 2.0 ** (4 - dtype.format.mantissa_bits) * max(abs(x), 1.0)

@@ -1,0 +1,23 @@
+"""What a codegen pass may know beside the graph: the target, and the opts if somebody chose them.
+
+`choose-opts` writes down what it chose, so that whoever asked for a program can see the recipe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from weft.target.target import Target
+
+if TYPE_CHECKING:
+    from weft.codegen.opts import Opt
+
+
+@dataclass
+class Context:
+    """One run of codegen. `opts` is None where the heuristic is to choose."""
+
+    target: Target
+    opts: tuple[Opt, ...] | None = None
+    chosen: tuple[Opt, ...] = field(default=())

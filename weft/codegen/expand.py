@@ -1,0 +1,283 @@
+"""Vector and unroll ranges become explicit vectors and repeated ops.
+
+In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". Out: the same with
+ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
+takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
+scalar and is spread where it meets a vector. Loads and stores whose index grows by one with the
+lane move whole vectors; a gate that differs between lanes is a vector of bools.
+
+A fold keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at the end
+those of its own ranges.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from weft.codegen.context import Context
+from weft.codegen.loops import (
+    UPCAST,
+    VECTOR,
+    extent_of,
+    is_index_arithmetic,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+)
+from weft.ir.linear import linear
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import topological
+from weft.rules.simplify import simplify
+from weft.support.errors import InternalError
+
+# The value of each range that is fixed, by number.
+Point = Mapping[int, int]
+Key = tuple[UOp, tuple[tuple[int, int], ...]]
+
+
+def expand(kernel: UOp, context: Context) -> UOp:
+    """Replace vector and unroll ranges by lanes and copies."""
+    kinds = kinds_of(kernel)
+    upcast = {number: kind for number, kind in kinds.items() if kind in UPCAST}
+    if not upcast:
+        return kernel
+    expander = _Expander(kernel, upcast)
+    stores: list[UOp] = []
+    for node in kernel.src:
+        stores += expander.stores(node, {}) if node.op == Op.STORE else [node]
+    loops = tuple((number, kind) for number, kind in kinds.items() if number not in upcast)
+    return make(Op.KERNEL, kernel.dtype, tuple(stores), (kernel.arg[0], loops))
+
+
+class _Expander:
+    def __init__(self, kernel: UOp, upcast: dict[int, str]) -> None:
+        ranges = ranges_of(kernel)
+        self.extents: dict[int, int] = {}
+        for number in upcast:
+            extent = extent_of(ranges[number])
+            if extent is None:
+                raise InternalError(f"range {number} is unrolled, and its extent is not known")
+            self.extents[number] = extent
+        self.mask = sum(1 << number for number in upcast)
+        self.vectors = sum(1 << n for n, kind in upcast.items() if kind == VECTOR)
+        self.touched = self.find_touched(kernel)
+        self.made: dict[Key, UOp] = {}
+
+    def find_touched(self, kernel: UOp) -> set[UOp]:
+        """The nodes below which an upcast range stands, free or closed."""
+        touched: set[UOp] = set()
+        for node in topological(kernel):
+            is_upcast = node.op == Op.RANGE and self.mask >> node.arg & 1
+            if is_upcast or not touched.isdisjoint(node.src):
+                touched.add(node)
+        return touched
+
+    def key(self, node: UOp, point: Point) -> Key:
+        return node, tuple([(n, at) for n, at in point.items() if node.ranges >> n & 1])
+
+    def vector_range(self, ranges: int, point: Point) -> int | None:
+        """The range that is the lanes of a value; others stand for a single value at a point."""
+        open_vectors = ranges & self.vectors
+        for number in point:
+            open_vectors &= ~(1 << number)
+        if open_vectors & (open_vectors - 1):
+            raise InternalError("a value has two vector ranges", pass_name="expand")
+        return open_vectors.bit_length() - 1 if open_vectors else None
+
+    def points(self, ranges: tuple[UOp, ...], point: Point) -> Iterator[Point]:
+        """The values of the unrolled ranges among these, added to a point outside of them all."""
+        numbers = [r.arg for r in ranges if self.is_unrolled(r)]
+        closed = {r.arg for r in ranges}
+        outer = {number: at for number, at in point.items() if number not in closed}
+        for values in itertools.product(*(range(self.extents[n]) for n in numbers)):
+            yield {**outer, **dict(zip(numbers, values, strict=True))}
+
+    def is_unrolled(self, node: UOp) -> bool:
+        return bool((self.mask & ~self.vectors) >> node.arg & 1)
+
+    def is_vector(self, node: UOp) -> bool:
+        return bool(self.vectors >> node.arg & 1)
+
+    def loops(self, ranges: tuple[UOp, ...]) -> tuple[UOp, ...]:
+        return tuple([r for r in ranges if not self.mask >> r.arg & 1])
+
+    def value(self, root: UOp, point: Point) -> UOp:
+        """A value at a point, a vector where a vector range is left open."""
+        if root not in self.touched:
+            return root
+        found = self.made.get(self.key(root, point))
+        if found is not None:
+            return found
+
+        def enter(node: UOp) -> bool:
+            if node not in self.touched or self.key(node, point) in self.made:
+                return False
+            return node.op in ELEMENTWISE
+
+        for node in topological(root, enter=enter):
+            key = self.key(node, point)
+            if node in self.touched and key not in self.made:
+                self.made[key] = self.expanded(node, point)
+        return self.made[self.key(root, point)]
+
+    def expanded(self, node: UOp, point: Point) -> UOp:
+        if node.op in ELEMENTWISE:
+            return self.elementwise(node, [self.value(source, point) for source in node.src])
+        if node.op == Op.RANGE:
+            return self.counter(node, point)
+        if node.op == Op.LOAD:
+            return self.load(node, point)
+        if node.op == Op.REDUCE:
+            return self.reduce(node, point)
+        if node.op == Op.AFTER:
+            stores = [made for store in node.src[1:] for made in self.stores(store, point)]
+            return make(Op.AFTER, node.dtype, (self.value(node.src[0], point), *stores))
+        raise InternalError("an op that cannot be expanded", facts=[("node", repr(node))])
+
+    def elementwise(self, node: UOp, src: list[UOp]) -> UOp:
+        lanes = max(source.dtype.lanes for source in src)
+        made = make(
+            node.op,
+            node.dtype.vector(lanes),
+            tuple([spread(source, lanes) for source in src]),
+            node.arg,
+        )
+        return simplify(made) if lanes == 1 and is_index_arithmetic(made) else made
+
+    def counter(self, node: UOp, point: Point) -> UOp:
+        if node.arg in point:
+            return const(node.dtype, point[node.arg])
+        if not self.is_vector(node):
+            raise InternalError(f"range {node.arg} is unrolled outside what closes it")
+        lanes = tuple([const(node.dtype, i) for i in range(self.extents[node.arg])])
+        return make(Op.VECTOR, node.dtype.vector(len(lanes)), lanes)
+
+    def load(self, node: UOp, point: Point) -> UOp:
+        place = node.src[0]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges | gate.ranges, point)
+        memory = self.value(memory, point)
+        if lane is None:
+            where = (memory, self.gate(gate, point), self.value(index, point))
+            return make(Op.LOAD, node.dtype, (make(Op.INDEX, node.dtype, where),))
+        count = self.extents[lane]
+        dtype = node.dtype.vector(count)
+        stride = stride_of(index, lane)
+        if stride == 1 or (stride == -1 and not gate.ranges >> lane & 1):
+            start = {**point, lane: 0 if stride == 1 else count - 1}
+            where = (memory, self.gate(gate, point), self.value(index, start))
+            made = make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),))
+            backwards = tuple(range(count - 1, -1, -1))
+            return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
+        lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
+        return make(Op.VECTOR, dtype, tuple(lanes))
+
+    def gate(self, gate: UOp, point: Point) -> UOp:
+        made = self.value(gate, point)
+        return simplify(made) if made.dtype.lanes == 1 else made
+
+    def reduce(self, node: UOp, point: Point) -> UOp:
+        op, own = node.arg[0], own_ranges(node)
+        loops = self.loops(own)
+        lanes = next((self.extents[r.arg] for r in own if self.is_vector(r)), 1)
+        parts: list[UOp] = []
+        for inner in self.points(own, point):
+            part = self.value(node.src[0], inner)
+            part = spread(part, lanes) if part.dtype.lanes == 1 else part
+            if loops:
+                part = make(Op.REDUCE, part.dtype, (part, *loops), node.arg)
+            parts.append(part)
+        total = _joined(op, parts)
+        return across_lanes(op, total) if lanes > 1 else total
+
+    def stores(self, node: UOp, point: Point) -> list[UOp]:
+        """The stores that one STORE becomes, in the order of its ranges."""
+        if node not in self.touched:
+            return [node]
+        own = own_ranges(node)
+        if node.ranges & self.mask:
+            raise InternalError("memory would be shared by unrolled copies", pass_name="expand")
+        made: list[UOp] = []
+        for inner in self.points(own, point):
+            made += self.store(node, inner, self.loops(own))
+        return list(dict.fromkeys(made))
+
+    def store(self, node: UOp, point: Point, loops: tuple[UOp, ...]) -> list[UOp]:
+        place, value = node.src[:2]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges | gate.ranges | value.ranges, point)
+        count = 1 if lane is None else self.extents[lane]
+        if lane is None or stride_of(index, lane) == 1:
+            dtype = place.dtype.vector(count)
+            start = point if lane is None else {**point, lane: 0}
+            where = (
+                self.value(memory, point),
+                self.gate(gate, point),
+                self.value(index, start),
+            )
+            written = spread(self.value(value, point), count)
+            return [make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), written, *loops))]
+        whole = self.value(value, point)
+        made: list[UOp] = []
+        for at in range(count):
+            fixed = {**point, lane: at}
+            where = (
+                self.value(memory, point),
+                self.gate(gate, fixed),
+                self.value(index, fixed),
+            )
+            written = pick(whole, at) if whole.dtype.lanes > 1 else whole
+            target = make(Op.INDEX, place.dtype, where)
+            made.append(make(Op.STORE, node.dtype, (target, written, *loops)))
+        return made
+
+
+def spread(node: UOp, lanes: int) -> UOp:
+    """A scalar in every lane of a vector; a vector as it is."""
+    if node.dtype.lanes == lanes:
+        return node
+    dtype = node.dtype.vector(lanes)
+    return const(dtype, node.arg) if node.op == Op.CONST else make(Op.VECTOR, dtype, (node,) * lanes)
+
+
+def pick(node: UOp, lane: int) -> UOp:
+    """One lane of a vector."""
+    if node.op == Op.VECTOR and len(node.src) == node.dtype.lanes:
+        return node.src[lane]
+    return make(Op.LANES, node.dtype.scalar, (node,), (lane,))
+
+
+def across_lanes(op: int, node: UOp) -> UOp:
+    """The fold of the lanes of a vector, by halves."""
+    while node.dtype.lanes > 1:
+        lanes = node.dtype.lanes
+        if lanes % 2:
+            return _joined(op, [pick(node, lane) for lane in range(lanes)])
+        dtype = node.dtype.scalar.vector(lanes // 2)
+        low = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2)))
+        high = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2, lanes)))
+        node = make(op, dtype, (low, high))
+    return node
+
+
+def _joined(op: int, parts: list[UOp]) -> UOp:
+    """The parts folded in pairs, which keeps chains short."""
+    while len(parts) > 1:
+        pairs = [make(op, x.dtype, (x, y)) for x, y in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[len(pairs) * 2 :]
+    return parts[0]
+
+
+def stride_of(index: UOp, number: int) -> int | None:
+    """By how much a flat index grows with a range; None where it is no multiple of it."""
+    stride = 0
+    for term, factor in linear(index)[1]:
+        if term.ranges >> number & 1:
+            if term.op != Op.RANGE or term.arg != number:
+                return None
+            stride += factor
+    return stride
+
+

@@ -1,0 +1,74 @@
+"""The code generator: a kernel, a target and opts become a program.
+
+`generate` is a pure function. The engine calls it, caches what it gives by the text of what it
+takes, and hands the result to a renderer. `phases.py` lists what happens in between.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.context import Context
+from weft.codegen.estimate import estimate
+from weft.codegen.opts import Opt
+from weft.codegen.phases import CODEGEN
+from weft.ir.build import Size
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.program import Parameter, Program
+from weft.ir.spec_kernel import behind
+from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
+from weft.rewrite.phase import PassReport, run_phase
+from weft.target.target import Target
+
+
+def generate(
+    kernel: UOp,
+    target: Target,
+    opts: tuple[Opt, ...] | None = None,
+    reports: list[PassReport] | None = None,
+) -> Program:
+    """The program of a kernel; the heuristic chooses the opts that are not given.
+
+    What each pass did, and how long it took, is appended to `reports`.
+    """
+    instructions = run_phase(CODEGEN, kernel, Context(target, opts), reports)
+    nodes = topological(kernel)
+    return Program(
+        name=kernel.arg[0],
+        target=target.name,
+        instructions=instructions,
+        parameters=_parameters(nodes),
+        variables=_variables(nodes),
+        groups=_sizes(instructions, "group"),
+        threads=tuple(size for size in _sizes(instructions, "thread") if isinstance(size, int)),
+        estimate=estimate(kernel),
+    )
+
+
+def _parameters(nodes: list[UOp]) -> tuple[Parameter, ...]:
+    """The memory arguments, by slot."""
+    found = {node.arg[0]: node for node in nodes if node.op == Op.PARAM}
+    written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
+    places = {node.src[0] for node in nodes if node.op == Op.STORE}
+    read = {behind(node.src[0]) for node in nodes if node.op == Op.INDEX and node not in places}
+    read |= {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
+    return tuple(
+        Parameter(slot, node.dtype, node in written, node in read)
+        for slot, node in sorted(found.items())
+    )
+
+
+def _variables(nodes: list[UOp]) -> tuple[UOp, ...]:
+    return tuple(sorted((n for n in nodes if n.op == Op.VARIABLE), key=lambda node: node.arg))
+
+
+def _sizes(instructions: UOp, kind: str) -> tuple[Size, ...]:
+    """The extents of the hardware counters of a kind, axis by axis."""
+    found: dict[int, Size] = {}
+    for node in instructions.src:
+        if node.op == Op.SPECIAL and node.arg[0] == kind:
+            extent = node.src[0]
+            is_known = extent.op == Op.CONST
+            size = int(extent.arg) if is_known else make(Op.CAST, dtypes.index, (extent,))
+            found[node.arg[1]] = size
+    return tuple(found.get(axis, 1) for axis in range(max(found, default=-1) + 1))

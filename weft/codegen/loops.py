@@ -1,0 +1,121 @@
+"""The loops of a kernel: its table of ranges and kinds, and rewrites that replace ranges.
+
+A kernel is `KERNEL(effects..., ranges...; (name, loops))`. The table `loops` orders all ranges from
+outside to inside and gives each its kind; nodes mention ranges only by number. Every pass that
+adds, removes or replaces a range does it here, so the table and the nodes cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from weft.ir.dtypes import BOOL, INDEX
+from weft.ir.ops import COMPARE, ELEMENTWISE, Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
+from weft.rules.simplify import simplify
+
+LOOP: Final = "loop"
+ORDERED: Final = "ordered"
+GRID: Final = "grid"
+THREAD: Final = "thread"
+VECTOR: Final = "vector"
+UNROLL: Final = "unroll"
+UPCAST: Final = frozenset((VECTOR, UNROLL))
+
+# Range numbers with their kinds, outermost first.
+Loops = tuple[tuple[int, str], ...]
+Closed = Mapping[UOp, tuple[UOp, ...]]
+
+
+def loops_of(kernel: UOp) -> Loops:
+    loops: Loops = kernel.arg[1]
+    return loops
+
+
+def kinds_of(kernel: UOp) -> dict[int, str]:
+    """The kind of each range, in the order of the table."""
+    return dict(loops_of(kernel))
+
+
+def with_loops(kernel: UOp, loops: Iterable[tuple[int, str]]) -> UOp:
+    return make(Op.KERNEL, kernel.dtype, kernel.src, (kernel.arg[0], tuple(loops)))
+
+
+def ranges_of(kernel: UOp) -> dict[int, UOp]:
+    """Every range of a kernel by its number."""
+    return {node.arg: node for node in topological(kernel) if node.op == Op.RANGE}
+
+
+def extent_of(node: UOp) -> int | None:
+    """The number of turns of a range; None where it is symbolic."""
+    extent = node.src[0]
+    return int(extent.arg) if extent.op == Op.CONST else None
+
+
+def first_range(node: UOp) -> int | None:
+    """The position of the first range among the sources of a node that closes ranges."""
+    if node.op == Op.REDUCE:
+        return 1
+    if node.op == Op.STORE:
+        return 2
+    if node.op == Op.STAGE:
+        return 1 + len(node.arg[1])
+    if node.op == Op.KERNEL:
+        return sum(source.op != Op.RANGE for source in node.src)
+    return None
+
+
+def own_ranges(node: UOp) -> tuple[UOp, ...]:
+    """The ranges that a node closes."""
+    first = first_range(node)
+    return () if first is None else node.src[first:]
+
+
+def is_index_arithmetic(node: UOp) -> bool:
+    """Whether a node computes with indices only, so that it can be simplified by itself."""
+    if node.op not in ELEMENTWISE:
+        return False
+    if node.dtype.kind == INDEX:
+        return True
+    if node.dtype.kind != BOOL:
+        return False
+    if node.op in COMPARE:
+        return node.src[0].dtype.kind == INDEX
+    if node.op not in (Op.AND, Op.OR, Op.NOT):
+        return False
+    return all(source.op == Op.CONST or is_index_arithmetic(source) for source in node.src)
+
+
+def replace_ranges(
+    kernel: UOp, values: Mapping[UOp, UOp], closed: Closed, loops: Iterable[tuple[int, str]]
+) -> UOp:
+    """The kernel with ranges replaced: by values where they are used, by ranges where closed.
+
+    A range that `closed` does not mention is closed as before; one that it maps to nothing is
+    closed no more. A fold over no range is the value itself.
+    """
+    made: dict[UOp, UOp] = dict(values)
+    for node in topological(kernel):
+        if node in made:
+            continue
+        made[node] = rebuilt(node, made, closed)
+    return with_loops(made[kernel], loops)
+
+
+def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
+    """A node with new sources; index arithmetic stays in normal form."""
+    first = first_range(node)
+    if first is None:
+        src = tuple([made[source] for source in node.src])
+    else:
+        src = tuple([made[source] for source in node.src[:first]])
+        for source in node.src[first:]:
+            src += closed[source] if source in closed else (made[source],)
+        if node.op == Op.REDUCE and len(src) == 1:
+            return src[0]
+    if src == node.src:
+        return node
+    new = make(node.op, node.dtype, src, node.arg)
+    return simplify(new) if is_index_arithmetic(new) else new

@@ -1,0 +1,68 @@
+"""Brings a kernel into the form that the other passes rely on.
+
+In: any kernel of KERNEL_SPEC. Out: a kernel of KERNEL_SPEC whose table lists every range and whose
+ranges all have more than one turn, or a symbolic number of them; index arithmetic is in normal
+form, memory is read by LOAD only, and each store closes all its ranges itself.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.context import Context
+from weft.codegen.loops import (
+    LOOP,
+    extent_of,
+    first_range,
+    is_index_arithmetic,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+    rebuilt,
+    with_loops,
+)
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
+from weft.rules.simplify import simplify
+
+
+def normalize_kernel(kernel: UOp, context: Context) -> UOp:
+    """List all ranges, drop those of one turn, simplify indices and gates."""
+    units = {r: r.const_like(0) for r in ranges_of(kernel).values() if extent_of(r) == 1}
+    none: dict[UOp, tuple[UOp, ...]] = {r: () for r in units}
+    made: dict[UOp, UOp] = dict(units)
+    for node in topological(kernel):
+        if node in made:
+            continue
+        new = _loaded(rebuilt(node, made, none))
+        if new.op == Op.KERNEL:
+            new = _closed_by_stores(new)
+        made[node] = simplify(new) if is_index_arithmetic(new) else new
+    kinds = kinds_of(kernel)
+    result = made[kernel]
+    present = ranges_of(result)
+    listed = [(number, kind) for number, kind in kinds.items() if number in present]
+    missing = [(number, LOOP) for number in sorted(present) if number not in kinds]
+    return with_loops(result, [*listed, *missing])
+
+
+def _closed_by_stores(kernel: UOp) -> UOp:
+    """A kernel that closes no range itself: each store closes those that it leaves open."""
+    outer = own_ranges(kernel)
+    if not outer:
+        return kernel
+    stores = []
+    for node in kernel.src[: first_range(kernel)]:
+        free = [r for r in outer if node.ranges >> r.arg & 1]
+        stores.append(make(node.op, node.dtype, (*node.src[:2], *free, *node.src[2:])))
+    return make(Op.KERNEL, kernel.dtype, tuple(stores), kernel.arg)
+
+
+def _loaded(node: UOp) -> UOp:
+    """The node with a LOAD around each place that it uses as a value."""
+    if node.op in (Op.LOAD, Op.INDEX) or not any(s.op == Op.INDEX for s in node.src):
+        return node
+    src = list(node.src)
+    for i, source in enumerate(src):
+        if source.op == Op.INDEX and not (node.op == Op.STORE and i == 0):
+            src[i] = make(Op.LOAD, source.dtype, (source,))
+    return make(node.op, node.dtype, tuple(src), node.arg)

@@ -1,0 +1,168 @@
+"""When an opt is legal. Each function yields, in words, the reasons why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from weft.codegen.loops import (
+    GRID,
+    ORDERED,
+    UPCAST,
+    VECTOR,
+    extent_of,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+)
+from weft.codegen.split_range import has_room
+from weft.ir.ops import Op
+from weft.ir.spec_kernel import behind
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+
+LANES: Final = (2, 4, 8, 16, 32, 64)
+MOST_UNROLLED: Final = 64
+
+
+def known_range(kernel: UOp, number: int) -> Iterator[str]:
+    if number not in kinds_of(kernel):
+        yield f"the kernel has no range {number}"
+
+
+def _closers(kernel: UOp, number: int) -> list[UOp]:
+    """The nodes that close a range."""
+    return [
+        node
+        for node in topological(kernel)
+        if node.op in (Op.STORE, Op.REDUCE, Op.STAGE)
+        and any(r.arg == number for r in own_ranges(node))
+    ]
+
+
+def can_be_split(kernel: UOp, number: int, factor: int) -> Iterator[str]:
+    extent = extent_of(ranges_of(kernel)[number])
+    if kinds_of(kernel)[number] in UPCAST:
+        yield f"range {number} is a loop no more"
+    elif extent is None:
+        yield f"the extent of range {number} is symbolic"
+    elif not 1 < factor < extent:
+        yield f"the factor {factor} is not between 1 and the extent {extent}"
+    elif extent % factor:
+        for node in _closers(kernel, number):
+            if node.op == Op.STAGE and not has_room(node, number):
+                yield f"{extent} % {factor} != 0, and the stage has no room past the end"
+
+
+def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
+    kinds, ranges = kinds_of(kernel), ranges_of(kernel)
+    if outer == inner:
+        yield "a range cannot be merged with itself"
+        return
+    if kinds[outer] != kinds[inner] or kinds[outer] in UPCAST:
+        yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
+    if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
+        yield "an extent depends on another range"
+    if ranges[outer] in _closers_of_one(kernel, outer, inner):
+        yield "a node closes only one of them"
+    both = 1 << outer | 1 << inner
+    for node in topological(kernel):
+        if node.op in (Op.REDUCE, Op.STAGE) and node.ranges & both not in (0, both):
+            yield "a fold or stage depends on only one of them"
+            return
+        if node.op == Op.RANGE and node.src[0].ranges & both:
+            yield "the extent of another range depends on them"
+            return
+
+
+def _closers_of_one(kernel: UOp, outer: int, inner: int) -> list[UOp]:
+    """The outer range, once for each node that closes exactly one of two ranges."""
+    first = ranges_of(kernel)[outer]
+    unlike = set(_closers(kernel, outer)) ^ set(_closers(kernel, inner))
+    return [first for _ in unlike]
+
+
+def keeps_extents_outside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    ranges = ranges_of(kernel)
+    seen = 0
+    for number, _ in loops:
+        if ranges[number].src[0].ranges & ~seen:
+            yield f"the extent of range {number} depends on a loop inside it"
+        seen |= 1 << number
+
+
+def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[str]:
+    kind = kinds_of(kernel)[number]
+    if kind not in kinds:
+        yield f"range {number} is of kind {kind}"
+
+
+def is_independent(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether no turn of a loop reads memory that another turn writes."""
+    nodes = topological(kernel)
+    writes = [node.src[0] for node in nodes if node.op == Op.STORE]
+    written = {behind(place.src[0]): place for place in writes}
+    for node in nodes:
+        if node.op != Op.LOAD:
+            continue
+        place = node.src[0]
+        other = written.get(behind(place.src[0]))
+        if other is None or other.src[2:] == place.src[2:]:
+            continue
+        pairs = zip(place.src[2:], other.src[2:], strict=True)
+        if not any(a is b and a.op == Op.RANGE and a.arg == number for a, b in pairs):
+            yield f"turns of range {number} read what others write"
+            return
+
+
+def can_be_spread(kernel: UOp, number: int, kind: str) -> Iterator[str]:
+    closers = _closers(kernel, number)
+    stores = [node for node in kernel.src if node.op == Op.STORE]
+    if kinds_of(kernel)[number] == ORDERED:
+        yield f"the turns of range {number} are ordered"
+    if any(node.op == Op.REDUCE for node in closers):
+        yield f"range {number} is folded over"
+    if ranges_of(kernel)[number].src[0].ranges:
+        yield f"the extent of range {number} depends on another range"
+    stages = [node for node in closers if node.op == Op.STAGE]
+    if kind == GRID and stages:
+        yield f"range {number} fills a stage, which a group does alone"
+    if kind == GRID and not all(store in closers for store in stores):
+        yield f"a store is not inside range {number}"
+    if kind != GRID and extent_of(ranges_of(kernel)[number]) is None:
+        yield f"the extent of range {number} is symbolic"
+    if kind != GRID and any(node.arg[0] != "local" for node in stages):
+        yield f"range {number} fills a stage that each thread has for itself"
+
+
+def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
+    extent = extent_of(ranges_of(kernel)[number])
+    if extent not in LANES:
+        yield f"{extent} lanes; a vector has one of {', '.join(map(str, LANES))}"
+    vectors = sum(1 << n for n, kind in kinds_of(kernel).items() if kind == VECTOR)
+    for node in topological(kernel):
+        if node.ranges >> number & 1 and node.ranges & vectors & ~(1 << number):
+            yield "a value would have two vector ranges"
+            return
+
+
+def can_be_unrolled(kernel: UOp, number: int) -> Iterator[str]:
+    extent = extent_of(ranges_of(kernel)[number])
+    if extent is None or extent > MOST_UNROLLED:
+        yield f"{extent} turns are too many to write out"
+
+
+def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether no memory and no loop would have to be copied with the turns of a range."""
+    for node in topological(kernel):
+        if node.op == Op.STAGE and node.ranges >> number & 1:
+            yield f"a stage is filled once per turn of range {number}"
+            return
+        if node.op == Op.AFTER and node.ranges >> number & 1:
+            yield f"memory is written once per turn of range {number}"
+            return
+        if node.op == Op.RANGE and node.src[0].ranges >> number & 1:
+            yield f"the extent of range {node.arg} depends on range {number}"
+            return
+
+

@@ -1,0 +1,55 @@
+"""THE LIST: the passes that make a program out of a kernel, in order, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.codegen.flatten_memory import flatten_memory
+from weft.codegen.linearize import linearize
+from weft.codegen.lower_index import bind_hardware, lower_index
+from weft.codegen.lower_reductions import lower_reductions, widen_reductions
+from weft.codegen.normalize_kernel import normalize_kernel
+from weft.ir.ops import Op
+from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.spec_program import PROGRAM_SPEC
+from weft.rewrite.phase import Pass, Phase
+
+CODEGEN: Final = Phase(
+    "codegen",
+    (
+        Pass(
+            "normalize-kernel",
+            normalize_kernel,
+            because="later passes rely on a full table of loops and on indices in normal form",
+            gives=KERNEL_SPEC,
+        ),
+        Pass(
+            "widen-reductions",
+            widen_reductions,
+            because="a sum of small floats in small floats loses all of its digits",
+            needs={Op.REDUCE},
+            gives=KERNEL_SPEC,
+        ),
+        Pass(
+            "flatten-memory",
+            flatten_memory,
+            because="memory is flat, and a stage is a store that others wait for",
+        ),
+        Pass(
+            "lower-reductions",
+            lower_reductions,
+            because="a fold is an accumulator, its first value and a loop that updates it",
+            needs={Op.REDUCE},
+        ),
+        Pass(
+            "bind-hardware",
+            bind_hardware,
+            because="grid and thread ranges are counters of the machine",
+            needs={Op.RANGE},
+        ),
+        Pass("lower-index", lower_index, because="machines compute indices in 32 or 64 bits"),
+        Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
+    ),
+    takes=KERNEL_SPEC,
+    gives=PROGRAM_SPEC,
+)

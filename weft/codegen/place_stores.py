@@ -1,0 +1,203 @@
+"""The loop tree: which loops there are, and which store runs in which of them.
+
+A store that others wait for (the fill of a stage, the update of an accumulator) is placed once per
+value of the ranges it depends on: in the shortest prefix of its reader's loops that covers them.
+Its own loops open there. Outer stores are placed before inner ones, so a value never has to cross
+from one run of a loop to another. Two nests share a loop exactly when they hold the same range and
+nothing that the second needs comes after the loop or out of it; else the loop is opened again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from weft.codegen.loops import loops_of
+from weft.ir.ops import Op
+from weft.ir.spec_kernel import behind
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.support.errors import InternalError
+
+Path = tuple[UOp, ...]
+
+
+@dataclass(eq=False)
+class Task:
+    """Stores that run together: all their values are computed before any of them writes."""
+
+    stores: tuple[UOp, ...]
+    parent: Block | None = None
+    completes: list[UOp] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Block:
+    """A loop with what runs in it, in order; the root has no range.
+
+    `completes` are the stores that have written all they write once this item has run.
+    """
+
+    range: UOp | None = None
+    items: list[Block | Task] = field(default_factory=list)
+    parent: Block | None = None
+    completes: list[UOp] = field(default_factory=list)
+
+    def add(self, item: Block | Task, before: Block | Task | None = None) -> None:
+        item.parent = self
+        self.items.insert(len(self.items) if before is None else self.items.index(before), item)
+
+    def child_holding(self, item: Block | Task) -> Block | Task | None:
+        """The item of this block that is, or holds, another item."""
+        below: Block | Task | None = item
+        while below is not None and below.parent is not self:
+            below = below.parent
+        return below
+
+
+def place_stores(kernel: UOp) -> Block:
+    """The loop tree of a kernel whose memory is flat and whose folds are stores."""
+    return _Placer(kernel).root
+
+
+class _Placer:
+    def __init__(self, kernel: UOp) -> None:
+        self.position = {number: i for i, (number, _) in enumerate(loops_of(kernel))}
+        self.root = Block()
+        # The item after which what a store writes is complete.
+        self.done: dict[UOp, Block | Task] = {}
+        self.needs: dict[UOp, list[UOp]] = {}
+        stores = [node for node in kernel.src if node.op == Op.STORE]
+        groups: dict[Path, list[UOp]] = {}
+        for store in stores:
+            groups.setdefault(self.path(store), []).append(store)
+        for group in _in_order(list(groups.values())):
+            path = self.path(group[0])
+            self.place([(store, path) for store in group])
+            needed = [need for store in group for need in self.needs_of(store)]
+            self.block(self.root, path, needed).add(Task(tuple(group)))
+
+    def path(self, store: UOp) -> Path:
+        """The loops around a store of the kernel, outermost first."""
+        ranges = {node.arg: node for node in topological(store) if node.op == Op.RANGE}
+        own = {node.arg for node in store.src[2:]}
+        free = [node for n, node in ranges.items() if n in own or store.ranges >> n & 1]
+        return self.sorted(free)
+
+    def sorted(self, ranges: Iterable[UOp]) -> Path:
+        return tuple(sorted(ranges, key=lambda node: self.position[node.arg]))
+
+    def needs_of(self, store: UOp) -> list[UOp]:
+        """The stores that this one waits for, but not those below them."""
+        found = self.needs.get(store)
+        if found is None:
+            parts = topological(*store.src[:2], enter=lambda node: node.op != Op.AFTER)
+            waits = [node for node in parts if node.op == Op.AFTER]
+            found = [need for node in waits for need in node.src[1:]]
+            found = self.needs[store] = list(dict.fromkeys(found))
+        return found
+
+    def place(self, users: Sequence[tuple[UOp, Path]]) -> None:
+        """Place everything that these stores, with their loops, wait for."""
+        for store, prefix in self.collect(users):
+            if store in self.done:
+                continue
+            own = self.sorted(store.src[2:])
+            self.place([(store, prefix + own)])
+            needed = [need for need in self.needs_of(store) if need in self.done]
+            outer = self.block(self.root, prefix, needed)
+            task = Task((store,))
+            inner = self.block(outer, own, needed)
+            inner.add(task)
+            first = outer.child_holding(task)
+            assert first is not None
+            self.finish(store, first)
+            for start in starts_of(store):
+                begin = Task((start,))
+                outer.add(begin, before=first)
+                self.finish(start, begin)
+
+    def finish(self, store: UOp, item: Block | Task) -> None:
+        self.done[store] = item
+        item.completes.append(store)
+
+    def collect(self, users: Sequence[tuple[UOp, Path]]) -> list[tuple[UOp, Path]]:
+        """The stores that are not placed yet, with the loops around them, outer ones first."""
+        found: list[tuple[UOp, Path]] = []
+        seen: set[UOp] = set()
+
+        def visit(user: UOp, path: Path) -> None:
+            starts = starts_of(user)
+            for store in self.needs_of(user):
+                if store in seen or store in self.done or store in starts:
+                    continue
+                seen.add(store)
+                prefix = _shortest(path, store.ranges)
+                visit(store, prefix + self.sorted(store.src[2:]))
+                found.append((store, prefix))
+
+        for user, path in users:
+            visit(user, path)
+        return sorted(found, key=lambda pair: len(pair[1]))
+
+    def block(self, start: Block, path: Path, needed: Sequence[UOp]) -> Block:
+        """The block of these loops, opened anew where what is needed is not complete before."""
+        block = start
+        for loop in path:
+            block = self.loop(block, loop, needed)
+        return block
+
+    def loop(self, block: Block, loop: UOp, needed: Sequence[UOp]) -> Block:
+        last = 0
+        ends: set[Block | Task] = set()
+        for need in needed:
+            end = self.done[need]
+            ends.add(end)
+            holder = block.child_holding(end)
+            if holder is not None:
+                last = max(last, block.items.index(holder))
+        for item in reversed(block.items[last:]):
+            if isinstance(item, Block) and item.range is loop and item not in ends:
+                return item
+        made = Block(loop)
+        block.add(made)
+        return made
+
+
+def starts_of(store: UOp) -> tuple[UOp, ...]:
+    """The stores that give an accumulator its first value, for the store that updates it."""
+    memory = store.src[0].src[0]
+    if memory.op != Op.AFTER or behind(memory).op != Op.MEMORY:
+        return ()
+    return memory.src[1:]
+
+
+def _shortest(path: Path, free: int) -> Path:
+    """The shortest prefix of the loops that covers a set of ranges."""
+    depth = 0
+    for position, loop in enumerate(path):
+        if free >> loop.arg & 1:
+            depth = position + 1
+    return path[:depth]
+
+
+def _in_order(groups: list[list[UOp]]) -> list[list[UOp]]:
+    """The groups, those that read the old contents of memory before those that write it."""
+    if len(groups) == 1:
+        return groups
+    written = [{behind(store.src[0].src[0]) for store in group} for group in groups]
+    read = [
+        {node.src[0] for node in topological(*group) if node.op == Op.INDEX} for group in groups
+    ]
+    result: list[list[UOp]] = []
+    waiting = list(range(len(groups)))
+    while waiting:
+        ready = next(
+            (i for i in waiting if not any(j != i and written[i] & read[j] for j in waiting)), None
+        )
+        if ready is None:
+            what = "stores of one kernel overwrite what each other's loops still read"
+            raise InternalError(what, pass_name="linearize")
+        waiting.remove(ready)
+        result.append(groups[ready])
+    return result

@@ -1,0 +1,67 @@
+"""Who uses what in a program: what may be written at its use, and which memory is a variable.
+
+An INDEX is written by the loads and stores that use it, so it hands its uses on to its gate and
+index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+
+
+def behind(node: UOp) -> UOp:
+    """What a node is once the order of effects is left out."""
+    while node.op == Op.AFTER:
+        node = node.src[0]
+    return node
+
+
+class Uses:
+    """`block` is where an instruction stands: all between the same RANGE or IF and its END."""
+
+    def __init__(self, program: UOp) -> None:
+        self.block: dict[UOp, int] = {}
+        self.users: dict[UOp, list[UOp]] = {}
+        self._arrays = {
+            behind(node.src[0])
+            for node in topological(program)
+            if node.op == Op.INDEX and node.dtype.lanes > 1
+        }
+        self._walk(program)
+
+    def _walk(self, program: UOp) -> None:
+        opened, blocks = [0], 0
+        for node in program.src:
+            if node.op == Op.END:
+                opened.pop()
+            self.block[node] = opened[-1]
+            if node.op in (Op.RANGE, Op.IF):
+                blocks += 1
+                opened.append(blocks)
+            if node.op != Op.INDEX:
+                for source in _operands(node):
+                    self.users.setdefault(source, []).append(node)
+
+    def is_used_once_nearby(self, node: UOp) -> bool:
+        """Whether a value has one use, in its own block; then it can be written there."""
+        users = self.users.get(node, [])
+        return len(users) == 1 and self.block[users[0]] == self.block[node]
+
+    def is_variable(self, memory: UOp) -> bool:
+        """Whether memory of a thread is a single element."""
+        if memory.op != Op.MEMORY or memory in self._arrays:
+            return False
+        _, space, size = memory.arg
+        return space == "register" and bool(size == 1)
+
+
+def _operands(node: UOp) -> Iterator[UOp]:
+    if node.op == Op.END:  # it names what it closes
+        return
+    for source in node.src:
+        source = behind(source)
+        yield from (source.src[1:] if source.op == Op.INDEX else (source,))

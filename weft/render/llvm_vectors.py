@@ -1,0 +1,82 @@
+"""VECTOR and LANES as LLVM instructions: lanes put together and picked apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.uop import UOp
+from weft.render.llvm_types import scalar_type, value_type
+from weft.render.llvm_writer import Writer
+
+
+def write_vector(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
+    """Join the lanes of all sources, in order."""
+    scalar = scalar_type(node.dtype)
+    if all(source.dtype.lanes == 1 for source in node.src):
+        return _join_scalars(writer, scalar, operands)
+    lanes, joined = 0, ""
+    for source, operand in zip(node.src, operands, strict=True):
+        count = source.dtype.lanes
+        if count == 1:
+            operand = _join_scalars(writer, scalar, [operand])
+        if lanes:
+            operand = _concatenate(writer, scalar, (lanes, joined), (count, operand))
+        lanes, joined = lanes + count, operand
+    return joined
+
+
+def _join_scalars(writer: Writer, scalar: str, operands: Sequence[str]) -> str:
+    type_name = f"<{len(operands)} x {scalar}>"
+    vector = writer.value(f"insertelement {type_name} poison, {scalar} {operands[0]}, i64 0")
+    if len(operands) > 1 and all(operand == operands[0] for operand in operands):
+        return _splat(writer, type_name, vector, len(operands))
+    for lane, operand in enumerate(operands[1:], 1):
+        vector = writer.value(
+            f"insertelement {type_name} {vector}, {scalar} {operand}, i64 {lane}"
+        )
+    return vector
+
+
+def _splat(writer: Writer, type_name: str, vector: str, lanes: int) -> str:
+    """The first lane of a vector in every lane."""
+    order = f"<{lanes} x i32> zeroinitializer"
+    return writer.value(f"shufflevector {type_name} {vector}, {type_name} poison, {order}")
+
+
+def _concatenate(
+    writer: Writer, scalar: str, left: tuple[int, str], right: tuple[int, str]
+) -> str:
+    """Two vectors one behind the other; LLVM shuffles equal lengths, so pad the shorter."""
+    longer = max(left[0], right[0])
+    padded = [
+        operand
+        if lanes == longer
+        else _shuffle(writer, scalar, lanes, (operand, "poison"), range(longer))
+        for lanes, operand in (left, right)
+    ]
+    order = [*range(left[0]), *range(longer, longer + right[0])]
+    return _shuffle(writer, scalar, longer, (padded[0], padded[1]), order)
+
+
+def _shuffle(
+    writer: Writer, scalar: str, lanes: int, pair: tuple[str, str], order: Sequence[int]
+) -> str:
+    """Lanes of a pair of vectors, counted through both; of poison any lane will do."""
+    type_name = f"<{lanes} x {scalar}>"
+    last = 2 * lanes - 1
+    picks = ", ".join(f"i32 {min(lane, last)}" for lane in order)
+    x, y = pair
+    return writer.value(
+        f"shufflevector {type_name} {x}, {type_name} {y}, <{len(order)} x i32> <{picks}>"
+    )
+
+
+def write_lanes(writer: Writer, node: UOp, operand: str) -> str:
+    """Some lanes of a vector."""
+    source, lanes = node.src[0].dtype, node.dtype.lanes
+    scalar = scalar_type(source)
+    if source.lanes == 1:
+        return operand if lanes == 1 else _join_scalars(writer, scalar, [operand] * lanes)
+    if lanes == 1:
+        return writer.value(f"extractelement {value_type(source)} {operand}, i64 {node.arg[0]}")
+    return _shuffle(writer, scalar, source.lanes, (operand, "poison"), node.arg)

@@ -1,0 +1,30 @@
+"""Reads of memory under a gate. A gated load is 0 where its gate is false, so nothing else need be."""
+
+from __future__ import annotations
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.rewrite.pattern import any_, node_, op_, where_
+from weft.rewrite.rule import Rule, structural
+from weft.rewrite.ruleset import rules
+from weft.rules.logic import conditions
+from weft.rules.simplify import SIMPLIFY
+
+a = any_("a")
+
+
+def where_of_gated_read(a: UOp, x: UOp, node: UOp) -> UOp | None:
+    """Drop a choice between a gated read and zero, where the gate says the same."""
+    zero = node.src[2]
+    gate = (x.src[0] if x.op == Op.LOAD else x).src[1]
+    if zero.arg != 0 or str(zero.arg).startswith("-"):
+        return None
+    return x if set(conditions(a)) <= set(conditions(gate)) else None
+
+
+def _over(read: int) -> Rule:
+    return structural(where_(a, op_(read, "x"), node_(Op.CONST)))(where_of_gated_read)
+
+
+MEMORY_RULES = rules("memory", _over(Op.LOAD), _over(Op.READ))
+KERNEL_RULES = rules("kernel", SIMPLIFY, MEMORY_RULES, constants_right=True)

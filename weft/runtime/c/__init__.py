@@ -1,0 +1,1 @@
+"""Kernels in C, compiled by the compiler of the system."""

@@ -1,0 +1,1 @@
+"""The CPU as a device: machine code by LLVM, memory of this process, a native thread pool."""

@@ -1,0 +1,130 @@
+"""Kernels that run: one at a time (`CpuExecutable`), or a whole list in one call (`RunList`).
+
+Both write the records of `pool_code` and hand them to the pool, so that launching one kernel is
+running a list of one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.program import Estimate, Program
+from weft.runtime.cpu.compiler import Library
+from weft.runtime.cpu.memory import CpuMemory
+from weft.runtime.cpu.pool import Pool
+from weft.runtime.cpu.pool_code import RECORD_WORDS
+from weft.support.errors import InternalError
+from weft.target.target import Costs
+
+# Work below this is not worth waking another thread for.
+LEAST_NANOSECONDS: Final = 10_000
+# More chunks than threads, so that a thread that is slow or late leaves its share to others.
+CHUNKS_PER_THREAD: Final = 4
+
+# A kernel, its arguments, its variables and its grid.
+Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
+
+
+def chunk_size(groups: int, threads: int, nanoseconds: float) -> int:
+    """How many groups a thread takes at a time; all of them if sharing does not pay.
+
+    >>> chunk_size(100, 4, nanoseconds=1e6), chunk_size(100, 4, nanoseconds=500)
+    (7, 100)
+    """
+    chunks = min(groups, threads * CHUNKS_PER_THREAD, nanoseconds / LEAST_NANOSECONDS)
+    if threads == 1 or chunks < 2:
+        return max(groups, 1)
+    return -(-groups // int(chunks))
+
+
+def nanoseconds(estimate: Estimate, costs: Costs) -> float:
+    """What a run takes on one thread; without an estimate, long enough to be shared."""
+    moved = estimate.bytes_read + estimate.bytes_written
+    return (estimate.operations * costs.op + moved * costs.memory) or math.inf
+
+
+class CpuExecutable:
+    """A program in memory. It is unloaded when this object goes."""
+
+    def __init__(self, program: Program, library: Library, pool: Pool, costs: Costs) -> None:
+        self.name = program.name
+        self.pool = pool
+        self._library = library
+        self._cost = nanoseconds(program.estimate, costs)
+        self._arguments = len(program.parameters)
+        variables = len(program.variables)
+        self._words = RECORD_WORDS + self._arguments + variables
+        self._struct = struct.Struct(f"{RECORD_WORDS + self._arguments}Q{variables}q")
+        self._function = library.address(program.name)
+        self._plan: tuple[tuple[int, ...], int, int] = ((0,), 0, 1)
+
+    def __call__(
+        self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
+    ) -> None:
+        """Run over a grid of groups; returns when it is done."""
+        pool = self.pool
+        pool.run(pool.state, self.record(memory, variables, groups), 1)
+
+    def record(
+        self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
+    ) -> bytes:
+        """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
+        planned, count, chunk = self._plan
+        if planned != groups:
+            count = math.prod(groups)
+            chunk = chunk_size(count, self.pool.threads, self._cost)
+            self._plan = groups, count, chunk
+        addresses = [part.address for part in memory]
+        try:
+            return self._struct.pack(
+                *(self._function, count, chunk, self._arguments, self._words),
+                *addresses,
+                *variables,
+            )
+        except struct.error as error:
+            raise InternalError(
+                f"{self.name}: the arguments do not fit the program: {error}",
+                facts=[("memory", len(memory)), ("variables", len(variables))],
+            ) from error
+
+
+class RunList:
+    """Kernels that run one after the other in one native call.
+
+    What they run on can be exchanged between calls with `set_memory` and `set_variable`.
+    """
+
+    def __init__(self, launches: Sequence[Launch], pool: Pool) -> None:
+        self._pool = pool
+        self._launches = [(kernel, list(memory)) for kernel, memory, _, _ in launches]
+        records = [
+            kernel.record(memory, values, groups) for kernel, memory, values, groups in launches
+        ]
+        self._starts: list[int] = []
+        size = 0
+        for record in records:
+            self._starts.append(size // 8 + RECORD_WORDS)
+            size += len(record)
+        self._words = (ctypes.c_int64 * (size // 8)).from_buffer_copy(b"".join(records))
+        self._address = ctypes.addressof(self._words)
+
+    def __len__(self) -> int:
+        return len(self._launches)
+
+    def __call__(self) -> None:
+        pool = self._pool
+        pool.run(pool.state, self._address, len(self._launches))
+
+    def set_memory(self, number: int, slot: int, memory: CpuMemory) -> None:
+        """Let a kernel of the list use other memory for one of its arguments."""
+        self._launches[number][1][slot] = memory
+        self._words[self._starts[number] + slot] = memory.address
+
+    def set_variable(self, number: int, position: int, value: int) -> None:
+        """Give a variable of a kernel another value; the grid stays as it is."""
+        arguments = len(self._launches[number][1])
+        self._words[self._starts[number] + arguments + position] = value

@@ -1,0 +1,106 @@
+"""The machine this process runs on, as a target.
+
+`host_target` is what the engine makes the CPU device with. LLVM is asked once, when first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from weft.support.errors import NotSupported
+from weft.support.settings import settings
+from weft.target.cpu import DEFAULT_CACHES, LEVELS, best_level, cpu_target
+from weft.target.target import Target
+
+_ARCHS: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+# What a machine needs before a feature of a target may be used on it.
+_NEEDS: Final = {
+    "avx2": frozenset(("avx2", "fma", "bmi", "bmi2", "lzcnt", "movbe", "f16c")),
+    "avx512f": frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+}
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_CACHE_FOLDER: Final = "/sys/devices/system/cpu/cpu0/cache"
+_QUOTA_FILE: Final = "/sys/fs/cgroup/cpu.max"
+
+
+@dataclass(frozen=True)
+class Host:
+    """What is known of this machine; `features` are those that targets know."""
+
+    arch: str
+    cpu: str
+    features: tuple[str, ...]
+    cores: int
+    cache_bytes: tuple[int, ...]
+
+
+@functools.cache
+def host() -> Host:
+    """This machine."""
+    import llvmlite.binding as llvm
+
+    arch = _ARCHS.get(platform.machine().lower())
+    if arch is None:
+        raise NotSupported(
+            f"CPU: no code is made for {platform.machine()}",
+            law=f"the architectures are: {', '.join(LEVELS)}",
+        )
+    present = {name for name, has in llvm.get_host_cpu_features().items() if has}
+    known = frozenset(name for name, needs in _NEEDS.items() if needs <= present)
+    return Host(
+        arch=arch,
+        cpu=llvm.get_host_cpu_name(),
+        features=best_level(arch, known),
+        cores=core_count(),
+        cache_bytes=cache_sizes(),
+    )
+
+
+def host_target(threads: int = 0) -> Target:
+    """The target of this machine, for as many threads as asked for, or THREADS, or cores."""
+    here = host()
+    count = threads or settings.THREADS or here.cores
+    return cpu_target(here.arch, here.features, count, here.cache_bytes)
+
+
+def core_count() -> int:
+    """How many cores this process may use: its affinity, and the quota of its container."""
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    return max(1, min(count, quota_cores(_read(Path(_QUOTA_FILE)), count)))
+
+
+def quota_cores(text: str, cores: int) -> int:
+    """The cores that a quota of microseconds per period amounts to, rounded up.
+
+    >>> quota_cores("150000 100000", 8), quota_cores("max 100000", 8)
+    (2, 8)
+    """
+    quota, _, period = text.partition(" ")
+    if not quota.isdecimal() or not period.isdecimal():
+        return cores
+    return -(-int(quota) // int(period))
+
+
+def cache_sizes(folder: str = _CACHE_FOLDER) -> tuple[int, ...]:
+    """The sizes of the data caches, the first level first."""
+    found: dict[int, int] = {}
+    for entry in Path(folder).glob("index*"):
+        level, kind, size = (_read(entry / name) for name in ("level", "type", "size"))
+        if kind in ("Data", "Unified") and level.isdecimal() and size[:-1].isdecimal():
+            found[int(level)] = int(size[:-1]) * _UNITS.get(size[-1], 1)
+    return tuple(found.get(level, DEFAULT_CACHES[level - 1]) for level in (1, 2, 3))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,139 @@
+"""Kernel bodies: the value of each node at a place, as a scalar expression over ranges.
+
+In: a `Fusion`. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
+value that another kernel keeps in memory is a LOAD; everything else is computed here. Equal values
+at equal places are the same node, so they are computed once.
+"""
+
+from __future__ import annotations
+
+from weft.ir.build import index_of, load, reduce_ranges, true
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import substitute
+from weft.rewrite.driver import rewrite
+from weft.rules.memory import KERNEL_RULES
+from weft.schedule.fuse import (
+    MEMORY,
+    Fusion,
+    gather_place,
+    memory_of,
+    resolve_view,
+    stand_in,
+)
+from weft.schedule.indexing import Place, through, validity
+from weft.schedule.kernel import Kernel, Store
+
+Key = tuple[UOp, Place]
+
+
+class Builder:
+    """Builds the expressions of one kernel."""
+
+    def __init__(self, fusion: Fusion, kernel: Kernel) -> None:
+        self.fusion = fusion
+        self.kernel = kernel
+        self._made: dict[Key, UOp] = {}
+
+    def store(self, item: Store) -> UOp:
+        """The STORE of one value, simplified."""
+        value = self.value(*self._at(item.value, item.place))
+        base, target = item.memory, item.target
+        if item.node.op == Op.STORE:
+            target = self._load_indices(item.node.src[0], item.place, target)
+        place = index_of(memory_of(base), target.indices, target.gate)
+        made = make(Op.STORE, dtypes.void, (place, value, *item.ranges))
+        return rewrite(made, KERNEL_RULES)
+
+    def _load_indices(self, view: UOp, place: Place, target: Place) -> Place:
+        """The target of a store through index tensors, with the loaded indices in it."""
+        while view.op in MOVEMENT:
+            place = through(view, place)
+            view = view.src[0]
+        if view.op != Op.INDEX:
+            return target
+        loaded = self._loaded(view, place)
+        gate = substitute(target.gate, loaded)
+        own_gate = self._at(view.src[1], gather_place(view, place)[1])
+        indices = tuple(substitute(i, loaded) for i in target.indices)
+        return Place(indices, gate & self.value(*own_gate))
+
+    def value(self, node: UOp, place: Place) -> UOp:
+        """The value of a node at a place. Works off a stack, so depth is no limit."""
+        stack: list[Key] = [(node, place)]
+        while stack:
+            key = stack[-1]
+            if key in self._made:
+                stack.pop()
+                continue
+            missing = [source for source in self._sources(*key) if source not in self._made]
+            if missing:
+                stack.extend(missing)
+            else:
+                self._made[key] = self._make(*key)
+                stack.pop()
+        return self._made[(node, place)]
+
+    def _is_loaded(self, node: UOp) -> bool:
+        kept = self.fusion.kept.get(node)
+        return node.op in MEMORY or (kept is not None and kept.kernel is not self.kernel)
+
+    def _sources(self, node: UOp, place: Place) -> list[Key]:
+        """The values that the value of a node needs."""
+        if self._is_loaded(node) or not node.src or node.op == Op.IOTA:
+            return []
+        if node.op in MOVEMENT:
+            return [(node.src[0], through(node, place))]
+        if node.op == Op.REDUCE:
+            return [(node.src[0], self.fusion.fold_place(node, place, self.kernel)[1])]
+        if node.op == Op.INDEX:
+            source, index_place = gather_place(node, place)
+            keys = [(node.src[0], source)]
+            return keys + [self._at(part, index_place) for part in node.src[1:]]
+        if node.op == Op.BIND:
+            return []
+        return [self._at(source, place) for source in node.src]
+
+    def _at(self, node: UOp, place: Place) -> Key:
+        return (node, place if shape_of(node) else Place((), place.gate))
+
+    def _make(self, node: UOp, place: Place) -> UOp:
+        if self._is_loaded(node):
+            return self._load(node, place)
+        if node.op in (Op.CONST, Op.VARIABLE):
+            return node
+        if node.op == Op.BIND:
+            return node.src[0]
+        if node.op == Op.IOTA:
+            return place.indices[0].cast(node.dtype)
+        made = [self._made[key] for key in self._sources(node, place)]
+        if node.op == Op.PAD:
+            return validity(node, place).where(made[0], const(node.dtype, 0))
+        if node.op in MOVEMENT or node.op in (Op.DETACH, Op.COPY, Op.STAGE):
+            return made[0]
+        if node.op == Op.REDUCE:
+            ranges = self.fusion.fold_place(node, place, self.kernel)[0]
+            loops = [loop for loop in ranges if loop.op == Op.RANGE]
+            return reduce_ranges(made[0], node.arg[0], loops) if loops else made[0]
+        if node.op == Op.INDEX:
+            value = substitute(made[0], self._loaded(node, place))
+            return value if made[1] is true() else made[1].where(value, const(node.dtype, 0))
+        return make(node.op, node.dtype, tuple(made), node.arg)
+
+    def _loaded(self, node: UOp, place: Place) -> dict[UOp, UOp]:
+        """What stands for the indices of a gather, and what they are."""
+        at = gather_place(node, place)[1]
+        found: dict[UOp, UOp] = {}
+        for axis, part in enumerate(node.src[2:]):
+            key = self._at(part, at)
+            value = self._made[key] if key in self._made else self.value(*key)
+            stand = stand_in(node, axis, at.indices, at.gate)
+            found[stand] = value.cast(dtypes.index)
+        return found
+
+    def _load(self, node: UOp, place: Place) -> UOp:
+        view = node if node.op in MEMORY else self.fusion.kept[node].memory
+        base, target = resolve_view(view, place)
+        return load(index_of(memory_of(base), target.indices, target.gate))

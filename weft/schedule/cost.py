@@ -1,0 +1,134 @@
+"""The cost model of fusion: one place, a few numbers of the target, every term printed.
+
+Recomputing a value costs its work at each evaluation; keeping it in memory costs the bytes written
+and read and the launch of a kernel, but computes it once and with all threads. Estimates are in
+nanoseconds; only their order decides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from weft.ir.shapes import largest_size, shape_of
+from weft.ir.uop import UOp
+from weft.target.target import Target
+
+_TRANSCENDENTAL = frozenset(
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
+)
+_SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
+_FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
+# A product is a contraction when both of its operands are read at least this often.
+_REUSE = 8
+
+
+class Estimate(NamedTuple):
+    """The two sides of a decision, in nanoseconds."""
+
+    recompute: float
+    memory: float
+
+    def __str__(self) -> str:
+        return f"recompute {self.recompute / 1e3:.2f} us, memory {self.memory / 1e3:.2f} us"
+
+
+class Work:
+    """What one element of a node costs to compute where it is used.
+
+    Folds and memory count as one load: consumers are decided before what they read, and a fold is
+    computed once wherever it ends up.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._known: dict[UOp, float] = {}
+
+    def of(self, node: UOp) -> float:
+        if node.op == Op.REDUCE:
+            return self.of_fold(node)
+        return self._inline(node)
+
+    def of_fold(self, node: UOp) -> float:
+        """One element of a fold: its turns times the work of its body."""
+        size = largest_size(shape_of(node)) or 1
+        count = largest_size(shape_of(node.src[0])) // size
+        if is_contraction(node):
+            return count * self.target.costs.multiply_add
+        return count * (self._inline(node.src[0]) + self.target.costs.op)
+
+    def _inline(self, node: UOp) -> float:
+        stack = [node]
+        while stack:
+            part = stack[-1]
+            below = self._below(part)
+            missing = [source for source in below if source not in self._known]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            self._known[part] = self._one(part) + sum(self._known[s] for s in set(below))
+        return self._known[node]
+
+    def _below(self, node: UOp) -> tuple[UOp, ...]:
+        if node in self._known:
+            return ()
+        if node.op in MOVEMENT:
+            return node.src[:1]
+        return node.src if node.op in ELEMENTWISE or node.op == Op.INDEX else ()
+
+    def _one(self, node: UOp) -> float:
+        costs = self.target.costs
+        if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
+            return 0.0
+        if node.op in ELEMENTWISE:
+            return costs.transcendental if node.op in _SLOW else costs.op
+        return node.dtype.itemsize * costs.level1
+
+
+def size_of(node: UOp) -> int:
+    return largest_size(shape_of(node))
+
+
+def memory_cost(target: Target, node: UOp, readers: int) -> float:
+    """What it costs to write a value once and read it in `readers` kernels, with all threads."""
+    size = size_of(node) * node.dtype.itemsize
+    level = target.costs.memory if size > target.cache_bytes[-1] else target.costs.level3
+    if size <= target.cache_bytes[1]:
+        level = target.costs.level2
+    return size * level * (1 + readers) / target.threads + target.costs.launch
+
+
+def is_contraction(node: UOp) -> bool:
+    """Whether a fold sums products of two values that are each used many times over."""
+    if node.op != Op.REDUCE or node.arg[0] != Op.ADD:
+        return False
+    body = node.src[0]
+    while body.op in MOVEMENT or body.op == Op.CAST:
+        body = body.src[0]
+    return body.op == Op.MUL and all(map(_is_repeated, body.src))
+
+
+def _is_repeated(node: UOp) -> bool:
+    while node.op in MOVEMENT or node.op == Op.CAST:
+        if node.op == Op.EXPAND and size_of(node.src[0]) * _REUSE <= size_of(node):
+            return True
+        node = node.src[0]
+    return False
+
+
+def folds_below(node: UOp) -> list[UOp]:
+    """The folds that a value reads directly, through elementwise and movement ops."""
+    found: list[UOp] = []
+    seen: set[UOp] = set()
+    stack = list(node.src)
+    while stack:
+        part = stack.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if part.op == Op.REDUCE:
+            found.append(part)
+        elif part.op in ELEMENTWISE or part.op in MOVEMENT:
+            stack.extend(part.src)
+    return found

@@ -1,0 +1,483 @@
+"""Rangeify and fuse in one walk, consumers first: which values live in memory, and in which kernel.
+
+In: a SINK of STOREs and AFTERs over PARAMs (TENSOR_SPEC, calls inlined). Out: a `Fusion`: kernels
+with their stores, and for each value that is kept in memory where it is kept.
+
+Each edge of the graph is a use: a kernel, a place and the loops around it. When the turn of a node
+comes, all its uses are known. Movement ops only move the place. A store, or a value that is cheaper
+to keep than to compute again, gets a kernel; everything else is computed where it is used. Nodes
+that are stored and also used at the ranges of a kernel are stored by that kernel on its way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Final, NamedTuple
+
+from weft.ir.build import index, param, true
+from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
+from weft.rules.simplify import simplify
+from weft.schedule.cost import (
+    Estimate,
+    Work,
+    folds_below,
+    is_contraction,
+    memory_cost,
+    size_of,
+)
+from weft.schedule.indexing import Place, everywhere, through
+from weft.schedule.kernel import Kernel, Path, Store, extent, turns
+from weft.target.target import Target
+
+MOST_STORES: Final = 16
+# Values computed one for one with their uses, which pass their place on to their sources.
+_POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
+_LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
+MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
+
+
+class Use(NamedTuple):
+    """One edge: in which kernel, at which place, inside which loops a value is read."""
+
+    kernel: Kernel
+    place: Place
+    path: Path
+
+
+class Kept(NamedTuple):
+    """A value in memory: which memory, and the kernel that computes it."""
+
+    memory: UOp
+    kernel: Kernel
+
+
+class Fusion:
+    """The state of the walk and, after `run`, its result."""
+
+    def __init__(
+        self, sink: UOp, target: Target, first_temporary: int, alone: frozenset[UOp] = frozenset()
+    ) -> None:
+        self.sink = sink
+        self.alone = alone  # memory whose writes get kernels of their own
+        self.target = target
+        self.work = Work(target)
+        self.kernels: list[Kernel] = []
+        self.kept: dict[UOp, Kept] = {}
+        self.makers: dict[UOp, Kernel] = {}  # STORE -> the kernel that writes it
+        self.readers: defaultdict[UOp, list[Use]] = defaultdict(list)  # of PARAM and AFTER
+        self.fold_ranges: dict[tuple[UOp, Place, Kernel], tuple[UOp, ...]] = {}
+        self.temporaries: list[UOp] = []
+        self.log: list[str] = []
+        self._uses: defaultdict[UOp, list[Use]] = defaultdict(list)
+        self._stores: defaultdict[UOp, list[UOp]] = defaultdict(list)
+        self._replacing: defaultdict[UOp, list[UOp]] = defaultdict(list)  # version -> STOREs
+        self._version_after: dict[UOp, UOp] = {}  # STORE -> the AFTER that reads it
+        self._first_temporary = first_temporary
+        self._leaf_bits: dict[UOp, int] = {}
+
+    def run(self) -> Fusion:
+        order = topological(self.sink)
+        self._mark_leaves(order)
+        for node in reversed(order):
+            self._turn(node)
+        return self
+
+    def _mark_leaves(self, order: list[UOp]) -> None:
+        """For each node the memory below it, as a bit set: joined stores share some of it."""
+        count = 0
+        for node in order:
+            bits = 0
+            if node.op in MEMORY:
+                bits = 1 << count
+                count += 1
+            else:
+                for source in node.src:
+                    bits |= self._leaf_bits[source]
+            self._leaf_bits[node] = bits
+
+    def _turn(self, node: UOp) -> None:
+        if node.op == Op.STORE:
+            old = version_of(node.src[0])
+            self._replacing[old].append(node)
+            if self._is_alone([node]):
+                self._store(node.src[1], node)
+            else:
+                self._stores[node.src[1]].append(node)
+            return
+        stores = self._stores.get(node, [])
+        reads_it = node.op in MEMORY or node.op == Op.STAGE or not shape_of(node)
+        for store in list(stores):
+            if reads_it:
+                self._store(node, store)
+                stores.remove(store)
+        uses = list(dict.fromkeys(self._uses.pop(node, [])))
+        if node.op in MEMORY:
+            self.readers[node] = list(dict.fromkeys(self.readers[node] + uses))
+            for store in self._replacing[node]:
+                self._wait_for_readers(node, store)
+            for effect in node.src[1:] if node.op == Op.AFTER else ():
+                self._version_after[effect] = node
+        if stores or (node.op == Op.STAGE and uses):
+            self._keep(node, uses, stores)
+        elif not uses or node.op in MEMORY or node.op in _LEAVES:
+            return
+        elif node.op in MOVEMENT:
+            for use in uses:
+                moved = through(node, use.place)
+                self._uses[node.src[0]].append(Use(use.kernel, moved, use.path))
+        elif self._is_cheaper_to_keep(node, uses):
+            self._keep(node, uses, [])
+        else:
+            self._inline(node, uses)
+
+    # ---- decisions
+
+    def _is_cheaper_to_keep(self, node: UOp, uses: list[Use]) -> bool:
+        """Case by case: is the value worth memory? Both costs go to the log."""
+        if not self._leaf_bits[node] or (node.op == Op.CAST and _widens(node)):
+            return False
+        kernels = {use.kernel for use in uses}
+        paths = [self._scope(node, use) for use in uses]
+        evaluations = sum(map(turns, paths))
+        folds = folds_below(node) if node.op != Op.REDUCE else []
+        if evaluations <= size_of(node) and not folds and node.op != Op.REDUCE:
+            return False
+        repeats = max([len(kernels), *(turns(path) // (size_of(node) or 1) for path in paths)])
+        estimate = self._estimate(node, uses, paths, folds, repeats)
+        keep = estimate.memory < estimate.recompute
+        if is_contraction(node) and evaluations > size_of(node):
+            keep = True
+        choice = "memory" if keep else "inline"
+        self.log.append(
+            f"{name(node.op)} {shape_of(node)}: {len(uses)} uses, {evaluations} evaluations of"
+            f" {size_of(node)}: {estimate} -> {choice}"
+        )
+        return keep
+
+    def _estimate(
+        self, node: UOp, uses: list[Use], paths: list[Path], folds: list[UOp], repeats: int
+    ) -> Estimate:
+        threads = self.target.threads
+        work = self.work.of(node)
+        recompute = 0.0
+        narrowest = threads
+        for use, path in zip(uses, paths, strict=True):
+            lanes = min(threads, max(use.kernel.parallel(path), 1))
+            narrowest = min(narrowest, lanes)
+            recompute += turns(path) * work / lanes
+            if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
+                recompute += use.kernel.work * (1 / lanes - 1 / threads)
+        memory = size_of(node) * work / threads
+        memory += memory_cost(self.target, node, len({use.kernel for use in uses}))
+        for fold in folds:
+            cost = size_of(fold) * self.work.of_fold(fold)
+            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
+            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
+            memory += cost / threads
+        return Estimate(recompute, memory)
+
+    def _scope(self, node: UOp, use: Use) -> Path:
+        """The loops around one evaluation of a node, as it would be placed."""
+        prefix = use.kernel.prefix(use.path, use.place)
+        own = set(use.kernel.order)
+        free = _free(use.place)
+        scope = frozenset(loop for loop in prefix if loop.ranges & free)
+        if scope <= own and use.kernel.can_pin(scope):
+            return tuple(loop for loop in use.kernel.order if loop in scope)
+        return prefix
+
+    # ---- carrying a decision out
+
+    def _inline(self, node: UOp, uses: list[Use]) -> None:
+        for use in uses:
+            if node.op == Op.REDUCE:
+                self._enter_fold(node, use)
+            else:
+                self._pass_on(node, use)
+
+    def _pass_on(self, node: UOp, use: Use) -> None:
+        if node.op == Op.INDEX:
+            self._enter_gather(node, use)
+            return
+        assert node.op in _POINTWISE, name(node.op)
+        for source in node.src:
+            place = use.place if shape_of(source) else Place((), use.place.gate)
+            self._uses[source].append(Use(use.kernel, place, use.path))
+
+    def _enter_fold(self, node: UOp, use: Use) -> None:
+        path = self._scope(node, use)
+        kernel = use.kernel
+        if set(path) <= set(kernel.order):
+            kernel.pin(frozenset(path))
+        ranges, place = self.fold_place(node, use.place, kernel)
+        inside = (*path, *(loop for loop in ranges if loop.op == Op.RANGE))
+        kernel.has_contraction |= is_contraction(node)
+        self._uses[node.src[0]].append(Use(kernel, place, inside))
+
+    def fold_place(self, node: UOp, place: Place, kernel: Kernel) -> tuple[tuple[UOp, ...], Place]:
+        """The ranges of a fold at a place of its result, and the place in its body."""
+        key = (node, place, kernel)
+        axes = node.arg[1]
+        body = shape_of(node.src[0])
+        if key not in self.fold_ranges:
+            self.fold_ranges[key] = tuple(kernel.fresh(body[axis]) for axis in axes)
+        ranges = self.fold_ranges[key]
+        inner = list(place.indices)
+        for axis, loop in zip(axes, ranges, strict=True):
+            inner[axis] = loop
+        return ranges, Place(tuple(inner), place.gate)
+
+    def _enter_gather(self, node: UOp, use: Use) -> None:
+        source, gate, *indices = node.src
+        place, index_place = gather_place(node, use.place)
+        for part in (gate, *indices):
+            at = index_place if shape_of(part) else Place((), index_place.gate)
+            self._uses[part].append(Use(use.kernel, at, use.path))
+        self._uses[source].append(Use(use.kernel, place, use.path))
+
+    # ---- memory
+
+    def _keep(self, node: UOp, uses: list[Use], stores: list[UOp]) -> None:
+        """Give a value memory and a kernel that writes it there."""
+        after = {use.kernel for store in stores for use in self._readers_of(store)}
+        kernel, place = self._attach(node, uses, after) if stores else (None, None)
+        if kernel is None or place is None:
+            readers = {use.kernel for use in uses} | after
+            kernel = self._kernel_for(node, readers, shape_of(node), is_alone=False)
+            place = everywhere(kernel.indices)
+        memory = self._memory_for(node, stores)
+        for store in stores or [node]:
+            self._add_store(store, node, memory, kernel, place)
+        self.kept[node] = Kept(memory, kernel)
+        for use in uses:
+            if use.kernel is not kernel:
+                use.kernel.needs.add(kernel)
+        kernel.leaves.add(node)
+        inside = [use for use in uses if use.kernel is kernel]
+        path = tuple(kernel.order)
+        own = Use(kernel, place, path)
+        self._enter(node, list(dict.fromkeys([own, *inside])))
+
+    def _store(self, node: UOp, store: UOp) -> None:
+        """Store what is in memory already, or a scalar that fills the target."""
+        readers = {use.kernel for use in self._readers_of(store)}
+        shape = shape_of(store.src[0])
+        kernel = self._kernel_for(node, readers, shape, self._is_alone([store]))
+        place = everywhere(kernel.indices)
+        self._add_store(store, node, store.src[0], kernel, place)
+        kernel.leaves.add(node)
+        at = place if shape_of(node) else Place((), place.gate)
+        use = Use(kernel, at, tuple(kernel.order))
+        if node.op in MEMORY:
+            self.readers[node] = list(dict.fromkeys([*self.readers[node], use]))
+        else:
+            self._uses[node].append(use)
+
+    def _enter(self, node: UOp, uses: list[Use]) -> None:
+        if node.op in MOVEMENT:
+            for use in uses:
+                moved = through(node, use.place)
+                self._uses[node.src[0]].append(Use(use.kernel, moved, use.path))
+        elif node.op not in _LEAVES:
+            self._inline(node, uses)
+
+    def _readers_of(self, store: UOp) -> list[Use]:
+        """The uses of the version that a store makes."""
+        version = self._version_after.get(store)
+        return [] if version is None else self.readers[version]
+
+    def _wait_for_readers(self, version: UOp, store: UOp) -> None:
+        """A kernel that overwrites a version runs after those that read it, where it can."""
+        kernel = self.makers.get(store)
+        for use in self.readers[version] if kernel is not None else ():
+            if kernel is not None and not use.kernel.depends_on(kernel):
+                kernel.after.add(use.kernel)
+
+    def _keep_write_order(self, store: UOp) -> None:
+        """The write that replaces what this one makes runs after it."""
+        version = self._version_after.get(store)
+        for later in self._replacing[version] if version is not None else ():
+            if later in self.makers and self.makers[later] is not self.makers[store]:
+                self.makers[later].after.add(self.makers[store])
+
+    def _memory_for(self, node: UOp, stores: list[UOp]) -> UOp:
+        """Where readers of the value find it: an output that holds it whole, or a temporary."""
+        for store in stores:
+            if store.src[0].op == Op.PARAM:
+                return store.src[0]
+        if stores:
+            return stores[0].src[0]
+        slot = self._first_temporary + len(self.temporaries)
+        made = param(slot, node.dtype, shape_of(node))
+        self.temporaries.append(made)
+        return made
+
+    def _add_store(self, store: UOp, node: UOp, memory: UOp, kernel: Kernel, place: Place) -> None:
+        view = store.src[0] if store.op == Op.STORE else memory
+        base, target = resolve_view(view, place)
+        ranges = tuple(i for i in place.indices if i.op == Op.RANGE)
+        kernel.stores.append(Store(store, base, target, node, place, ranges))
+        if store.op == Op.STORE:
+            self.makers[store] = kernel
+            for use in self._readers_of(store):
+                if use.kernel is not kernel:
+                    use.kernel.needs.add(kernel)
+            self._wait_for_readers(version_of(view), store)
+            self._keep_write_order(store)
+            self._use_target_indices(view, Use(kernel, place, tuple(kernel.order)))
+
+    def _use_target_indices(self, view: UOp, use: Use) -> None:
+        """A store through index tensors reads those."""
+        while view.op in MOVEMENT or view.op == Op.INDEX:
+            if view.op == Op.INDEX:
+                at = gather_place(view, use.place)[1]
+                for part in view.src[1:]:
+                    place = at if shape_of(part) else Place((), at.gate)
+                    self._uses[part].append(Use(use.kernel, place, use.path))
+                use = Use(use.kernel, gather_place(view, use.place)[0], use.path)
+            else:
+                use = Use(use.kernel, through(view, use.place), use.path)
+            view = view.src[0]
+
+    def _attach(
+        self, node: UOp, uses: list[Use], after: set[Kernel]
+    ) -> tuple[Kernel | None, Place | None]:
+        """A kernel that computes the value at its own ranges anyway and can store it there.
+
+        `after` are the kernels that read what the store makes.
+        """
+        for use in uses:
+            kernel = use.kernel
+            ranges = [i for i in use.place.indices if i.op == Op.RANGE]
+            scope = frozenset(ranges)
+            if not self._covers(node, use.place, scope) or not scope <= set(kernel.order):
+                continue
+            if kernel.is_alone:
+                continue
+            others = after | {other.kernel for other in uses if other.kernel is not kernel}
+            if len(kernel.stores) < MOST_STORES and kernel.can_pin(scope):
+                if not any(kernel.depends_on(other) for other in others):
+                    if scope != frozenset(kernel.order):
+                        kernel.pin(scope)
+                    return kernel, use.place
+        return None, None
+
+    def _covers(self, node: UOp, place: Place, scope: frozenset[UOp]) -> bool:
+        """Whether the turns of the scope meet every element of the value exactly once."""
+        if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
+            return False
+        return all(
+            (i.op == Op.RANGE and isinstance(size, int) and extent(i) == size) or size == 1
+            for i, size in zip(place.indices, shape_of(node), strict=True)
+        )
+
+    def _is_alone(self, stores: list[UOp]) -> bool:
+        return any(memory_of(store.src[0]) in self.alone for store in stores)
+
+    def _kernel_for(self, node: UOp, readers: set[Kernel], shape: Shape, is_alone: bool) -> Kernel:
+        kernel = None if is_alone else self._joinable(node, readers, shape)
+        if kernel is None:
+            kernel = self._new_kernel(node, shape)
+            kernel.is_alone = is_alone
+        return kernel
+
+    def _joinable(self, node: UOp, readers: set[Kernel], shape: Shape) -> Kernel | None:
+        """A kernel of the same extents that shares input and does not wait for our readers."""
+        folds = _fold_sizes(node)
+        for kernel in self.kernels:
+            if (
+                kernel.extents == shape
+                and not kernel.is_alone
+                and len(kernel.stores) < MOST_STORES
+                and not kernel.has_contraction
+                and self._shares_input(kernel, node)
+                and not any(map(is_contraction, [node, *folds_below(node)]))
+                and all(_fold_sizes(store.value) == folds for store in kernel.stores)
+                and not any(kernel.depends_on(reader) for reader in readers)
+            ):
+                return kernel
+        return None
+
+    def _shares_input(self, kernel: Kernel, node: UOp) -> bool:
+        bits = self._leaf_bits[node]
+        others = [self._leaf_bits[other] for other in kernel.leaves]
+        return any(bits & other or not bits | other for other in others)
+
+    def _new_kernel(self, node: UOp, shape: Shape) -> Kernel:
+        kernel = Kernel(len(self.kernels), shape)
+        kernel.work = size_of(node) * self.work.of(node)
+        self.kernels.append(kernel)
+        return kernel
+
+
+def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
+    """The place in the source of an INDEX, and the place in its index tensors.
+
+    The loaded indices are not known yet, so a stand-in stands for each: the element of a PARAM that
+    no program has. `Builder` puts the loaded value there.
+    """
+    source, _, *indices = node.src
+    rank = len(shape_of(node)) - (len(shape_of(source)) - len(indices))
+    at = place.indices[:rank]
+    loaded = [stand_in(node, axis, at, place.gate) for axis in range(len(indices))]
+    gate = place.gate
+    for i, size in zip(loaded, shape_of(source), strict=False):
+        gate = gate & ~(i < 0) & (i < index(size))
+    return Place((*loaded, *place.indices[rank:]), simplify(gate)), Place(at, place.gate)
+
+
+def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
+    """What index number `axis` of a gather loads at a place, as an index expression."""
+    slot = (node, axis)
+    memory = make(Op.PARAM, dtypes.int64, (), (slot, tuple(1 << 40 for _ in at)))
+    place = make(Op.INDEX, dtypes.int64, (memory, gate, *at))
+    return simplify(make(Op.LOAD, dtypes.int64, (place,)).cast(dtypes.index))
+
+
+def memory_of(node: UOp) -> UOp:
+    """The memory behind a view or a version of it."""
+    while node.op == Op.AFTER or node.op == Op.INDEX or node.op in MOVEMENT:
+        node = node.src[0]
+    return node
+
+
+def version_of(view: UOp) -> UOp:
+    """The version of memory that a view shows."""
+    while view.op in MOVEMENT or view.op == Op.INDEX:
+        view = view.src[0]
+    return view
+
+
+def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:
+    """The memory behind a view, and where in it a place of the view lies."""
+    while view.op in MOVEMENT or view.op == Op.INDEX:
+        place = through(view, place) if view.op in MOVEMENT else gather_place(view, place)[0]
+        view = view.src[0]
+    return view, place
+
+
+def _free(place: Place) -> int:
+    free = place.gate.ranges
+    for i in place.indices:
+        free |= i.ranges
+    return free
+
+
+def _widens(node: UOp) -> bool:
+    """A cast to a wider type: memory holds the narrow one."""
+    return node.dtype.bits > node.src[0].dtype.bits and node.src[0].dtype.kind | FLOAT != 0
+
+
+def _fold_sizes(node: UOp) -> tuple[int, ...]:
+    folds = [node] if node.op == Op.REDUCE else folds_below(node)
+    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
+
+
+def _sizes(fold: UOp) -> list[int]:
+    body: Shape = shape_of(fold.src[0])
+    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]

@@ -1,0 +1,152 @@
+"""The order of reads and writes of the same memory.
+
+In: a `Fusion` whose kernels know what they read and write. Out: `after` edges, so that a kernel that
+overwrites memory runs after all that read the version before, or a list of repairs. A version that
+somebody must read after it has been overwritten is copied first; a value that reads what its own
+store overwrites at other places is computed into memory of its own first. Both are changes of the
+tensor graph, after which it is fused again.
+"""
+
+from __future__ import annotations
+
+from weft.ir.bounds import bounds
+from weft.ir.dtypes import INDEX
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild, topological
+from weft.schedule.fuse import Fusion, memory_of, version_of
+from weft.schedule.indexing import Place
+from weft.schedule.kernel import Kernel, Store
+
+
+class Repair:
+    """What must change: memory to write alone, versions to copy, values to compute first.
+
+    Writes in kernels of their own are tried first, because joining may be all that is wrong.
+    """
+
+    def __init__(self, alone: frozenset[UOp]) -> None:
+        self.already_alone = alone
+        self.alone: set[UOp] = set()
+        self.copies: set[UOp] = set()
+        self.values: set[UOp] = set()
+
+    def copy(self, version: UOp) -> None:
+        if not self._needs_to_be_alone(version):
+            self.copies.add(version)
+
+    def compute_first(self, store: UOp) -> None:
+        if not self._needs_to_be_alone(store.src[0]):
+            self.values.add(store)
+
+    def _needs_to_be_alone(self, view: UOp) -> bool:
+        memory = memory_of(view)
+        if memory in self.already_alone:
+            return False
+        self.alone.add(memory)
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self.alone or self.copies or self.values)
+
+
+def order_writes(fusion: Fusion) -> Repair:
+    """Add the edges between readers and writers; what stands in the way."""
+    repair = Repair(fusion.alone)
+    for version, uses in fusion.readers.items():
+        if version.op == Op.AFTER:
+            for effect in version.src[1:]:
+                for use in uses:
+                    if use.kernel is not fusion.makers[effect]:
+                        use.kernel.needs.add(fusion.makers[effect])
+    for kernel in fusion.kernels:
+        kernel.after.clear()
+    stores = [
+        (kernel, item)
+        for kernel in fusion.kernels
+        for item in kernel.stores
+        if item.node.op == Op.STORE
+    ]
+    for kernel, item in stores:
+        old = version_of(item.node.src[0])
+        for effect in old.src[1:] if old.op == Op.AFTER else ():
+            _order_writers(fusion, kernel, item, fusion.makers[effect], effect, repair)
+    for kernel, item in stores:
+        _order_readers(fusion, kernel, item, repair)
+    return repair
+
+
+def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) -> None:
+    """What read the version before has read it when this store replaces it."""
+    old = version_of(item.node.src[0])
+    for use in fusion.readers.get(old, ()):
+        if use.kernel is kernel:
+            if not _is_in_step(use.place, item):
+                repair.compute_first(item.node)
+        elif use.kernel.depends_on(kernel):
+            repair.copy(old)
+        else:
+            kernel.after.add(use.kernel)
+
+
+def _order_writers(
+    fusion: Fusion, kernel: Kernel, item: Store, first: Kernel, effect: UOp, repair: Repair
+) -> None:
+    """Two writes of one memory keep their order; in one kernel they must not meet."""
+    if first is not kernel:
+        if first.depends_on(kernel):
+            repair.compute_first(item.node)
+        else:
+            kernel.after.add(first)
+        return
+    other = next(store for store in kernel.stores if store.node is effect)
+    if not (is_apart(other.target, item.target) or other.target == item.target):
+        repair.compute_first(item.node)
+
+
+def _is_in_step(place: Place, item: Store) -> bool:
+    """Whether a read looks at just the element that is written in the same turn, or never at it."""
+    return place.indices == item.target.indices or is_apart(place, item.target)
+
+
+def is_apart(a: Place, b: Place) -> bool:
+    """Whether two places never meet, by the bounds of an index."""
+    for x, y in zip(a.indices, b.indices, strict=True):
+        assert x.dtype.kind == y.dtype.kind == INDEX
+        if bounds(x)[1] < bounds(y)[0] or bounds(y)[1] < bounds(x)[0]:
+            return True
+    return False
+
+
+def apply_repair(sink: UOp, repair: Repair) -> UOp:
+    """The tensor graph with copies where memory would be overwritten too soon."""
+    made: dict[UOp, UOp] = {}
+    for node in topological(sink):
+        src = [made[source] for source in node.src]
+        if node.op == Op.STORE:
+            src[0] = _target(node.src[0], made)
+            if node in repair.values:
+                src[1] = _staged(src[1])
+        elif node.op == Op.AFTER:
+            src[0] = made[node.src[0]] if node.src[0] not in repair.copies else node.src[0]
+            src[0] = _unstaged(src[0])
+        built = rebuild(node, tuple(src))
+        made[node] = _staged(built) if node in repair.copies else built
+    return made[sink]
+
+
+def _target(view: UOp, made: dict[UOp, UOp]) -> UOp:
+    """A store's view of its memory: the memory itself, never a copy of it."""
+    if view.op in MOVEMENT or view.op == Op.INDEX:
+        inner = _target(view.src[0], made)
+        return rebuild(view, (inner, *(made[source] for source in view.src[1:])))
+    return _unstaged(made[view])
+
+
+def _staged(node: UOp) -> UOp:
+    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+
+
+def _unstaged(node: UOp) -> UOp:
+    is_copy = node.op == Op.STAGE and node.src[0].op in (Op.PARAM, Op.AFTER)
+    return node.src[0] if is_copy else node

@@ -1,0 +1,83 @@
+"""Cuts the fused graph into kernels and puts them in order.
+
+In: a `Fusion`. Out: a LINEAR of CALLs. The body of a call is a KERNEL whose ranges and parameters are
+numbered by their place in it, so equal kernels are the same node, whatever buffers they run on.
+"""
+
+from __future__ import annotations
+
+from weft.ir.build import param, range_
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute, topological
+from weft.rules.simplify import simplify
+from weft.schedule.build import Builder
+from weft.schedule.fuse import Fusion, version_of
+from weft.schedule.kernel import Kernel, Store
+from weft.support.errors import InternalError
+
+
+def split_kernels(fusion: Fusion) -> UOp:
+    """The schedule: every kernel once, after all that it waits for."""
+    calls = [_call(fusion, kernel) for kernel in in_order(fusion.kernels)]
+    return make(Op.LINEAR, dtypes.void, tuple(calls))
+
+
+def in_order(kernels: list[Kernel]) -> list[Kernel]:
+    """The kernels, each after those it needs or must not overtake; as they were made otherwise."""
+    done: dict[Kernel, None] = {}
+    waiting = list(reversed(kernels))  # consumers are made first
+    while waiting:
+        ready = [k for k in waiting if all(w in done or w is k for w in k.needs | k.after)]
+        if not ready:
+            raise InternalError("kernels wait for each other", facts=[("kernels", waiting)])
+        done.update(dict.fromkeys(ready))
+        waiting = [k for k in waiting if k not in done]
+    return list(done)
+
+
+def _call(fusion: Fusion, kernel: Kernel) -> UOp:
+    builder = Builder(fusion, kernel)
+    stores = [builder.store(item) for item in sorted(kernel.stores, key=_age)]
+    nodes = topological(*stores)
+    used = {node for node in nodes if node.op == Op.RANGE}
+    order = [loop for loop in kernel.order if loop in used]
+    order += [loop for loop in kernel.ranges if loop in used and loop not in set(order)]
+    renamed: dict[UOp, UOp] = {
+        loop: range_(number, simplify(loop.src[0])) for number, loop in enumerate(order)
+    }
+    arguments = _arguments(stores, nodes)
+    for slot, memory in enumerate(arguments):
+        renamed[memory] = param(slot, memory.dtype, shape_of(memory))
+    body = tuple(simplify(substitute(store, renamed)) for store in stores)
+    loops = tuple((number, "loop") for number in range(len(order)))
+    made = make(Op.KERNEL, dtypes.void, body, (_name(body, order), loops))
+    return make(Op.CALL, dtypes.void, tuple(arguments), made)
+
+
+def _age(item: Store) -> int:
+    """How many writes of the same memory come before a store: they happen before it."""
+    version = version_of(item.node.src[0]) if item.node.op == Op.STORE else item.memory
+    count = 0
+    while version.op == Op.AFTER:
+        version = version.src[0]
+        count += 1
+    return count
+
+
+def _arguments(stores: list[UOp], nodes: list[UOp]) -> list[UOp]:
+    """The memory of a kernel: what it writes first, then what it reads."""
+    written = [store.src[0].src[0] for store in stores]
+    read = [node for node in nodes if node.op in (Op.PARAM, Op.BUFFER)]
+    return list(dict.fromkeys(written + read))
+
+
+def _name(stores: tuple[UOp, ...], order: list[UOp]) -> str:
+    """What a person sees: whether it folds, how many outputs, and the extents of its loops."""
+    folds = any(store.ops >> Op.REDUCE & 1 for store in stores)
+    kind = "fold" if folds else "map"
+    sizes = [str(r.src[0].arg) if r.src[0].op == Op.CONST else "n" for r in order]
+    outputs = f"{len(stores)}x" if len(stores) > 1 else ""
+    return "_".join([kind + outputs, *sizes]) if sizes else kind + outputs

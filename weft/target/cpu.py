@@ -1,0 +1,124 @@
+"""Targets of CPUs, by architecture and the features that change how code is made for them.
+
+The name of a target is `CPU:LLVM:` and its arch: `x86_64` (SSE2), `x86_64,avx2`,
+`x86_64,avx512f` or `aarch64`. A feature stands for the whole level of machines that have it:
+`avx2` for x86-64-v3 (with FMA), `avx512f` for x86-64-v4. Nothing here asks the machine it runs on;
+`weft.runtime.host` does and calls `cpu_target`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType
+from weft.ir.ops import Op
+from weft.support.errors import UnknownName
+from weft.support.message import nearest
+from weft.target.target import Target
+
+# The elementwise ops that LLVM IR has, or that take a few of its instructions, for every native
+# dtype on which they are defined. Renderers also write VECTOR, LANES, memory and control.
+LLVM_OPS: Final = frozenset(
+    (
+        *(Op.ADD, Op.MUL, Op.NEG, Op.MAX, Op.MIN),
+        *(Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD),
+        *(Op.AND, Op.OR, Op.XOR, Op.NOT, Op.SHL, Op.SHR),
+        *(Op.LESS, Op.LESS_EQUAL, Op.EQUAL, Op.WHERE),
+        *(Op.CAST, Op.BITCAST),
+        *(Op.DIV, Op.SQRT, Op.FLOOR, Op.TRUNC, Op.ROUND),
+    )
+)
+STORED_DTYPES: Final = frozenset(
+    dtype for dtype in SCALARS.values() if dtype.kind not in (VOID, INDEX)
+)
+
+
+def _is_native(dtype: DType) -> bool:
+    return dtype.kind != FLOAT or dtype.bits >= 32
+
+
+# Smaller floats are kept in memory and computed in float32.
+NATIVE_DTYPES: Final = frozenset(filter(_is_native, STORED_DTYPES))
+
+DEFAULT_CACHES: Final = (32 << 10, 1 << 20, 24 << 20)
+# Local memory of a group is on the stack of the thread that runs it; threads have megabytes.
+MOST_LOCAL_BYTES: Final = 1 << 20
+
+
+class Level(NamedTuple):
+    """What a feature brings: the width of vectors and how many registers hold them."""
+
+    vector_bits: int
+    vector_registers: int
+
+
+# The features of each architecture, the best first; "" is what every machine of it has.
+LEVELS: Final[dict[str, dict[str, Level]]] = {
+    "x86_64": {"avx512f": Level(512, 32), "avx2": Level(256, 16), "": Level(128, 16)},
+    "aarch64": {"": Level(128, 32)},
+}
+
+
+def cpu_target(
+    arch: str = "x86_64",
+    features: Sequence[str] = (),
+    threads: int = 1,
+    cache_bytes: Sequence[int] = DEFAULT_CACHES,
+) -> Target:
+    """The target of a CPU with these features; of several the best one counts.
+
+    >>> cpu_target("x86_64", ("avx2",)).vector_bits
+    256
+    """
+    _require_known("architecture", arch, LEVELS)
+    levels = LEVELS[arch]
+    for feature in features:
+        _require_known(f"feature of {arch}", feature, levels)
+    level = levels[min((*features, ""), key=list(levels).index)]
+    return Target(
+        device="CPU",
+        renderer="LLVM",
+        arch=",".join((arch, *features)),
+        native_ops=LLVM_OPS,
+        native_dtypes=NATIVE_DTYPES,
+        stored_dtypes=STORED_DTYPES,
+        vector_bits=level.vector_bits,
+        vector_registers=level.vector_registers,
+        local_bytes=min(max(cache_bytes[1] // 2, 1 << 18), MOST_LOCAL_BYTES),
+        threads=threads,
+        cache_bytes=tuple(cache_bytes),
+    )
+
+
+def parse_cpu(text: str, threads: int = 1) -> Target:
+    """The target with this name; its last part, the arch, is enough.
+
+    >>> parse_cpu("CPU:LLVM:x86_64,avx512f").name
+    'CPU:LLVM:x86_64,avx512f'
+    """
+    prefix, _, arch = text.rpartition(":")
+    if prefix not in ("", "CPU:LLVM"):
+        raise UnknownName(
+            f"target: {text!r} is not one of a CPU",
+            law="a CPU target is CPU:LLVM:arch or arch, where arch is x86_64,avx2 for example",
+        )
+    name, *features = arch.split(",")
+    return cpu_target(name, features, threads)
+
+
+def best_level(arch: str, has: frozenset[str]) -> tuple[str, ...]:
+    """The features of a target for a machine that has these, as `cpu_target` takes them."""
+    found = next(feature for feature in LEVELS[arch] if not feature or feature in has)
+    return (found,) if found else ()
+
+
+def _require_known(what: str, name: str, known: Iterable[str]) -> None:
+    names = [key for key in known if key]
+    if name not in names:
+        guess = nearest(name, names)
+        raise UnknownName(
+            f"target: unknown {what} {name!r}",
+            law=f"known are: {', '.join(names) or 'none'}",
+            fix=f"write {guess!r}" if guess else "",
+        )

@@ -1,0 +1,196 @@
+"""Activation functions, all made of elementwise ops.
+
+They are written so that neither a value nor its gradient overflows where the function does not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from weft.support.errors import ArgumentError
+from weft.tensor.elementwise import lift
+from weft.tensor.unary import as_float
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def relu(self: Tensor) -> Tensor:
+    """Replace what is below 0 by 0; NaN stays.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-1.0, 2.0]).relu().tolist()
+    [0.0, 2.0]
+    """
+    return (self <= 0).where(0, self)  # type: ignore[no-any-return]
+
+
+def relu6(self: Tensor) -> Tensor:
+    """Clamp to 0 … 6."""
+    return self.clamp(0, 6)
+
+
+def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    """Clamp to `min_val` … `max_val`."""
+    return self.clamp(min_val, max_val)
+
+
+def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
+    """Return alpha x + beta, clamped to 0 … 1."""
+    return (alpha * self + beta).clamp(0, 1)
+
+
+def hardswish(self: Tensor) -> Tensor:
+    """Return x relu6(x + 3) / 6."""
+    return self * (self + 3).relu6() * (1 / 6)
+
+
+def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
+    """Scale what is below 0."""
+    return (self < 0).where(self * neg_slope, self)  # type: ignore[no-any-return]
+
+
+def _minus_magnitude(x: Tensor) -> Tensor:
+    """-|x|, whose gradient at 0 is that of -x."""
+    return (x < 0).where(x, -x)  # type: ignore[no-any-return]
+
+
+def sigmoid(self: Tensor) -> Tensor:
+    """Return 1 / (1 + exp(-x)).
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0, 1000.0, -1000.0]).sigmoid().tolist()
+    [0.5, 1.0, 0.0]
+    """
+    x = as_float(self)
+    small = _minus_magnitude(x).exp()
+    return (x < 0).where(small, 1.0) / (1 + small)  # type: ignore[no-any-return]
+
+
+def logsigmoid(self: Tensor) -> Tensor:
+    """Return log(sigmoid(x))."""
+    return -((-as_float(self)).softplus())
+
+
+def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
+    """Return log(1 + exp(beta x)) / beta."""
+    x = as_float(self) * beta
+    return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)  # type: ignore[no-any-return]
+
+
+def silu(self: Tensor) -> Tensor:
+    """Return x sigmoid(x); also called swish."""
+    x = as_float(self)
+    return x * x.sigmoid()  # type: ignore[no-any-return]
+
+
+def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
+    """Return alpha (exp(x) - 1) below 0."""
+    x = as_float(self)
+    return (x <= 0).where(alpha * (x <= 0).where(x, 0.0).expm1(), x)  # type: ignore[no-any-return]
+
+
+def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
+    """Return alpha (exp(x / alpha) - 1) below 0."""
+    x = as_float(self)
+    return (x <= 0).where(alpha * ((x <= 0).where(x, 0.0) / alpha).expm1(), x)  # type: ignore[no-any-return]
+
+
+def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
+    """Return gamma elu(x, alpha)."""
+    return gamma * self.elu(alpha)  # type: ignore[no-any-return]
+
+
+def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
+    """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none"."""
+    x = as_float(self)
+    if approximate == "none":
+        return 0.5 * x * (1 + (x / math.sqrt(2)).erf())  # type: ignore[no-any-return]
+    if approximate != "tanh":
+        raise ArgumentError(
+            f"gelu: unknown approximation {approximate!r}", law='approximate is "tanh" or "none"'
+        )
+    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())  # type: ignore[no-any-return]
+
+
+def quick_gelu(self: Tensor) -> Tensor:
+    """Return x sigmoid(1.702 x)."""
+    x = as_float(self)
+    return x * (x * 1.702).sigmoid()  # type: ignore[no-any-return]
+
+
+def mish(self: Tensor) -> Tensor:
+    """Return x tanh(softplus(x))."""
+    x = as_float(self)
+    return x * x.softplus().tanh()  # type: ignore[no-any-return]
+
+
+def softsign(self: Tensor) -> Tensor:
+    """Return x / (1 + |x|)."""
+    x = as_float(self)
+    return x / (1 + x.abs())  # type: ignore[no-any-return]
+
+
+def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
+    """Limit to `min_` … `max_`, each a number, a tensor or None; NaN stays.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-3, 0, 5]).clamp(-1, 2).tolist()
+    [-1, 0, 2]
+    """
+    if min_ is None and max_ is None:
+        raise ArgumentError("clamp: neither limit is given", law="clamp needs min_, max_ or both")
+    result = self
+    for limit, is_lower in ((min_, True), (max_, False)):
+        if limit is None:
+            continue
+        if isinstance(limit, self.__class__):
+            result = result.maximum(limit) if is_lower else result.minimum(limit)
+        else:  # a choice passes the gradient on at the limit itself, as PyTorch does
+            beyond = result < limit if is_lower else result > limit
+            result = beyond.where(limit, result)
+    return result
+
+
+def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
+    """Return self + weight (end - self), linear interpolation."""
+    right = lift(self, end, "lerp")
+    return self + (right - self) * weight  # type: ignore[no-any-return]
+
+
+def logaddexp(self: Tensor, other: Any) -> Tensor:
+    """Return log(exp(self) + exp(other)) without overflow."""
+    left, right = as_float(self), as_float(lift(self, other, "logaddexp"))
+    top = left.maximum(right)
+    gap = (left == right).where(0.0, _minus_magnitude(left - right))
+    return top + gap.exp().log1p()  # type: ignore[no-any-return]
+
+
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Put a value where the mask holds; the dtype stays."""
+    return mask.where(lift(self, value, "masked_fill").cast(self.dtype), self)
+
+
+def isclose(
+    self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Tell where |self - other| <= atol + rtol |other|."""
+    right = lift(self, other, "isclose")
+    if not (self.is_floating_point() or right.is_floating_point()):
+        self, right = self.double(), right.double()
+    near = right.isfinite() & ((self - right).abs() <= atol + rtol * right.abs())
+    result = near | (self == right)
+    return result | (self.isnan() & right.isnan()) if equal_nan else result  # type: ignore[no-any-return]
+
+
+def allclose(
+    self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Tell whether all elements are close; this reads the values.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).allclose([1.0, 2.0] + Tensor([0.0, 1e-9]))
+    True
+    """
+    return bool(self.isclose(other, rtol, atol, equal_nan).all().item())

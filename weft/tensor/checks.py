@@ -1,0 +1,125 @@
+"""What users' arguments must be: axes, shapes, operands. Each check raises with facts and a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weft.ir.build import Size
+from weft.ir.shapes import Shape, same_size
+from weft.ir.uop import UOp
+from weft.support.errors import ArgumentTypeError, AxisError, DeviceError, ShapeError
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+Axes = int | Sequence[int] | None
+
+
+def axis_of(name: str, axis: int, rank: int) -> int:
+    """The axis counted from 0. A tensor without axes has one for this purpose, as in PyTorch."""
+    if not hasattr(axis, "__index__"):
+        raise ArgumentTypeError(
+            f"{name}: an axis is an int, not {type(axis).__name__}",
+            law="axes are ints; negative ones count from the end",
+        )
+    number = axis.__index__()
+    count = max(rank, 1)
+    if not -count <= number < count:
+        raise AxisError(
+            f"{name}: axis {number} is out of range for {rank} axes",
+            law=f"an axis is from {-count} to {count - 1} here",
+        )
+    return number % count
+
+
+def axes_of(name: str, axes: Axes, rank: int) -> tuple[int, ...]:
+    """The axes counted from 0, in order; all of them for None or an empty tuple."""
+    if axes is None or (isinstance(axes, (tuple, list)) and not axes):
+        return tuple(range(rank))
+    listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple(axis_of(name, axis, rank) for axis in listed)
+    if len(set(found)) != len(found):
+        raise AxisError(
+            f"{name}: an axis is named twice",
+            facts=[("axes", tuple(listed)), ("counted from 0", found)],
+            law="each axis is named once",
+        )
+    return tuple(sorted(found)) if rank else ()
+
+
+def ints_of(name: str, first: object, rest: Sequence[object]) -> tuple[Size, ...]:
+    """Sizes given as `f((2, 3))` or as `f(2, 3)`."""
+    listed = (*first, *rest) if isinstance(first, (tuple, list)) else (first, *rest)
+    return tuple(size_of(name, each) for each in listed)
+
+
+def size_of(name: str, value: object) -> Size:
+    """A size as an int or an index node."""
+    if isinstance(value, UOp):
+        return value
+    if hasattr(value, "__index__"):
+        return int(value.__index__())
+    raise ArgumentTypeError(
+        f"{name}: a size is an int, not {type(value).__name__}",
+        facts=[("got", repr(value))],
+        law="sizes are ints or Variables",
+    )
+
+
+def shape_from(name: str, sizes: Sequence[Size]) -> Shape:
+    """The sizes of a new tensor, none below 0."""
+    for size in sizes:
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(f"{name}: the size {size} is negative", facts=[("shape", sizes)])
+    return tuple(sizes)
+
+
+def broadcast_shape(name: str, *shapes: Shape) -> Shape:
+    """The shape in which all these meet."""
+    rank = max(map(len, shapes))
+    result: list[Size] = [1] * rank
+    for shape in shapes:
+        for axis in range(-len(shape), 0):
+            if same_size(result[axis], 1):
+                result[axis] = shape[axis]
+            elif not same_size(shape[axis], 1) and not same_size(shape[axis], result[axis]):
+                raise ShapeError(
+                    f"{name}: shapes do not broadcast at axis {axis} "
+                    f"({result[axis]} and {shape[axis]})",
+                    facts=[(_operand(i, len(shapes)), each) for i, each in enumerate(shapes)],
+                    law="counted from the last axis, two sizes are equal or one of them is 1",
+                )
+    return tuple(result)
+
+
+def _operand(position: int, count: int) -> str:
+    return ("left", "right")[position] if count == 2 else f"operand {position}"
+
+
+def require_one_device(name: str, *tensors: Tensor) -> None:
+    names = list(dict.fromkeys(tensor.device for tensor in tensors))
+    if len(names) > 1:
+        raise DeviceError(
+            f"{name}: operands are on different devices ({' and '.join(names)})",
+            facts=[
+                (_operand(i, len(tensors)), each.shape, f"on {each.device}")
+                for i, each in enumerate(tensors)
+            ],
+            law="one operation runs on one device",
+            fix=f"move one of them: .to({names[0]!r})",
+        )
+
+
+def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
+    """A value of `shape` can fill a place of shape `target`."""
+    fits = len(shape) <= len(target) and all(
+        same_size(a, 1) or same_size(a, b)
+        for a, b in zip(reversed(shape), reversed(target), strict=False)
+    )
+    if not fits:
+        raise ShapeError(
+            f"{name}: a value of shape {shape} does not fit shape {target}",
+            facts=[("value", shape), ("place", target)],
+            law="counted from the last axis, a size of the value is 1 or equals that of the place",
+        )

@@ -1,0 +1,117 @@
+"""What every family of methods stands on: a tensor is a storage, seen through movement steps.
+
+`uop` is the node of the value now: the storage's current version with the steps applied. Reading
+it is how arithmetic captures a value; a later write makes another version and leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.dtypes import DType
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.uop import UOp
+from weft.support.source_line import user_line
+from weft.tensor import nodes
+from weft.tensor.nodes import Step
+from weft.tensor.storage import Storage, realize
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+class Core:
+    """The parts of a tensor, and how one tensor makes another."""
+
+    __slots__ = ("__weakref__", "_seen", "_steps", "_storage", "grad", "requires_grad")
+    _storage: Storage
+    _steps: tuple[Step, ...]
+    # The version that `uop` was last asked for, and its answer.
+    _seen: tuple[UOp, UOp] | None
+    grad: Tensor | None
+    requires_grad: bool | None
+
+    @classmethod
+    def _of(cls, storage: Storage, steps: tuple[Step, ...] = ()) -> Tensor:
+        made: Any = object.__new__(cls)
+        made._storage = storage
+        made._steps = steps
+        made._seen = made.grad = made.requires_grad = None
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def _value(cls, uop: UOp, device: str) -> Tensor:
+        """A new tensor with the value of a node, on a device."""
+        if uop.line is None:
+            uop.line = user_line()
+        return cls._of(Storage(uop, device))
+
+    def _new(self, uop: UOp) -> Tensor:
+        """A new tensor with the value of a node, on this tensor's device."""
+        return self._value(uop, self._storage.device)
+
+    def _view(self, *steps: Step) -> Tensor:
+        """A tensor that shares the storage and sees it through further steps."""
+        made = self._of(self._storage, self._steps + steps)
+        uop = made.uop
+        if uop.line is None:
+            uop.line = user_line()
+        return made
+
+    @property
+    def uop(self) -> UOp:
+        """The node of the current value."""
+        base = self._storage.uop
+        if not self._steps:
+            return base
+        if self._seen is None or self._seen[0] is not base:
+            self._seen = (base, nodes.apply_all(base, self._steps))
+        return self._seen[1]
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.uop)
+
+    @property
+    def dtype(self) -> DType:
+        return self._storage.uop.dtype
+
+    @property
+    def device(self) -> str:
+        return self._storage.device
+
+    @property
+    def ndim(self) -> int:
+        return len(shape_of(self.uop))
+
+    def __repr__(self) -> str:
+        state = "realized" if self._storage.is_realized else "lazy"
+        return f"<Tensor {self.shape} {self.dtype.name} {self.device} {state}>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def realize_all(tensors: Iterable[Core]) -> None:
+    """Compute the storages of some tensors.
+
+    A tensor that is the only view of its storage needs the elements it shows and no others, so it
+    gets a storage of its own.
+    """
+    tensors = list(tensors)
+    for tensor in tensors:
+        is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
+        # The count includes the argument itself.
+        if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
+            tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
+            tensor._steps = ()
+    realize([tensor._storage for tensor in tensors])
+
+
+def _without_gradient_mark(tensor: Core) -> UOp:
+    return nodes.apply_all(
+        tensor._storage.uop, [step for step in tensor._steps if step[0] != Op.DETACH]
+    )

@@ -1,0 +1,176 @@
+"""What tensors are views of: a value with versions, and how lazy versions become memory.
+
+A `Storage` has a current version, the node `uop`. A write makes the next version; expressions that
+were built before keep the node they saw. `memory` is the BUFFER that the storage owns, once there is
+one: then a version is that BUFFER, or AFTER a write to it. Each storage has memory of its own, so a
+write in place is seen by the views of this storage and by nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+from weakref import WeakSet, WeakValueDictionary
+
+from weft.engine.realize import realize as realize_graphs
+from weft.engine.storage import new_buffer
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import substitute
+from weft.support.settings import Context
+from weft.tensor import nodes
+from weft.tensor.nodes import Step
+
+_WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
+_KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
+
+
+class Storage:
+    """A value with versions, on one device."""
+
+    __slots__ = ("__weakref__", "device", "memory", "uop")
+
+    def __init__(self, uop: UOp, device: str) -> None:
+        self.uop = uop
+        self.device = device
+        self.memory: UOp | None = None
+        if uop.op == Op.BUFFER:
+            self._own(uop)
+        else:
+            _LAZY.add(self)
+
+    @property
+    def is_realized(self) -> bool:
+        return self.uop.op == Op.BUFFER
+
+    def _own(self, memory: UOp) -> None:
+        self.uop = self.memory = memory
+        _OWNERS[memory.arg[0]] = self
+
+    def _take_version(self, uop: UOp) -> None:
+        self.uop = uop
+        _LAZY.add(self)
+
+    def take_memory(self) -> None:
+        """Give the value memory of its own, which nobody else's value can be confused with.
+
+        Nothing runs: the current version becomes the first write to that memory.
+        """
+        if self.memory is None:
+            value = self.uop
+            buffer = new_buffer(value.dtype, shape_of(value), self.device)
+            self._own(buffer)
+            self._take_version(_after(buffer, buffer, value))
+
+    def write(self, steps: Sequence[Step], value: UOp) -> None:
+        """Make the version in which a view of this storage has another value of its shape."""
+        steps = [step for step in steps if step[0] != Op.DETACH]
+        if self.memory is None:
+            value = updated(self.uop, steps, value)
+            self._take_version(_copied(value) if value.op == Op.BUFFER else value)
+            return
+        place = self.uop
+        for count, step in enumerate(steps):
+            if step[0] not in _WRITABLE:
+                value = updated(place, steps[count:], value)
+                break
+            place = nodes.apply(place, step)
+        self._take_version(_after(self.uop, place, value))
+
+    def write_at(self, place: UOp, value: UOp) -> None:
+        """Make the version in which a place, an INDEX of the current one, has a value."""
+        assert self.memory is not None
+        self._take_version(_after(self.uop, place, value))
+
+
+_LAZY: Final[WeakSet[Storage]] = WeakSet()
+_OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
+
+
+def owner_of(buffer: UOp) -> Storage | None:
+    """The storage whose memory a BUFFER is."""
+    return _OWNERS.get(buffer.arg[0])
+
+
+def _after(version: UOp, place: UOp, value: UOp) -> UOp:
+    store = make(Op.STORE, dtypes.void, (place, value))
+    return make(Op.AFTER, version.dtype, (version, store))
+
+
+def _copied(node: UOp) -> UOp:
+    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+
+
+def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
+    """The base with a view of it replaced by a value, as a value: no memory is written.
+
+    The value goes back through the inverses of the steps, and so does a mask of what it covers.
+    """
+    shapes = [shape_of(base)]
+    node = base
+    for step in steps:
+        node = nodes.apply(node, step)
+        shapes.append(shape_of(node))
+    value = nodes.broadcast(value, shapes[-1])
+    covers = all(step[0] in _KEEPS_ALL for step in steps)
+    mask = nodes.broadcast(const(dtypes.bool, True), shapes[-1])
+    for step, before in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
+        value = _undone(value, step, before)
+        mask = _undone(mask, step, before)
+    return value if covers else make(Op.WHERE, base.dtype, (mask, value, base))
+
+
+def _undone(node: UOp, step: Step, before: Shape) -> UOp:
+    """What a step made `node` of, with zeros where the step left something out."""
+    op, arg, _ = step
+    if op == Op.RESHAPE:
+        return nodes.reshape(node, before)
+    if op == Op.PERMUTE:
+        assert isinstance(arg, tuple)
+        return nodes.permute(node, [arg.index(axis) for axis in range(len(arg))])
+    if op == Op.FLIP:
+        return nodes.apply(node, step)
+    assert isinstance(arg, tuple)  # SHRINK and PAD, of sizes that are ints
+    if op == Op.SHRINK:
+        return nodes.pad(node, [(a, size - b) for (a, b), size in zip(arg, before, strict=True)])
+    return nodes.shrink(node, [(a, a + size) for (a, _), size in zip(arg, before, strict=True)])
+
+
+def realize(storages: Iterable[Storage]) -> None:
+    """Compute the storages; those writes to memory that are still waiting happen with them.
+
+    State that is written every step and never read is written here, so no chain of writes grows
+    without bound.
+    """
+    wanted = [each for each in dict.fromkeys(storages) if not each.is_realized]
+    if not wanted:
+        return
+    wanted += [each for each in _LAZY if each.memory is not None and each not in wanted]
+    _separate(wanted)
+    for device in dict.fromkeys(each.device for each in wanted):
+        _realize_on(device, [each for each in wanted if each.device == device])
+
+
+def _separate(storages: list[Storage]) -> None:
+    """Make equal values of several storages unlike, so that each gets memory of its own."""
+    seen: set[UOp] = set()
+    for storage in storages:
+        while storage.uop in seen:
+            storage.uop = _copied(storage.uop)
+        seen.add(storage.uop)
+
+
+def _realize_on(device: str, wanted: list[Storage]) -> None:
+    others = list(_LAZY.difference(wanted))
+    with Context(DEVICE=device):  # where a graph without memory is computed
+        made = realize_graphs([each.uop for each in wanted], [each.uop for each in others])
+    graphs = make(Op.SINK, dtypes.void, tuple([each.uop for each in wanted + others]))
+    versions = substitute(graphs, made).src
+    for storage, version in zip(wanted, versions, strict=False):
+        storage._own(version)
+        _LAZY.discard(storage)
+    for storage, version in zip(others, versions[len(wanted) :], strict=True):
+        # An equal value that another storage has memory for now is copied from there.
+        storage.uop = _copied(version) if version.op == Op.BUFFER else version
