@@ -63,7 +63,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
     if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
         yield "an extent depends on another range"
-    if ranges[outer] in _closers_of_one(kernel, outer, inner):
+    if _closers(kernel, outer) != _closers(kernel, inner):
         yield "a node closes only one of them"
     both = 1 << outer | 1 << inner
     for node in topological(kernel):
@@ -73,13 +73,6 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         if node.op == Op.RANGE and node.src[0].ranges & both:
             yield "the extent of another range depends on them"
             return
-
-
-def _closers_of_one(kernel: UOp, outer: int, inner: int) -> list[UOp]:
-    """The outer range, once for each node that closes exactly one of two ranges."""
-    first = ranges_of(kernel)[outer]
-    unlike = set(_closers(kernel, outer)) ^ set(_closers(kernel, inner))
-    return [first for _ in unlike]
 
 
 def keeps_extents_outside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:

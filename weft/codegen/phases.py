@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.codegen.choose_opts import choose_opts
+from weft.codegen.expand import expand
 from weft.codegen.flatten_memory import flatten_memory
 from weft.codegen.linearize import linearize
 from weft.codegen.lower_index import bind_hardware, lower_index
 from weft.codegen.lower_reductions import lower_reductions, widen_reductions
+from weft.codegen.merge_reductions import merge_reductions
 from weft.codegen.normalize_kernel import normalize_kernel
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import KERNEL_SPEC
@@ -31,9 +34,28 @@ CODEGEN: Final = Phase(
             gives=KERNEL_SPEC,
         ),
         Pass(
+            "merge-reductions",
+            merge_reductions,
+            because="folds over the same data share one loop",
+            needs={Op.REDUCE},
+            gives=KERNEL_SPEC,
+        ),
+        Pass(
+            "choose-opts",
+            choose_opts,
+            because="the shape of the loops decides how fast a kernel is",
+            gives=KERNEL_SPEC,
+        ),
+        Pass(
             "flatten-memory",
             flatten_memory,
             because="memory is flat, and a stage is a store that others wait for",
+        ),
+        Pass(
+            "expand",
+            expand,
+            because="vector and unroll ranges become lanes and copies",
+            needs={Op.RANGE},
         ),
         Pass(
             "lower-reductions",

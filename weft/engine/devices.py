@@ -23,11 +23,30 @@ def _open_python(name: str) -> Device:
     return PythonDevice(name)
 
 
-KINDS: Final[dict[str, Callable[[str], Device]]] = {"PYTHON": _open_python}
+def _open_cpu(name: str) -> Device:
+    from weft.render.llvm import render
+    from weft.runtime.cpu.device import CpuDevice
+    from weft.runtime.host import host_target
+
+    return CpuDevice(render, host_target(), name)
+
+
+def _open_opencl(name: str) -> Device:
+    from weft.render.opencl import render
+    from weft.runtime.opencl.device import OpenclDevice
+
+    return OpenclDevice(render, name)
+
+
+KINDS: Final[dict[str, Callable[[str], Device]]] = {
+    "CPU": _open_cpu,
+    "OPENCL": _open_opencl,
+    "PYTHON": _open_python,
+}
 
 
 def default_device() -> str:
-    return canonical_name(settings.DEVICE or "PYTHON")
+    return canonical_name(settings.DEVICE or "CPU")
 
 
 def canonical_name(name: str) -> str:

@@ -3,22 +3,33 @@
 `realize(roots)` computes the roots and every write that they depend on, and says which nodes are
 memory now. The tensor layer puts those BUFFER nodes into all graphs that are still lazy, so nothing
 is computed twice and nobody reads memory that has been overwritten.
+
+The path: copies between devices first; then the graph with its buffers as parameters is scheduled
+(`schedule`), its kernels are made runnable (`compile`), and the schedule runs (`run`). A graph of the
+same structure is scheduled once: parameters make the graphs of two training steps the same node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-import numpy as np
-
-from weft.engine.storage import buffer_from, buffer_of, read_bytes
+from weft.engine.devices import default_device, device
+from weft.engine.interpret import interpret
+from weft.engine.run import Prepared
+from weft.engine.storage import buffer_from, buffer_of, hand_over, new_buffer, read_bytes
+from weft.ir.build import param, sink, store
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.text import dump
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
-from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
-from weft.reference.tensor import evaluate
+from weft.ir.walk import substitute, topological
+from weft.schedule.schedule import make_schedule
 from weft.support.errors import DeviceError
+from weft.support.settings import cache_key, settings
+
+_PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
+_MOST_PREPARED: Final = 4096
 
 
 def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]:
@@ -26,13 +37,22 @@ def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]
 
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
     """
-    nodes = topological(*roots)
-    wanted = list(dict.fromkeys([*(n for n in nodes if n.op == Op.AFTER), *roots]))
-    wanted = [node for node in wanted if node.op != Op.BUFFER]
-    return _interpret(wanted, nodes)
+    made: dict[UOp, UOp] = {}
+    graphs = _copy_between_devices(list(roots), made)
+    by_device: dict[str, list[tuple[UOp, UOp]]] = {}
+    for root, graph in zip(roots, graphs, strict=True):
+        if graph.op == Op.BUFFER:
+            made[root] = graph
+        else:
+            by_device.setdefault(device_of(graph), []).append((root, graph))
+    for name, pairs in by_device.items():
+        found = _realize_on(name, [graph for _, graph in pairs], pending)
+        made.update(found)
+        made.update({root: found[graph] for root, graph in pairs})
+    return made
 
 
-def device_of(node: UOp, default: str) -> str:
+def device_of(node: UOp) -> str:
     """The device on which a graph is computed: that of its memory, which must be one."""
     names = {part.arg[2] for part in topological(node) if part.op == Op.BUFFER}
     if len(names) > 1:
@@ -41,22 +61,98 @@ def device_of(node: UOp, default: str) -> str:
             law="one operation runs on one device",
             fix="move one of them: x.to(y.device)",
         )
-    return names.pop() if names else default
+    return names.pop() if names else default_device()
 
 
-def _interpret(wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
-    arrays = {}
-    name = "PYTHON"
-    for node in nodes:
-        if node.op == Op.BUFFER:
-            raw = np.frombuffer(read_bytes(node), storage_dtype(node.dtype))
-            arrays[node.arg[0]] = from_storage(node.dtype, raw.reshape(shape_of(node)))
-            name = buffer_of(node).device.name
-    values = evaluate(wanted, arrays) if wanted else ()
-    made = {}
-    for node, value in zip(wanted, values, strict=True):
-        raw = np.ascontiguousarray(to_storage(node.dtype, value))
-        made[node] = buffer_from(
-            node.dtype, value.shape, name, memoryview(raw.reshape(-1)).cast("B")
-        )
+def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
+    """The graphs with every COPY carried out; its source is computed on its own device first."""
+    while True:
+        copies = [n for n in topological(*roots) if n.op == Op.COPY]
+        first = next((n for n in copies if not n.src[0].ops >> Op.COPY & 1), None)
+        if first is None:
+            return roots
+        source = realize([first.src[0]])[first.src[0]]
+        made[first.src[0]] = source
+        data = memoryview(read_bytes(source))
+        made[first] = buffer_from(first.dtype, shape_of(source), first.arg, data)
+        done = {first: made[first], first.src[0]: source}
+        roots = [substitute(root, done) for root in roots]
+
+
+def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
+    nodes = topological(*graphs)
+    versions = [node for node in nodes if node.op == Op.AFTER]
+    if device(name).target.renderer == "INTERPRETER":
+        return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)
+    last = _last_versions(versions)
+    kept = _needed_later(pending, versions, last)
+    values = [n for n in dict.fromkeys([*graphs, *kept]) if n not in last.values()]
+    outputs = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
+    body = sink(*last.values(), *(store(out, node) for node, out in outputs.items()))
+    _run(name, body)
+    made = dict(outputs)
+    for memory, version in last.items():
+        made[version] = hand_over(memory)
     return made
+
+
+def _last_versions(versions: list[UOp]) -> dict[UOp, UOp]:
+    """For each memory that is written, the version that no write replaces."""
+    last: dict[UOp, UOp] = {}
+    for version in versions:  # older ones come first
+        memory = version
+        while memory.op == Op.AFTER:
+            memory = memory.src[0]
+        if memory.op == Op.BUFFER:
+            last[memory] = version
+    return last
+
+
+def _needed_later(pending: Iterable[UOp], versions: list[UOp], last: dict[UOp, UOp]) -> list[UOp]:
+    """The versions that graphs which stay lazy read, and that will not be there any more."""
+    written = set(versions) | set(last)
+    if not written:
+        return []
+    seen = topological(*pending, enter=lambda node: node not in written)
+    return [node for node in seen if node in written and node not in last.values()]
+
+
+def _run(name: str, body: UOp) -> None:
+    """Schedule a graph over buffers and run it."""
+    nodes = topological(body)
+    memory = [node for node in nodes if node.op == Op.BUFFER]
+    parameters = {
+        node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
+    }
+    variables = {n.src[0].arg[0]: int(n.src[1].arg) for n in nodes if n.op == Op.BIND}
+    unbound = {n: n.src[0] for n in nodes if n.op == Op.BIND}
+    prepared = _prepare(substitute(body, {**parameters, **unbound}), name)
+    prepared.run([buffer_of(node) for node in memory], variables)
+
+
+def _prepare(body: UOp, name: str) -> Prepared:
+    """The schedule of a graph over parameters, with its programs; made once per structure."""
+    on = device(name)
+    key = (body, name, cache_key())
+    found = _PREPARED.get(key)
+    if found is None:
+        schedule = make_schedule(body, on.target)
+        if settings.DEBUG >= 1:
+            _print_schedule(name, schedule.kernels, schedule.log)
+        found = Prepared(schedule, on)
+        if len(_PREPARED) >= _MOST_PREPARED:
+            _PREPARED.pop(next(iter(_PREPARED)))
+        _PREPARED[key] = found
+        if settings.DEBUG >= 4:
+            for step in found.steps:
+                print(step.loaded.program.source)
+    return found
+
+
+def _print_schedule(name: str, kernels: UOp, log: tuple[str, ...]) -> None:
+    print(f"schedule on {name}: {len(kernels.src)} kernels")
+    if settings.DEBUG >= 3:
+        for line in log:
+            print(f"  {line}")
+        for call in kernels.src:
+            print(dump(call.arg))

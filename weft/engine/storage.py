@@ -15,7 +15,7 @@ from weft.engine.devices import canonical_name, device
 from weft.ir.build import Size
 from weft.ir.build import buffer as make_buffer
 from weft.ir.dtypes import DType
-from weft.ir.shapes import Shape, largest_size
+from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError
@@ -91,7 +91,18 @@ def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
 
 
 def _forget(number: int) -> None:
-    _BUFFERS.pop(number).free()
+    memory = _BUFFERS.pop(number, None)
+    if memory is not None:
+        memory.free()
+
+
+def hand_over(node: UOp) -> UOp:
+    """A new BUFFER node for memory that has been written; the old node has none any more."""
+    number = next(_numbers)
+    made = make_buffer(number, node.dtype, shape_of(node), node.arg[2])
+    _BUFFERS[number] = _BUFFERS.pop(node.arg[0])
+    weakref.finalize(made, _forget, number).atexit = False
+    return made
 
 
 def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) -> UOp:

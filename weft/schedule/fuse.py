@@ -1,4 +1,4 @@
-"""Rangeify and fuse in one walk, consumers first: which values live in memory, and in which kernel.
+"""Rangeify and fuse in one walk: which values live in memory, and in which kernel.
 
 In: a SINK of STOREs and AFTERs over PARAMs (TENSOR_SPEC, calls inlined). Out: a `Fusion`: kernels
 with their stores, and for each value that is kept in memory where it is kept.
@@ -250,8 +250,14 @@ class Fusion:
             readers = {use.kernel for use in uses} | after
             kernel = self._kernel_for(node, readers, shape_of(node), is_alone=False)
             place = everywhere(kernel.indices)
-        memory = self._memory_for(node, stores)
-        for store in stores or [node]:
+        lasting = [store for store in stores if self._lasts(store)]
+        is_read = any(use.kernel is not kernel for use in uses)
+        if is_read and not lasting:
+            memory = self._temporary(node)
+            self._add_store(node, node, memory, kernel, place)
+        else:
+            memory = (lasting or stores)[0].src[0] if stores else self._temporary(node)
+        for store in stores or ([node] if not is_read else []):
             self._add_store(store, node, memory, kernel, place)
         self.kept[node] = Kept(memory, kernel)
         for use in uses:
@@ -305,15 +311,13 @@ class Fusion:
             if later in self.makers and self.makers[later] is not self.makers[store]:
                 self.makers[later].after.add(self.makers[store])
 
-    def _memory_for(self, node: UOp, stores: list[UOp]) -> UOp:
-        """Where readers of the value find it: an output that holds it whole, or a temporary."""
-        for store in stores:
-            if store.src[0].op == Op.PARAM:
-                return store.src[0]
-        if stores:
-            return stores[0].src[0]
-        slot = self._first_temporary + len(self.temporaries)
-        made = param(slot, node.dtype, shape_of(node))
+    def _lasts(self, store: UOp) -> bool:
+        """Whether what a store writes is never overwritten, so that others can read it there."""
+        version = self._version_after.get(store)
+        return version is None or not self._replacing[version]
+
+    def _temporary(self, node: UOp) -> UOp:
+        made = param(self._first_temporary + len(self.temporaries), node.dtype, shape_of(node))
         self.temporaries.append(made)
         return made
 

@@ -120,33 +120,28 @@ def is_apart(a: Place, b: Place) -> bool:
 
 def apply_repair(sink: UOp, repair: Repair) -> UOp:
     """The tensor graph with copies where memory would be overwritten too soon."""
-    made: dict[UOp, UOp] = {}
+    read: dict[UOp, UOp] = {}  # what readers of a node see: the copy, where there is one
+    plain: dict[UOp, UOp] = {}  # the node itself, which stores write to
     for node in topological(sink):
-        src = [made[source] for source in node.src]
+        src = [read[source] for source in node.src]
         if node.op == Op.STORE:
-            src[0] = _target(node.src[0], made)
+            src[0] = _target(node.src[0], read, plain)
             if node in repair.values:
                 src[1] = _staged(src[1])
         elif node.op == Op.AFTER:
-            src[0] = made[node.src[0]] if node.src[0] not in repair.copies else node.src[0]
-            src[0] = _unstaged(src[0])
-        built = rebuild(node, tuple(src))
-        made[node] = _staged(built) if node in repair.copies else built
-    return made[sink]
+            src[0] = plain[node.src[0]]
+        plain[node] = rebuild(node, tuple(src))
+        read[node] = _staged(plain[node]) if node in repair.copies else plain[node]
+    return plain[sink]
 
 
-def _target(view: UOp, made: dict[UOp, UOp]) -> UOp:
+def _target(view: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> UOp:
     """A store's view of its memory: the memory itself, never a copy of it."""
     if view.op in MOVEMENT or view.op == Op.INDEX:
-        inner = _target(view.src[0], made)
-        return rebuild(view, (inner, *(made[source] for source in view.src[1:])))
-    return _unstaged(made[view])
+        inner = _target(view.src[0], read, plain)
+        return rebuild(view, (inner, *(read[source] for source in view.src[1:])))
+    return plain[view]
 
 
 def _staged(node: UOp) -> UOp:
     return make(Op.STAGE, node.dtype, (node,), ("global", ()))
-
-
-def _unstaged(node: UOp) -> UOp:
-    is_copy = node.op == Op.STAGE and node.src[0].op in (Op.PARAM, Op.AFTER)
-    return node.src[0] if is_copy else node

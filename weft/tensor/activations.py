@@ -23,7 +23,7 @@ def relu(self: Tensor) -> Tensor:
     >>> Tensor([-1.0, 2.0]).relu().tolist()
     [0.0, 2.0]
     """
-    return (self <= 0).where(0, self)  # type: ignore[no-any-return]
+    return (self <= 0).where(0, self)
 
 
 def relu6(self: Tensor) -> Tensor:
@@ -48,12 +48,12 @@ def hardswish(self: Tensor) -> Tensor:
 
 def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
     """Scale what is below 0."""
-    return (self < 0).where(self * neg_slope, self)  # type: ignore[no-any-return]
+    return (self < 0).where(self * neg_slope, self)
 
 
 def _minus_magnitude(x: Tensor) -> Tensor:
     """-|x|, whose gradient at 0 is that of -x."""
-    return (x < 0).where(x, -x)  # type: ignore[no-any-return]
+    return (x < 0).where(x, -x)
 
 
 def sigmoid(self: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ def sigmoid(self: Tensor) -> Tensor:
     """
     x = as_float(self)
     small = _minus_magnitude(x).exp()
-    return (x < 0).where(small, 1.0) / (1 + small)  # type: ignore[no-any-return]
+    return (x < 0).where(small, 1.0) / (1 + small)
 
 
 def logsigmoid(self: Tensor) -> Tensor:
@@ -76,60 +76,60 @@ def logsigmoid(self: Tensor) -> Tensor:
 def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
     """Return log(1 + exp(beta x)) / beta."""
     x = as_float(self) * beta
-    return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)  # type: ignore[no-any-return]
+    return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)
 
 
 def silu(self: Tensor) -> Tensor:
     """Return x sigmoid(x); also called swish."""
     x = as_float(self)
-    return x * x.sigmoid()  # type: ignore[no-any-return]
+    return x * x.sigmoid()
 
 
 def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x) - 1) below 0."""
     x = as_float(self)
-    return (x <= 0).where(alpha * (x <= 0).where(x, 0.0).expm1(), x)  # type: ignore[no-any-return]
+    return (x <= 0).where(alpha * (x <= 0).where(x, 0.0).expm1(), x)
 
 
 def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x / alpha) - 1) below 0."""
     x = as_float(self)
-    return (x <= 0).where(alpha * ((x <= 0).where(x, 0.0) / alpha).expm1(), x)  # type: ignore[no-any-return]
+    return (x <= 0).where(alpha * ((x <= 0).where(x, 0.0) / alpha).expm1(), x)
 
 
 def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
     """Return gamma elu(x, alpha)."""
-    return gamma * self.elu(alpha)  # type: ignore[no-any-return]
+    return gamma * self.elu(alpha)
 
 
 def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
     """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none"."""
     x = as_float(self)
     if approximate == "none":
-        return 0.5 * x * (1 + (x / math.sqrt(2)).erf())  # type: ignore[no-any-return]
+        return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
     if approximate != "tanh":
         raise ArgumentError(
             f"gelu: unknown approximation {approximate!r}", law='approximate is "tanh" or "none"'
         )
-    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())  # type: ignore[no-any-return]
+    return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
 
 
 def quick_gelu(self: Tensor) -> Tensor:
     """Return x sigmoid(1.702 x)."""
     x = as_float(self)
-    return x * (x * 1.702).sigmoid()  # type: ignore[no-any-return]
+    return x * (x * 1.702).sigmoid()
 
 
 def mish(self: Tensor) -> Tensor:
     """Return x tanh(softplus(x))."""
     x = as_float(self)
-    return x * x.softplus().tanh()  # type: ignore[no-any-return]
+    return x * x.softplus().tanh()
 
 
 def softsign(self: Tensor) -> Tensor:
     """Return x / (1 + |x|)."""
     x = as_float(self)
-    return x / (1 + x.abs())  # type: ignore[no-any-return]
+    return x / (1 + x.abs())
 
 
 def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
@@ -156,7 +156,7 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
 def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
     """Return self + weight (end - self), linear interpolation."""
     right = lift(self, end, "lerp")
-    return self + (right - self) * weight  # type: ignore[no-any-return]
+    return self + (right - self) * weight
 
 
 def logaddexp(self: Tensor, other: Any) -> Tensor:
@@ -164,7 +164,7 @@ def logaddexp(self: Tensor, other: Any) -> Tensor:
     left, right = as_float(self), as_float(lift(self, other, "logaddexp"))
     top = left.maximum(right)
     gap = (left == right).where(0.0, _minus_magnitude(left - right))
-    return top + gap.exp().log1p()  # type: ignore[no-any-return]
+    return top + gap.exp().log1p()
 
 
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -181,7 +181,7 @@ def isclose(
         self, right = self.double(), right.double()
     near = right.isfinite() & ((self - right).abs() <= atol + rtol * right.abs())
     result = near | (self == right)
-    return result | (self.isnan() & right.isnan()) if equal_nan else result  # type: ignore[no-any-return]
+    return result | (self.isnan() & right.isnan()) if equal_nan else result
 
 
 def allclose(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from weft.ir.dtypes import BOOL, FLOAT, INT, DType, Scalar, dtypes, promote, promote_scalar
+from weft.ir.dtypes import BOOL, FLOAT, INT, DType, dtypes, promote, promote_scalar
 from weft.ir.ops import Op
 from weft.ir.scalar import KINDS
 from weft.ir.shapes import Shape, shape_of
@@ -93,7 +93,7 @@ EQUAL: Final = _compared("eq", Op.EQUAL)
 UNEQUAL: Final = Operation("ne", KINDS[Op.EQUAL], _unequal)
 
 
-def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Any:
+def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Tensor:
     """The operation on a tensor and an operand; NotImplemented for what is no operand."""
     a = self.uop
     if other.__class__ is self.__class__:
@@ -157,14 +157,14 @@ def _undefined(operation: Operation, dtype: DType) -> DTypeError:
     )
 
 
-def require_result(result: Any, name: str, other: Operand) -> Tensor:
+def require_result(result: Tensor, name: str, other: Operand) -> Tensor:
     """The result of `binary` for a method, which has no reflected form to fall back on."""
     if result is NotImplemented:
         raise ArgumentTypeError(
             f"{name}: {type(other).__name__} is no operand",
             law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def lift(self: Tensor, value: Operand, name: str) -> Tensor:
@@ -181,16 +181,16 @@ def lift(self: Tensor, value: Operand, name: str) -> Tensor:
     return self._new(met[0])
 
 
-def _operators(operation: Operation) -> tuple[Callable[[Tensor, Operand], Any], ...]:
+def _operators(operation: Operation) -> tuple[Callable[[Tensor, Operand], Tensor], ...]:
     """The operator, its reflected and its in-place form."""
 
-    def forward(self: Tensor, other: Operand) -> Any:
+    def forward(self: Tensor, other: Operand) -> Tensor:
         return binary(self, other, operation)
 
-    def reflected(self: Tensor, other: Operand) -> Any:
+    def reflected(self: Tensor, other: Operand) -> Tensor:
         return binary(self, other, operation, True)
 
-    def in_place(self: Tensor, other: Operand) -> Any:
+    def in_place(self: Tensor, other: Operand) -> Tensor:
         result = binary(self, other, operation)
         return result if result is NotImplemented else self._update(result, operation.name)
 
@@ -284,7 +284,7 @@ def pow_(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
     return require_result(raised(self, x, reverse), "pow", x)
 
 
-def raised(self: Tensor, other: Operand, reverse: bool = False) -> Any:
+def raised(self: Tensor, other: Operand, reverse: bool = False) -> Tensor:
     is_negative = isinstance(other, int) and not isinstance(other, bool) and other < 0
     if is_negative and not reverse and self.dtype.kind != FLOAT:
         raise ArgumentError(
@@ -296,11 +296,11 @@ def raised(self: Tensor, other: Operand, reverse: bool = False) -> Any:
     return binary(self, other, POWER, reverse)
 
 
-def reflected_raised(self: Tensor, other: Operand) -> Any:
+def reflected_raised(self: Tensor, other: Operand) -> Tensor:
     return raised(self, other, True)
 
 
-def in_place_raised(self: Tensor, other: Operand) -> Any:
+def in_place_raised(self: Tensor, other: Operand) -> Tensor:
     result = raised(self, other)
     return result if result is NotImplemented else self._update(result, "pow")
 
@@ -330,20 +330,14 @@ def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
 
 
 def _alternatives(self: Tensor, x: Operand, y: Operand) -> tuple[UOp, UOp, DType]:
-    """Both values of `where` as nodes of one dtype; two scalars meet as tensors would."""
+    """Both values of `where` as nodes of one dtype. A scalar is weak unless both are scalars."""
     kind = self.__class__
     tensors = [each for each in (x, y) if isinstance(each, kind)]
     require_one_device("where", self, *tensors)
     if not tensors:
-        scalar: Scalar | Any = x
-        first = kind(scalar, device=self.device)
-        return _alternatives(self, first, _weak_pair(y, kind, self.device))
-    first = tensors[0]
-    a = first if isinstance(x, kind) else lift(first, x, "where")
-    b = first if y is first else y if isinstance(y, kind) else lift(first, y, "where")
+        x = kind(x, device=self.device)
+        y = kind(y, device=self.device)
+    first: Tensor = tensors[0] if tensors else x
+    a, b = lift(first, x, "where"), lift(first, y, "where")
     dtype = promote(a.dtype, b.dtype)
     return _as_dtype(a.uop, dtype), _as_dtype(b.uop, dtype), dtype
-
-
-def _weak_pair(y: Operand, kind: type[Tensor], device: str) -> Tensor:
-    return kind(y, device=device)

@@ -21,6 +21,7 @@ from tests.unit.render.llvm_programs import (
     number,
     program,
     put,
+    run_native,
     targets,
     vector,
 )
@@ -156,9 +157,7 @@ def test_where(dtype: DType, lanes: int):
     x, y = (get(at(argument(slot, dtype), 0, lanes=lanes)) for slot in (1, 2))
     chosen = get(at(argument(3, dtypes.bool), 0, lanes=lanes))
     out = argument(0, dtype)
-    by_lane = make(Op.WHERE, x.dtype, (chosen, x, y))
-    at_once = make(Op.WHERE, x.dtype, (get(at(argument(3, dtypes.bool), 1)), x, y))
-    code = program(put(at(out, 0, lanes=lanes), by_lane), put(at(out, 8, lanes=lanes), at_once))
+    code = program(put(at(out, 0, lanes=lanes), make(Op.WHERE, x.dtype, (chosen, x, y))))
     values = edge_values(dtype)
     arguments = [
         Memory(dtype, 64),
@@ -167,6 +166,19 @@ def test_where(dtype: DType, lanes: int):
         Memory(dtypes.bool, 64, [i % 3 == 1 for i in range(64)]),
     ]
     agree(code, arguments)
+
+
+def test_one_condition_for_all_lanes():
+    x, y = (get(at(argument(slot, I32), 0, lanes=4)) for slot in (1, 2))
+    condition = get(at(argument(3, dtypes.bool), 0))
+    code = program(
+        put(at(argument(0, I32), 0, lanes=4), make(Op.WHERE, x.dtype, (condition, x, y)))
+    )
+    for chosen, expected in ((True, [1, 2, 3, 4]), (False, [5, 6, 7, 8])):
+        arguments = [Memory(I32, 4), Memory(I32, 4, [1, 2, 3, 4]), Memory(I32, 4, [5, 6, 7, 8])]
+        arguments.append(Memory(dtypes.bool, 1, [chosen]))
+        found = run_native(code, arguments, {}, device(targets()[0]))
+        assert found[0].values == expected
 
 
 @pytest.mark.parametrize("constant", [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan])

@@ -1,0 +1,70 @@
+"""How a kernel walks through memory: for each access, the stride along each range.
+
+The heuristic and the search ask this to see which loops are contiguous. An access is a place that
+is loaded or stored, or a stage that is read or filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from weft.codegen.flatten_memory import flat_index
+from weft.codegen.loops import first_range
+from weft.ir.build import Size
+from weft.ir.dtypes import INDEX, DType
+from weft.ir.linear import linear
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.spec_kernel import behind
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+
+
+class Access(NamedTuple):
+    """One access; ranges that are in it, but not as a multiple, are in `tangled`."""
+
+    node: UOp
+    dtype: DType
+    strides: dict[int, int]
+    tangled: int
+
+    def stride(self, number: int) -> int | None:
+        return None if self.tangled >> number & 1 else self.strides.get(number, 0)
+
+
+def accesses_of(kernel: UOp) -> list[Access]:
+    """Every access of a kernel, and every other use of an index as one of unknown stride."""
+    found: list[Access] = []
+    for node in topological(kernel):
+        if node.op in (Op.INDEX, Op.READ):
+            memory = behind(node.src[0])
+            sizes = memory.arg[1] if memory.op == Op.STAGE else shape_of(memory)
+            found.append(_access(node, node.src[2:], sizes, node.src[1].ranges))
+        elif node.op == Op.STAGE:
+            found.append(_access(node, node.src[1 : first_range(node)], node.arg[1], 0))
+        elif node.op == Op.CAST and node.src[0].dtype.kind == INDEX:
+            found.append(Access(node, node.dtype, {}, node.ranges))
+        elif node.op == Op.WHERE and node.src[0].ranges:
+            found.append(Access(node, node.dtype, {}, _index_ranges(node.src[0])))
+    return found
+
+
+def _access(node: UOp, indices: Sequence[UOp], sizes: Sequence[Size], gated: int) -> Access:
+    strides: dict[int, int] = {}
+    tangled = gated
+    for term, factor in linear(flat_index(indices, sizes))[1]:
+        if term.op == Op.RANGE:
+            strides[term.arg] = strides.get(term.arg, 0) + factor
+        else:
+            tangled |= term.ranges
+    return Access(node, node.dtype, strides, tangled)
+
+
+def _index_ranges(condition: UOp) -> int:
+    """The ranges of the indices that a condition compares."""
+    found = 0
+    for node in topological(condition, enter=lambda node: node.op not in (Op.LOAD, Op.READ)):
+        if node.op == Op.RANGE:
+            found |= node.ranges
+    return found

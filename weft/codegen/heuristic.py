@@ -1,0 +1,271 @@
+"""Opts for the obvious cases, from the kernel and the target's data alone.
+
+Loops that walk memory together are merged. The loop that most accesses walk contiguously becomes
+lanes; folds get several accumulators, and a contraction a tile of registers. The loops on which
+everything in the kernel depends become the grid, or on a GPU the grid and the threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from weft.codegen.accesses import Access, accesses_of
+from weft.codegen.estimate import estimate
+from weft.codegen.loops import (
+    GRID,
+    LOOP,
+    THREAD,
+    VECTOR,
+    extent_of,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+)
+from weft.codegen.merge_reductions import factors_of, is_contraction
+from weft.codegen.opts import Bind, Merge, Opt, Refusal, Split, Unroll, Vectorize
+from weft.ir.dtypes import FLOAT
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.target.target import Target
+
+MOST_COPIES: Final = 4
+MOST_ROWS: Final = 6
+# Turns of the grid per thread, so that a slow thread does not hold up the others.
+TURNS_PER_THREAD: Final = 4
+# Threads in a group: enough to hide latency, few enough to share the registers.
+THREADS: Final = 256
+
+
+def choose_opts(kernel: UOp, target: Target) -> tuple[Opt, ...]:
+    """The opts of a normalized kernel for a target."""
+    chooser = _Chooser(kernel, target)
+    chooser.merge_loops()
+    if target.vector_bits:
+        chooser.vectorize()
+        chooser.tile_rows()
+    if target.has_groups:
+        chooser.spread_over_threads()
+    else:
+        chooser.spread_over_cores()
+    return tuple(chooser.opts)
+
+
+class _Chooser:
+    """A kernel with the opts taken so far."""
+
+    def __init__(self, kernel: UOp, target: Target) -> None:
+        self.original = kernel
+        self.kernel = kernel
+        self.target = target
+        self.opts: list[Opt] = []
+
+    def take(self, opt: Opt) -> bool:
+        """Apply an opt if it is legal."""
+        try:
+            self.kernel = opt.apply(self.kernel)
+        except Refusal:
+            return False
+        self.opts.append(opt)
+        return True
+
+    def split(self, number: int, factor: int, tail: str = "clamp") -> int | None:
+        """Split a range and return the number of the inner one: the range itself if it fits."""
+        if self.extent(number) == factor:
+            return number
+        inner = 1 + max(kinds_of(self.kernel))
+        return inner if self.take(Split(number, factor, tail)) else None
+
+    def extent(self, number: int) -> int | None:
+        node = ranges_of(self.kernel).get(number)
+        return None if node is None else extent_of(node)
+
+    def closers(self) -> list[tuple[UOp, list[int]]]:
+        """The nodes that close loops, with the numbers of those, outermost first."""
+        kinds = kinds_of(self.kernel)
+        order = {number: i for i, number in enumerate(kinds)}
+        found: list[tuple[UOp, list[int]]] = []
+        for node in topological(self.kernel):
+            own = [r.arg for r in own_ranges(node) if kinds[r.arg] == LOOP]
+            if own:
+                found.append((node, sorted(own, key=order.__getitem__)))
+        return found
+
+    def merge_loops(self) -> None:
+        """Merge neighbors that every access walks as one."""
+        accesses = accesses_of(self.kernel)
+        seen: set[tuple[int, int]] = set()
+        for _, own in self.closers():
+            for i in range(len(own) - 1, 0, -1):
+                pair = own[i - 1], own[i]
+                if pair not in seen and self.walks_as_one(accesses, *pair):
+                    seen.add(pair)
+                    if self.take(Merge(*pair)):
+                        own[i - 1 : i + 1] = [pair[0]]
+                        accesses = accesses_of(self.kernel)
+
+    def walks_as_one(self, accesses: list[Access], outer: int, inner: int) -> bool:
+        count = self.extent(inner)
+        if count is None or self.extent(outer) is None:
+            return False
+        both = 1 << outer | 1 << inner
+        return not any(
+            access.tangled & both
+            or access.strides.get(outer, 0) != access.strides.get(inner, 0) * count
+            for access in accesses
+        )
+
+    def vectorize(self) -> None:
+        """Make lanes of the loop in each nest that most accesses walk contiguously."""
+        tried: set[int] = set()
+        while True:
+            best = self.best_lanes(tried)
+            if best is None:
+                return
+            number, lanes, is_fold = best
+            tried.add(number)
+            inner = self.split(number, lanes, "mask")
+            if inner is None or not self.take(Vectorize(inner)):
+                continue
+            tried.add(inner)
+            if inner != number:
+                self.unroll(number, is_fold)
+
+    def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
+        accesses = accesses_of(self.kernel)
+        kinds = kinds_of(self.kernel)
+        best: tuple[int, int, int, bool] | None = None
+        for node, own in self.closers():
+            if any(kinds[r.arg] == VECTOR for r in own_ranges(node)):
+                continue
+            for position, number in enumerate(own):
+                lanes = self.lanes(number, accesses)
+                if number in tried or lanes < 2 or not self.can_be_lanes(number):
+                    continue
+                score = sum(_merit(access, number) for access in accesses)
+                if score > 0 and (best is None or (score, position) > best[:2]):
+                    is_fold = node.op == Op.REDUCE
+                    best = (score, position, number, is_fold)
+        if best is None:
+            return None
+        return best[2], self.lanes(best[2], accesses), best[3]
+
+    def can_be_lanes(self, number: int) -> bool:
+        """Whether no value that depends on a range has lanes already."""
+        kinds = kinds_of(self.kernel)
+        vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
+        return not any(
+            node.ranges >> number & 1 and (node.ranges & vectors or node.op == Op.STAGE)
+            for node in topological(self.kernel)
+        )
+
+    def lanes(self, number: int, accesses: list[Access]) -> int:
+        """How many lanes fit: of the widest dtype that the loop touches, and of the loop."""
+        extent = self.extent(number) or 0
+        widths = [_width(a) for a in accesses if a.stride(number) != 0]
+        lanes = self.target.vector_bits // max(widths, default=32)
+        while lanes > extent:
+            lanes //= 2
+        is_even = lanes and extent % lanes == 0
+        return lanes if is_even or extent >= 2 * lanes else 1
+
+    def unroll(self, number: int, is_fold: bool) -> None:
+        """A few copies of a loop: independent accumulators, or stores that overlap."""
+        extent = self.extent(number) or 1
+        heavy = any(node.op in _HEAVY for node in topological(self.kernel))
+        most = MOST_COPIES if is_fold or not heavy else 1
+        for copies in (4, 2):
+            if copies <= most and extent % copies == 0 and extent > copies:
+                inner = self.split(number, copies)
+                if inner is not None:
+                    self.take(Unroll(inner))
+                return
+
+    def tile_rows(self) -> None:
+        """Unroll a loop of the store over which a contraction uses each vector again."""
+        kinds = kinds_of(self.kernel)
+        vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
+        for node in topological(self.kernel):
+            if not is_contraction(node) or not node.ranges & vectors:
+                continue
+            factors = factors_of(node)
+            assert factors is not None
+            x, y = factors
+            lean = x if not x.ranges & vectors else y
+            rows = lean.ranges & node.ranges & ~(x.ranges & y.ranges)
+            for _, own in self.closers():
+                for number in reversed(own):
+                    if rows >> number & 1 and self.tile(number, MOST_ROWS):
+                        return
+
+    def tile(self, number: int, most: int) -> bool:
+        extent = self.extent(number) or 1
+        for rows in range(min(most, extent), 1, -1):
+            if extent % rows == 0:
+                break
+        else:
+            rows = 4 if extent > 8 else 1
+        inner = self.split(number, rows) if rows > 1 else None
+        return inner is not None and self.take(Unroll(inner))
+
+    def common_loops(self) -> list[int]:
+        """The loops of all stores on which every fold and stage depends, outermost first."""
+        kinds = kinds_of(self.kernel)
+        stores = [node for node in self.kernel.src if node.op == Op.STORE]
+        common = {n for n, kind in kinds.items() if kind == LOOP}
+        for node in stores:
+            common &= {r.arg for r in own_ranges(node)}
+        for node in topological(self.kernel):
+            if node.op in (Op.REDUCE, Op.STAGE):
+                common = {n for n in common if node.ranges >> n & 1}
+        return [n for n in kinds if n in common]
+
+    def spread_over_cores(self) -> None:
+        """Outer loops become the grid, as many as keep every thread busy."""
+        if self.target.threads < 2 or self.work() < 2 * self.target.costs.launch:
+            return
+        turns = 1
+        for number in self.common_loops():
+            if turns >= TURNS_PER_THREAD * self.target.threads:
+                return
+            if self.take(Bind(number, GRID)):
+                turns *= self.extent(number) or 1 << 30
+
+    def work(self) -> float:
+        """Nanoseconds that one core needs, roughly."""
+        cost, costs = estimate(self.original), self.target.costs
+        moved = (cost.bytes_read + cost.bytes_written) * costs.memory
+        return cost.operations * costs.op + moved
+
+    def spread_over_threads(self) -> None:
+        """The innermost loop of the stores goes to threads, the others to groups."""
+        loops = self.common_loops()
+        most = min(THREADS, self.target.group_limit)
+        for number in reversed(loops):
+            extent = self.extent(number)
+            if extent is None or most < 2:
+                continue
+            count = 1 << int(math.log2(min(extent, most)))
+            inner = self.split(number, count) if count > 1 else None
+            if inner is not None and self.take(Bind(inner, THREAD)):
+                most //= count
+        for number in self.common_loops():
+            self.take(Bind(number, GRID))
+
+
+_HEAVY: Final = frozenset(
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
+)
+
+
+def _merit(access: Access, number: int) -> int:
+    """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
+    stride = access.stride(number)
+    return 1 if stride == 1 else 0 if stride == 0 else -1
+
+
+def _width(access: Access) -> int:
+    """The bits of a lane; small floats are computed in 32."""
+    dtype = access.dtype
+    return max(dtype.bits, 32) if dtype.kind == FLOAT else max(dtype.bits, 8)

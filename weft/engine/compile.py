@@ -1,0 +1,139 @@
+"""Kernels made runnable: generated, rendered, compiled and loaded, each once.
+
+A process keeps what it has loaded. The disk keeps what was compiled, under the text of the kernel,
+the target and the settings that change code, so a second process that runs the same model compiles
+nothing. Kernels of one schedule are compiled side by side: LLVM does not hold the interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from weft.codegen.generate import generate
+from weft.ir.build import Size
+from weft.ir.dtypes import by_name, dtypes
+from weft.ir.ops import Op
+from weft.ir.program import Estimate, Parameter, Program
+from weft.ir.text import dump, parse
+from weft.ir.uop import UOp, make
+from weft.runtime.device import Device, Executable
+from weft.support.cache import DiskCache
+from weft.support.settings import cache_key, settings
+
+_CACHE: Final = DiskCache("programs", 1)
+_LOADED: Final[dict[tuple[UOp, str, object], Loaded]] = {}
+_WORKERS: Final = 2
+
+
+class Loaded(NamedTuple):
+    """A program on a device, ready to run."""
+
+    program: Program
+    executable: Executable
+
+
+class CompileStatistics:
+    """How many programs this process generated, compiled and found on disk, and the time."""
+
+    generated = 0
+    from_disk = 0
+    seconds = 0.0
+
+
+def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
+    """The programs of these kernels on a device; missing ones are made, side by side."""
+    settings_key = cache_key()
+    keys = [(kernel, device.target.name, settings_key) for kernel in kernels]
+    missing = {
+        key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in _LOADED
+    }
+    if missing:
+        start = time.perf_counter()
+        programs = {key: _try_stored(kernel, device) for key, kernel in missing.items()}
+        fresh = {
+            key: _generate(kernel, device)
+            for key, kernel in missing.items()
+            if programs[key] is None
+        }
+        programs.update(_compile_all(fresh, device))
+        for key, program in programs.items():
+            assert program is not None
+            _LOADED[key] = Loaded(program, device.load(program))
+        CompileStatistics.seconds += time.perf_counter() - start
+    return [_LOADED[key] for key in keys]
+
+
+def _generate(kernel: UOp, device: Device) -> Program:
+    program = generate(kernel, device.target)
+    CompileStatistics.generated += 1
+    return program.with_source(device.render(program))
+
+
+def _compile_all(
+    fresh: dict[tuple[UOp, str, object], Program], device: Device
+) -> dict[tuple[UOp, str, object], Program]:
+    if len(fresh) > 1:
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            binaries = list(pool.map(device.compile, fresh.values()))
+    else:
+        binaries = [device.compile(program) for program in fresh.values()]
+    done = {}
+    for (key, program), binary in zip(fresh.items(), binaries, strict=True):
+        done[key] = program.with_binary(binary)
+        _CACHE.put(_disk_key(key[0], device), _pack(done[key]))
+    return done
+
+
+def _disk_key(kernel: UOp, device: Device) -> str:
+    return repr((dump(kernel), device.target.name, device.target.threads, cache_key()))
+
+
+def _try_stored(kernel: UOp, device: Device) -> Program | None:
+    """The compiled program as another process left it; without its instructions and source."""
+    if settings.DEBUG >= 4:  # somebody wants to read the source
+        return None
+    data = _CACHE.get(_disk_key(kernel, device))
+    if data is None:
+        return None
+    CompileStatistics.from_disk += 1
+    return _unpack(data)
+
+
+def _pack(program: Program) -> bytes:
+    estimate = program.estimate
+    header = {
+        "name": program.name,
+        "target": program.target,
+        "parameters": [
+            (p.slot, p.dtype.name, p.is_written, p.is_read) for p in program.parameters
+        ],
+        "variables": [dump(variable) for variable in program.variables],
+        "groups": [size if isinstance(size, int) else dump(size) for size in program.groups],
+        "threads": program.threads,
+        "estimate": (estimate.operations, estimate.bytes_read, estimate.bytes_written),
+    }
+    return json.dumps(header).encode() + b"\0" + program.binary
+
+
+def _unpack(data: bytes) -> Program:
+    text, _, binary = data.partition(b"\0")
+    header = json.loads(text)
+    groups: list[Size] = [s if isinstance(s, int) else parse(s) for s in header["groups"]]
+    return Program(
+        name=header["name"],
+        target=header["target"],
+        instructions=make(Op.LINEAR, dtypes.void),
+        parameters=tuple(
+            Parameter(slot, by_name(name), written, read)
+            for slot, name, written, read in header["parameters"]
+        ),
+        variables=tuple(parse(variable) for variable in header["variables"]),
+        groups=tuple(groups),
+        threads=tuple(header["threads"]),
+        estimate=Estimate(*header["estimate"]),
+        binary=binary,
+    )

@@ -1,0 +1,27 @@
+"""The device `PYTHON`: tensor graphs evaluated by the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.engine.storage import buffer_from, read_bytes
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
+from weft.reference.tensor import evaluate
+
+
+def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
+    """New BUFFER nodes with the values of these nodes. Nothing is written in place."""
+    arrays = {}
+    for node in nodes:
+        if node.op == Op.BUFFER:
+            raw = np.frombuffer(read_bytes(node), storage_dtype(node.dtype))
+            shape = [int(size) for size in shape_of(node) if isinstance(size, int)]
+            arrays[node.arg[0]] = from_storage(node.dtype, raw.reshape(shape))
+    made = {}
+    for node, value in zip(wanted, evaluate(wanted, arrays), strict=True):
+        raw = np.ascontiguousarray(to_storage(node.dtype, value))
+        made[node] = buffer_from(node.dtype, value.shape, name, memoryview(raw.tobytes()))
+    return made

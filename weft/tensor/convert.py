@@ -1,0 +1,322 @@
+"""From lazy values to numbers and back: realize, numpy, item, casts, copies between devices.
+
+These, with `bool(t)`, `__array__` and iteration over values, are the only places that compute
+anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weft.engine.devices import canonical_name
+from weft.engine.storage import buffer_of
+from weft.ir.dtypes import BOOL, DType, Scalar, by_name, dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, make
+from weft.reference.numpy_values import Array, from_storage, storage_dtype
+from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.tensor.core import realize_all
+from weft.tensor.nodes import Step
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def dtype_of(dtype: DType | str | None, default: DType) -> DType:
+    """A dtype given as itself, by name, or left out."""
+    if dtype is None:
+        return default
+    return by_name(dtype) if isinstance(dtype, str) else dtype
+
+
+def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:
+    """Compute this tensor and the others now, and return this one.
+
+    >>> from weft.tensor import Tensor
+    >>> (Tensor([1, 2]) + 1).realize()
+    <Tensor (2,) int32 PYTHON realized>
+    """
+    realize_all((self, *lst))
+    return self
+
+
+def numpy(self: Tensor) -> Array:
+    """Compute the value and return it as a new NumPy array.
+
+    Dtypes that NumPy lacks (bfloat16, fp8) come as float32.
+
+    >>> from weft.tensor import Tensor
+    >>> (Tensor([1, 2]) * 2).numpy()
+    array([2, 4], dtype=int32)
+    """
+    if any(not isinstance(size, int) for size in self.shape):
+        raise ShapeError(
+            "numpy: the shape is symbolic",
+            facts=[("shape", self.shape)],
+            law="an array has sizes that are ints",
+        )
+    realize_all((self,))
+    rows, steps = _read_rows(self._storage.uop, self._steps)
+    for step in steps:
+        rows = _moved(rows, step)
+    return np.array(rows)
+
+
+def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
+    """The contents of memory, without the rows that a first SHRINK cuts away."""
+    shape = [int(size) for size in shape_of(buffer)]
+    first = 0
+    if steps and steps[0][0] == Op.SHRINK:
+        pairs: Any = steps[0][1]
+        if pairs:
+            first, last = pairs[0]
+            shape[0] = last - first
+            box = ((0, shape[0]), *pairs[1:])
+            steps = ((Op.SHRINK, box, ()), *steps[1:])
+    memory = buffer_of(buffer)
+    row = math.prod(shape[1:]) * buffer.dtype.itemsize
+    size = row * shape[0] if shape else buffer.dtype.itemsize
+    data = bytearray(size)
+    if size:
+        part = memory.device.view(memory.allocated(), first * row, size)
+        memory.device.copy_out(memoryview(data), part)
+    raw = np.frombuffer(data, storage_dtype(buffer.dtype)).reshape(shape)
+    return from_storage(buffer.dtype, raw), steps
+
+
+def _moved(array: Array, step: Step) -> Array:
+    """A movement step on an array; all but some reshapes are views."""
+    op, arg, _ = step
+    found: Any = arg
+    if op == Op.RESHAPE:
+        return array.reshape(found)
+    if op == Op.EXPAND:
+        return np.broadcast_to(array, found)
+    if op == Op.PERMUTE:
+        return array.transpose(found)
+    if op == Op.SHRINK:
+        return array[tuple(slice(start, stop) for start, stop in found)]
+    if op == Op.PAD:
+        return np.pad(array, found) if found else array
+    return np.flip(array, found) if op == Op.FLIP else array
+
+
+def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
+    """Return the value as NumPy asks for it: `np.asarray(t)`."""
+    if copy is False:
+        raise ArgumentError(
+            "__array__: the value of a tensor is always a copy",
+            law="np.asarray(t, copy=False) needs memory that NumPy can share",
+            fix="leave copy out, or use copy=True",
+        )
+    values = self.numpy()
+    return values if dtype is None else values.astype(dtype)
+
+
+def item(self: Tensor) -> Scalar:
+    """Compute the one element and return it as a Python number.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).sum().item()
+    3.0
+    """
+    if self.numel() != 1:
+        raise ShapeError(
+            f"item: the tensor has {self.numel()} elements",
+            facts=[("shape", self.shape)],
+            law="item() returns the one element of a tensor that has one",
+            fix="use tolist() for all of them, or index one: x[0].item()",
+        )
+    value: Scalar = self.numpy().reshape(()).item()
+    return value
+
+
+def tolist(self: Tensor) -> Any:
+    """Compute the value and return it as nested lists; a number where there are no axes."""
+    return self.numpy().tolist()
+
+
+def data(self: Tensor) -> memoryview:
+    """Compute the value and return its elements as a memoryview, without a NumPy object.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).data().tolist()
+    [1, 2]
+    """
+    return memoryview(np.ascontiguousarray(self.numpy()))
+
+
+def truth(self: Tensor) -> bool:
+    """Return the truth of the one element; `if t:` computes it."""
+    if self.numel() != 1:
+        raise ShapeError(
+            f"bool: the truth of {self.numel()} elements is ambiguous",
+            facts=[("shape", self.shape)],
+            law="bool(t) needs exactly one element",
+            fix="use t.any() or t.all()",
+        )
+    return bool(self.item())
+
+
+def length(self: Tensor) -> int:
+    """Return the size of the first axis."""
+    if not self.shape:
+        raise ShapeError(
+            "len: the tensor has no axes",
+            facts=[("shape", ())],
+            law="len(t) is the size of the first axis",
+        )
+    return int(self.shape[0])
+
+
+def as_int(self: Tensor) -> int:
+    return int(self.item())
+
+
+def as_float(self: Tensor) -> float:
+    return float(self.item())
+
+
+def as_index(self: Tensor) -> int:
+    if not self.dtype.is_int:
+        raise DTypeError(
+            f"an index cannot be {self.dtype.name}",
+            law="only a tensor of one integer stands for a Python index",
+        )
+    return int(self.item())
+
+
+def cast(self: Tensor, dtype: DType | str) -> Tensor:
+    """Convert every element to another dtype.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.9, -1.9]).cast("int32").tolist()
+    [1, -1]
+    """
+    target = dtype_of(dtype, self.dtype)
+    if target is self.dtype:
+        return self
+    if target.lanes != 1 or target in (dtypes.void, dtypes.index):
+        raise DTypeError(
+            f"cast: no tensor has the dtype {target.name}", law="tensors hold scalar types"
+        )
+    return self._new(make(Op.CAST, target, (self.uop,)))
+
+
+def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
+    """Read the same bits as another dtype of equal width.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).bitcast("int32").tolist()
+    [1065353216]
+    """
+    target = dtype_of(dtype, self.dtype)
+    if target is self.dtype:
+        return self
+    if target.bits != self.dtype.bits or BOOL in (target.kind, self.dtype.kind):
+        raise DTypeError(
+            f"bitcast: {self.dtype.name} and {target.name} differ in width",
+            facts=[
+                (self.dtype.name, f"{self.dtype.bits} bits"),
+                (target.name, f"{target.bits} bits"),
+            ],
+            law="a bitcast keeps every bit of every element, and bool has no bits to keep",
+        )
+    return self._new(make(Op.BITCAST, target, (self.uop,)))
+
+
+def _caster(dtype: DType) -> Callable[[Tensor], Tensor]:
+    def function(self: Tensor) -> Tensor:
+        return self.cast(dtype)
+
+    function.__name__ = function.__qualname__ = dtype.name
+    function.__doc__ = f"Convert every element to {dtype.name}."
+    return function
+
+
+to_bool: Final = _caster(dtypes.bool)
+to_half: Final = _caster(dtypes.float16)
+to_bfloat16: Final = _caster(dtypes.bfloat16)
+to_float: Final = _caster(dtypes.float32)
+to_double: Final = _caster(dtypes.float64)
+to_short: Final = _caster(dtypes.int16)
+to_int: Final = _caster(dtypes.int32)
+to_long: Final = _caster(dtypes.int64)
+
+
+def to(self: Tensor, device: str | None) -> Tensor:
+    """Return the value on another device; itself where it is there already."""
+    if device is None or canonical_name(device) == self.device:
+        return self
+    name = canonical_name(device)
+    return self._value(make(Op.COPY, self.dtype, (self.uop,), name), name)
+
+
+def to_in_place(self: Tensor, device: str | None) -> Tensor:
+    """Move this tensor to another device."""
+    moved = self.to(device)
+    self._storage, self._steps, self._seen = moved._storage, moved._steps, None
+    if self.grad is not None:
+        self.grad = self.grad.to(device)
+    return self
+
+
+def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
+    """Return the value in memory of its own when computed: fusion stops here.
+
+    A tensor that is no view of another and is in memory is returned as it is.
+    """
+    if kwargs:
+        raise ArgumentError(f"contiguous: unknown arguments {', '.join(kwargs)}")
+    if self._storage.is_realized and not self._steps:
+        return self
+    return self._new(_staged(self.uop))
+
+
+def clone(self: Tensor, device: str | None = None) -> Tensor:
+    """Return a copy that later writes to this tensor do not reach."""
+    moved = self.to(device)
+    return moved if moved is not self else self._new(_staged(self.uop))
+
+
+def _staged(node: UOp) -> UOp:
+    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+
+
+def detach(self: Tensor) -> Tensor:
+    """Return the same storage as a view through which no gradient flows."""
+    view = self._view((Op.DETACH, None, ()))
+    view.requires_grad = False
+    return view
+
+
+def numel(self: Tensor) -> int:
+    """Return the number of elements."""
+    return math.prod(int(size) for size in self.shape)
+
+
+def element_size(self: Tensor) -> int:
+    """Return the bytes of one element."""
+    return self.dtype.itemsize
+
+
+def nbytes(self: Tensor) -> int:
+    """Return the bytes of all elements."""
+    return self.numel() * self.dtype.itemsize
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """Return the shape, or the size of one axis."""
+    from weft.tensor.checks import axis_of
+
+    return self.shape if dim is None else self.shape[axis_of("size", dim, self.ndim)]
+
+
+def is_floating_point(self: Tensor) -> bool:
+    """Tell whether the dtype is a float."""
+    return self.dtype.is_float

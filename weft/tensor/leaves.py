@@ -1,0 +1,44 @@
+"""The tensors that `backward` gives a gradient to: those that no other was computed from.
+
+They are held weakly and by identity, because `==` of tensors is a tensor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from weakref import ref
+
+from weft.support.errors import DTypeError
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+_LEAVES: Final[dict[int, ref[Tensor]]] = {}
+
+
+def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
+    """Note a leaf, and return it.
+
+    One that requires a gradient gets memory of its own: a constant without memory is the same node
+    as every equal constant, and their gradients could not be told apart.
+    """
+    if requires_grad and not tensor.dtype.is_float:
+        raise DTypeError(
+            f"requires_grad: a tensor of {tensor.dtype.name} has no gradient",
+            law="only floats have gradients",
+            fix="make it a float: dtype=dtypes.float32",
+        )
+    if not tensor.dtype.is_float:
+        return tensor
+    tensor.requires_grad = requires_grad
+    if requires_grad:
+        tensor._storage.take_memory()
+    key = id(tensor)
+    if key not in _LEAVES:
+        _LEAVES[key] = ref(tensor, lambda _: _LEAVES.pop(key, None) and None)
+    return tensor
+
+
+def live_leaves() -> list[Tensor]:
+    """All leaves that somebody still holds, oldest first."""
+    return [tensor for held in list(_LEAVES.values()) if (tensor := held()) is not None]

@@ -1,0 +1,261 @@
+"""Reductions, and what is made of them: statistics, softmax, normalizations.
+
+Sums and products of bools and integers are int64, as in PyTorch (uint64 stays); halves are summed
+in float32 and rounded once. `mean`, `var` and `std` of integers are computed in the default float,
+where PyTorch refuses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.ir.build import reduce_axes
+from weft.ir.dtypes import BOOL, FLOAT, DType, Scalar, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import make
+from weft.support.errors import ShapeError
+from weft.tensor import nodes
+from weft.tensor.checks import Axes, axes_of, axis_of
+from weft.tensor.convert import dtype_of
+from weft.tensor.unary import as_float
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+DTypeLike = DType | str | None
+
+
+def fold(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
+    """The fold over some axes, which go unless they are kept."""
+    axes = axes_of(name, axis, self.ndim)
+    if not axes:
+        return self._new(self.uop)
+    reduced = self._new(reduce_axes(self.uop, op, axes))
+    if keepdim:
+        return reduced
+    rest = [size for i, size in enumerate(self.shape) if i not in axes]
+    return reduced._new(nodes.reshape(reduced.uop, rest))
+
+
+def accumulated_dtype(dtype: DType) -> DType:
+    """The dtype of a sum."""
+    return dtype if dtype.kind == FLOAT or dtype is dtypes.uint64 else dtypes.int64
+
+
+def widened(self: Tensor) -> Tensor:
+    """Small floats in float32, in which they are summed."""
+    return self.float() if self.dtype.kind == FLOAT and self.dtype.bits < 32 else self
+
+
+def _accumulate(
+    self: Tensor, op: int, axis: Axes, keepdim: bool, dtype: DTypeLike, name: str
+) -> Tensor:
+    target = dtype_of(dtype, accumulated_dtype(self.dtype))
+    if target.kind == BOOL:
+        return fold(self.bool(), op, axis, keepdim, name)
+    return fold(widened(self.cast(target)), op, axis, keepdim, name).cast(target)
+
+
+def sum_(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
+) -> Tensor:
+    """Add up all elements, or those along some axes.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).sum(axis=0).tolist()
+    [4, 6]
+    """
+    return _accumulate(self, Op.ADD, axis, keepdim, dtype, "sum")
+
+
+def prod(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
+) -> Tensor:
+    """Multiply all elements, or those along some axes."""
+    return _accumulate(self, Op.MUL, axis, keepdim, dtype, "prod")
+
+
+def _require_elements(self: Tensor, axis: Axes, name: str) -> None:
+    axes = axes_of(name, axis, self.ndim)
+    if any(self.shape[i] == 0 for i in axes):
+        raise ShapeError(
+            f"{name}: an empty axis has no {name}",
+            facts=[("shape", self.shape), ("axes", axes)],
+            law=f"{name} needs at least one element along its axes",
+        )
+
+
+def max_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the greatest element; NaN if there is one.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 5], [3, 4]]).max(axis=1).tolist()
+    [5, 4]
+    """
+    _require_elements(self, axis, "max")
+    return fold(self, Op.MAX, axis, keepdim, "max")
+
+
+def min_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the least element; NaN if there is one."""
+    _require_elements(self, axis, "min")
+    return fold(self, Op.MIN, axis, keepdim, "min")
+
+
+def any_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Tell whether an element is not zero."""
+    return fold(self.bool(), Op.OR, axis, keepdim, "any")
+
+
+def all_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Tell whether no element is zero."""
+    return fold(self.bool(), Op.AND, axis, keepdim, "all")
+
+
+def _arg_extreme(op: int, name: str, doc: str) -> Callable[..., Tensor]:
+    def function(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+        if axis is None:
+            flat = function(self.flatten(), 0)
+            return flat.reshape((1,) * self.ndim) if keepdim else flat
+        number = axis_of(name, axis, self.ndim)
+        if not self.ndim:
+            return self._new(nodes.filled(dtypes.int64, 0, ()))
+        _require_elements(self, number, name)
+        extreme = fold(self, op, number, True, name)
+        found = (self == extreme) | self.isnan()
+        size = int(self.shape[number])
+        position = nodes.positions(self.shape, number)
+        beyond = position.const_like(size)
+        first = self._new(make(Op.WHERE, position.dtype, (found.uop, position, beyond)))
+        return fold(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+argmax: Final = _arg_extreme(
+    Op.MAX, "argmax", "Return the first position of the greatest element as int64; NaN counts."
+)
+argmin: Final = _arg_extreme(
+    Op.MIN, "argmin", "Return the first position of the least element as int64; NaN counts."
+)
+
+
+def _count(self: Tensor, axis: Axes, name: str) -> int:
+    return math.prod(int(self.shape[i]) for i in axes_of(name, axis, self.ndim))
+
+
+def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the average; of integers in the default float.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 6.0]).mean().item()
+    3.0
+    """
+    x = as_float(self)
+    total = fold(widened(x), Op.ADD, axis, keepdim, "mean")
+    return (total / _count(self, axis, "mean")).cast(x.dtype)
+
+
+def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
+    """Return the variance: squared distances from the mean over the count less `correction`."""
+    x = as_float(self)
+    wide = widened(x)
+    centered = wide - wide.mean(axis, keepdim=True)
+    total = fold(centered * centered, Op.ADD, axis, keepdim, "var")
+    return (total / max(0, _count(self, axis, "var") - correction)).cast(x.dtype)
+
+
+def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
+    """Return the standard deviation, the square root of the variance."""
+    return self.var(axis, keepdim, correction).sqrt()
+
+
+def var_mean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean."""
+    return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
+
+
+def std_mean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean."""
+    return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
+
+
+def _shifted(self: Tensor, axis: Axes, dtype: DTypeLike) -> Tensor:
+    """The values less their greatest, so that no exponential overflows.
+
+    The greatest is a constant to the gradient: softmax does not change when all values shift.
+    """
+    x = as_float(self if dtype is None else self.cast(dtype))
+    if x.numel() == 0:
+        return x
+    return x - fold(x, Op.MAX, axis, True, "softmax").detach()
+
+
+def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    """Return exponentials that add up to 1 along an axis.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0, 0.0]).softmax().tolist()
+    [0.5, 0.5]
+    """
+    weights = _shifted(self, axis, dtype).exp()
+    return weights / weights.sum(axis, keepdim=True)
+
+
+def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    """Return the logarithm of softmax."""
+    shifted = _shifted(self, axis, dtype)
+    return shifted - shifted.exp().sum(axis, keepdim=True).log()
+
+
+def softmin(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    """Return the softmax of the negated values."""
+    return (-self).softmax(axis, dtype)
+
+
+def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the logarithm of the sum of exponentials, without overflow."""
+    x = as_float(self)
+    if any(x.shape[i] == 0 for i in axes_of("logsumexp", axis, x.ndim)):
+        return fold(x, Op.ADD, axis, keepdim, "logsumexp") - math.inf
+    top = fold(x, Op.MAX, axis, True, "logsumexp").detach()
+    top = (top.abs() == math.inf).where(0.0, top)
+    total = (x - top).exp().sum(axis, keepdim=True).log() + top
+    axes = axes_of("logsumexp", axis, x.ndim)
+    return total if keepdim else total.squeeze(axes) if axes else total
+
+
+def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
+    """Shift and scale to mean 0 and variance 1 along axes.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 3.0]).layernorm(eps=0).tolist()
+    [-1.0, 1.0]
+    """
+    x = as_float(self)
+    wide = widened(x)
+    centered = wide - wide.mean(axis, keepdim=True)
+    scale = (centered * centered).mean(axis, keepdim=True) + eps
+    return (centered * scale.rsqrt()).cast(x.dtype)
+
+
+def normalize(self: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divide by the p-norm along an axis, which is at least `eps`."""
+    x = as_float(self)
+    if p == 0:
+        size = (x != 0).sum(dim, keepdim=True).cast(x.dtype)
+    elif p == math.inf:
+        size = x.abs().max(dim, keepdim=True)
+    else:
+        powers: Any = x * x if p == 2 else x.abs() ** p
+        total = powers.sum(dim, keepdim=True)
+        size = total.sqrt() if p == 2 else total ** (1 / p)
+    return x / size.clamp(min_=eps)
