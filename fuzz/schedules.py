@@ -2,9 +2,9 @@
 
     python -m fuzz.schedules --count 2000 --seed 1
 
-Programs mix elementwise ops, movement, folds, gathers and writes through views, over small integers
-so that results are exact. The oracle evaluates the tensor graph itself. With `--random`, decisions
-of the cost model are flipped at random: any legal choice must give the same numbers.
+Programs mix elementwise ops, movement, folds, gathers and writes through views, over small
+integers so that results are exact. The oracle evaluates the tensor graph itself. With `--random`,
+decisions of the cost model are flipped at random: any legal choice must give the same numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.reference.memory import Memory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule import fuse
-from weft.schedule import schedule as schedule_module
+from weft.schedule import fuse_in_order
 from weft.schedule.schedule import make_schedule
 from weft.target.target import Target
 
@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"seed {options.seed}", flush=True)
     wrong = 0
     if options.random:
-        schedule_module.Fusion = RandomDecisions
+        fuse_in_order.Fusion = RandomDecisions
     for number in range(options.count):
         program = Program(options.seed * 1_000_003 + number)
         RandomDecisions.coin.seed(number)

@@ -22,19 +22,24 @@ from weft.ir.walk import topological
 
 
 class Access(NamedTuple):
-    """One access; ranges that are in it, but not as a multiple, are in `tangled`."""
+    """One access, or another use of an index.
+
+    Ranges that are in the flat index, but not as a multiple, are in `tangled`; those that gates
+    and values look at are in `seen`.
+    """
 
     node: UOp
     dtype: DType
     strides: dict[int, int]
     tangled: int
+    seen: int
 
     def stride(self, number: int) -> int | None:
         return None if self.tangled >> number & 1 else self.strides.get(number, 0)
 
 
 def accesses_of(kernel: UOp) -> list[Access]:
-    """Every access of a kernel, and every other use of an index as one of unknown stride."""
+    """Every access of a kernel, and every other use of an index."""
     found: list[Access] = []
     for node in topological(kernel):
         if node.op in (Op.INDEX, Op.READ):
@@ -44,21 +49,21 @@ def accesses_of(kernel: UOp) -> list[Access]:
         elif node.op == Op.STAGE:
             found.append(_access(node, node.src[1 : first_range(node)], node.arg[1], 0))
         elif node.op == Op.CAST and node.src[0].dtype.kind == INDEX:
-            found.append(Access(node, node.dtype, {}, node.ranges))
+            found.append(Access(node, node.dtype, {}, 0, node.ranges))
         elif node.op == Op.WHERE and node.src[0].ranges:
-            found.append(Access(node, node.dtype, {}, _index_ranges(node.src[0])))
+            found.append(Access(node, node.dtype, {}, 0, _index_ranges(node.src[0])))
     return found
 
 
 def _access(node: UOp, indices: Sequence[UOp], sizes: Sequence[Size], gated: int) -> Access:
     strides: dict[int, int] = {}
-    tangled = gated
+    tangled = 0
     for term, factor in linear(flat_index(indices, sizes))[1]:
         if term.op == Op.RANGE:
             strides[term.arg] = strides.get(term.arg, 0) + factor
         else:
             tangled |= term.ranges
-    return Access(node, node.dtype, strides, tangled)
+    return Access(node, node.dtype, strides, tangled, gated)
 
 
 def _index_ranges(condition: UOp) -> int:

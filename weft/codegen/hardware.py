@@ -31,7 +31,7 @@ def thread_axes(kernel: UOp) -> dict[int, int]:
     axes: dict[int, int] = {}
     extents: list[int | None] = []
     closers = [node for node in topological(kernel) if own_ranges(node)]
-    closers.sort(key=lambda node: node.op != Op.STORE)  # the stores decide, the others fit in
+    closers.sort(key=lambda node: node not in kernel.src)  # the results decide, others fit in
     for node in closers:
         own = {r.arg for r in own_ranges(node)}
         taken = {axes[n] for n in range_ids(node.ranges) if n in axes}

@@ -8,10 +8,12 @@ everything in the kernel depends become the grid, or on a GPU the grid and the t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from weft.codegen.accesses import Access, accesses_of
 from weft.codegen.estimate import estimate
+from weft.codegen.hardware import MOST_AXES
 from weft.codegen.loops import (
     GRID,
     LOOP,
@@ -26,6 +28,7 @@ from weft.codegen.merge_reductions import factors_of, is_contraction
 from weft.codegen.opts import Bind, Merge, Opt, Refusal, Split, Unroll, Vectorize
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
+from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.target.target import Target
@@ -61,21 +64,27 @@ class _Chooser:
         self.target = target
         self.opts: list[Opt] = []
 
-    def take(self, opt: Opt) -> bool:
-        """Apply an opt if it is legal."""
+    def take(self, *opts: Opt) -> bool:
+        """Apply opts if all of them are legal."""
+        kernel = self.kernel
         try:
-            self.kernel = opt.apply(self.kernel)
+            for opt in opts:
+                kernel = opt.apply(kernel)
         except Refusal:
             return False
-        self.opts.append(opt)
+        self.kernel = kernel
+        self.opts += opts
         return True
 
-    def split(self, number: int, factor: int, tail: str = "clamp") -> int | None:
-        """Split a range and return the number of the inner one: the range itself if it fits."""
+    def split_and(self, number: int, factor: int, tail: str, then: Callable[[int], Opt]) -> int:
+        """Split a range and do something with the inner one; the number of that, or -1.
+
+        The range itself is the inner one where it has as many turns as wanted.
+        """
         if self.extent(number) == factor:
-            return number
+            return number if self.take(then(number)) else -1
         inner = 1 + max(kinds_of(self.kernel))
-        return inner if self.take(Split(number, factor, tail)) else None
+        return inner if self.take(Split(number, factor, tail), then(inner)) else -1
 
     def extent(self, number: int) -> int | None:
         node = ranges_of(self.kernel).get(number)
@@ -111,7 +120,7 @@ class _Chooser:
             return False
         both = 1 << outer | 1 << inner
         return not any(
-            access.tangled & both
+            (access.tangled | access.seen) & both
             or access.strides.get(outer, 0) != access.strides.get(inner, 0) * count
             for access in accesses
         )
@@ -125,11 +134,9 @@ class _Chooser:
                 return
             number, lanes, is_fold = best
             tried.add(number)
-            inner = self.split(number, lanes, "mask")
-            if inner is None or not self.take(Vectorize(inner)):
-                continue
+            inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)
-            if inner != number:
+            if inner not in (number, -1):
                 self.unroll(number, is_fold)
 
     def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
@@ -177,9 +184,7 @@ class _Chooser:
         most = MOST_COPIES if is_fold or not heavy else 1
         for copies in (4, 2):
             if copies <= most and extent % copies == 0 and extent > copies:
-                inner = self.split(number, copies)
-                if inner is not None:
-                    self.take(Unroll(inner))
+                self.split_and(number, copies, "clamp", Unroll)
                 return
 
     def tile_rows(self) -> None:
@@ -206,8 +211,7 @@ class _Chooser:
                 break
         else:
             rows = 4 if extent > 8 else 1
-        inner = self.split(number, rows) if rows > 1 else None
-        return inner is not None and self.take(Unroll(inner))
+        return rows > 1 and self.split_and(number, rows, "clamp", Unroll) >= 0
 
     def common_loops(self) -> list[int]:
         """The loops of all stores on which every fold and stage depends, outermost first."""
@@ -232,6 +236,13 @@ class _Chooser:
             if self.take(Bind(number, GRID)):
                 turns *= self.extent(number) or 1 << 30
 
+    def is_in_place(self) -> bool:
+        """Whether the kernel reads memory that it writes."""
+        nodes = topological(self.kernel)
+        written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
+        read = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
+        return not written.isdisjoint(read)
+
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
         cost, costs = estimate(self.original), self.target.costs
@@ -242,13 +253,14 @@ class _Chooser:
         """The innermost loop of the stores goes to threads, the others to groups."""
         loops = self.common_loops()
         most = min(THREADS, self.target.group_limit)
-        for number in reversed(loops):
+        # A clamped load is one of another element, which a neighbor may be writing.
+        tail = "mask" if self.is_in_place() else "clamp"
+        for number in loops[: -MOST_AXES - 1 : -1]:
             extent = self.extent(number)
             if extent is None or most < 2:
                 continue
             count = 1 << int(math.log2(min(extent, most)))
-            inner = self.split(number, count) if count > 1 else None
-            if inner is not None and self.take(Bind(inner, THREAD)):
+            if count > 1 and self.split_and(number, count, tail, _to_thread) >= 0:
                 most //= count
         for number in self.common_loops():
             self.take(Bind(number, GRID))
@@ -259,10 +271,14 @@ _HEAVY: Final = frozenset(
 )
 
 
+def _to_thread(number: int) -> Opt:
+    return Bind(number, THREAD)
+
+
 def _merit(access: Access, number: int) -> int:
     """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
     stride = access.stride(number)
-    return 1 if stride == 1 else 0 if stride == 0 else -1
+    return 1 if stride == 1 else 0 if stride in (0, -1) else -1
 
 
 def _width(access: Access) -> int:

@@ -8,20 +8,24 @@ what the gate says; symbolic extents by putting in the last turn of each range.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from weft.codegen.loops import first_range
 from weft.ir.bounds import bounds
-from weft.ir.build import Size, index
+from weft.ir.build import Size, index, variable
+from weft.ir.dtypes import INDEX
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.spec_kernel import behind
 from weft.ir.text import locate
-from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.uop import Interval, UOp
+from weft.ir.walk import substitute, topological
+from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
-from weft.rules.validity import narrow
 from weft.support.errors import InternalError
+
+_FAR: Final = 1 << 62
 
 
 def verify_in_bounds(kernel: UOp, pass_name: str) -> None:
@@ -69,19 +73,52 @@ def is_in_bounds(each: UOp, size: Size, gate: UOp | None) -> bool:
     >>> is_in_bounds(i + 1, 8, None), is_in_bounds(i + 1, 8, i < 7)
     (False, True)
     """
-    low, high = bounds(each)
+    low, high = _bounds_under(each, gate)
+    if low < 0:
+        return False
     limit = size if isinstance(size, int) else bounds(size)[0]
-    if low >= 0 and high < limit:
+    return high < limit or _is_below(each, index(size), gate) or _ends(each, size)
+
+
+def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
+    """Whether the gate itself, or the range of the index, says that it is below a size."""
+    if each.op == Op.RANGE and each.src[0] is size:
         return True
-    is_low = low >= 0 or _follows(~(each < 0), gate)
-    return is_low and (high < limit or _follows(each < index(size), gate) or _ends(each, size))
+    return gate is not None and simplify(each < size) in conditions(gate)
 
 
-def _follows(condition: UOp, gate: UOp | None) -> bool:
-    condition = simplify(condition)
-    if gate is not None and gate.op != Op.CONST:
-        condition = narrow(condition, gate)
-    return condition.op == Op.CONST and bool(condition.arg)
+def _bounds_under(each: UOp, gate: UOp | None) -> Interval:
+    """The interval of an index where the gate holds.
+
+    What the gate compares is a sum with a known interval; the index is written with that sum in
+    the place of one of its terms.
+    """
+    low, high = bounds(each)
+    for condition in conditions(gate) if gate is not None else ():
+        subject, span = _limits(condition)
+        terms = linear(subject)[1]
+        for term, factor in terms:
+            if abs(factor) == 1 and term.ranges & each.ranges == term.ranges:
+                rest = [(t, -f * factor) for t, f in terms if t is not term]
+                known = variable("sum", max(span[0], -_FAR), min(span[1], _FAR))
+                value = known * factor + from_linear(each.dtype, 0, rest)
+                inner = bounds(simplify(substitute(each, {term: value})))
+                low, high = max(low, inner[0]), min(high, inner[1])
+    return low, high
+
+
+def _limits(condition: UOp) -> tuple[UOp, Interval]:
+    """The sum that a condition compares with a constant, and the interval it leaves."""
+    inner = condition.src[0] if condition.op == Op.NOT else condition
+    if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[1].op != Op.CONST:
+        return index(0), (0, 0)
+    subject, limit = inner.src[0], inner.src[1].arg
+    if subject.dtype.kind != INDEX:
+        return index(0), (0, 0)
+    low, high = bounds(subject)
+    if inner.op == Op.EQUAL:
+        return subject, ((limit, limit) if condition is inner else (low, high))
+    return subject, ((low, min(high, limit - 1)) if condition is inner else (max(low, limit), high))
 
 
 def _ends(each: UOp, size: Size) -> bool:
@@ -93,4 +130,5 @@ def _ends(each: UOp, size: Size) -> bool:
             greatest = greatest + from_linear(each.dtype, 0, [(term, factor)])
         else:
             greatest = greatest + (term.src[0] - 1) * factor
-    return _follows(greatest < index(size), None)
+    below = simplify(greatest < index(size))
+    return below.op == Op.CONST and bool(below.arg)

@@ -25,7 +25,8 @@ from weft.support.cache import DiskCache
 from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("programs", 1)
-_LOADED: Final[dict[tuple[UOp, str, object], Loaded]] = {}
+Key = tuple[UOp, str, object]  # kernel, target, settings
+_LOADED: Final[dict[Key, Loaded]] = {}
 _WORKERS: Final = 2
 
 
@@ -47,13 +48,15 @@ class CompileStatistics:
 def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
     """The programs of these kernels on a device; missing ones are made, side by side."""
     settings_key = cache_key()
-    keys = [(kernel, device.target.name, settings_key) for kernel in kernels]
+    keys: list[Key] = [(kernel, device.target.name, settings_key) for kernel in kernels]
     missing = {
         key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in _LOADED
     }
     if missing:
         start = time.perf_counter()
-        programs = {key: _try_stored(kernel, device) for key, kernel in missing.items()}
+        programs: dict[Key, Program | None] = {
+            key: _try_stored(kernel, device) for key, kernel in missing.items()
+        }
         fresh = {
             key: _generate(kernel, device)
             for key, kernel in missing.items()
@@ -73,9 +76,7 @@ def _generate(kernel: UOp, device: Device) -> Program:
     return program.with_source(device.render(program))
 
 
-def _compile_all(
-    fresh: dict[tuple[UOp, str, object], Program], device: Device
-) -> dict[tuple[UOp, str, object], Program]:
+def _compile_all(fresh: dict[Key, Program], device: Device) -> dict[Key, Program]:
     if len(fresh) > 1:
         with ThreadPoolExecutor(_WORKERS) as pool:
             binaries = list(pool.map(device.compile, fresh.values()))

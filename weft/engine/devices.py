@@ -1,7 +1,7 @@
 """The devices of this process, by name. Here renderers and runtimes meet.
 
-`device("CPU")` opens a device when it is first asked for. A name is a kind and, where a machine has
-several, a number: `OPENCL:1`. The default is the setting `DEVICE`, else `CPU`.
+`device("CPU")` opens a device when it is first asked for. A name is a kind and, where a machine
+has several, a number: `OPENCL:1`. The default is the setting `DEVICE`, else `CPU`.
 """
 
 from __future__ import annotations

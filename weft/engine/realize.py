@@ -1,12 +1,13 @@
 """Turns lazy values into memory: the one way from a tensor graph to running kernels.
 
 `realize(roots)` computes the roots and every write that they depend on, and says which nodes are
-memory now. The tensor layer puts those BUFFER nodes into all graphs that are still lazy, so nothing
-is computed twice and nobody reads memory that has been overwritten.
+memory now. The tensor layer puts those BUFFER nodes into all graphs that are still lazy, so
+nothing is computed twice and nobody reads memory that has been overwritten.
 
 The path: copies between devices first; then the graph with its buffers as parameters is scheduled
-(`schedule`), its kernels are made runnable (`compile`), and the schedule runs (`run`). A graph of the
-same structure is scheduled once: parameters make the graphs of two training steps the same node.
+(`schedule`), its kernels are made runnable (`compile`), and the schedule runs (`run`). A graph of
+the same structure is scheduled once: parameters make the graphs of two training steps the same
+node.
 """
 
 from __future__ import annotations

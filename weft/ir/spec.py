@@ -51,12 +51,20 @@ def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Answer]) -> R
 
 
 class Spec:
-    """The laws of one level. `scope` is what a graph of that level is called in messages."""
+    """The laws of one level. `scope` is what a graph of that level is called in messages.
+
+    The bodies of calls obey the same laws, or those of `body` where it is given.
+    """
 
     def __init__(
-        self, scope: str, rows: Sequence[Row], graph_rows: Sequence[GraphRow] = ()
+        self,
+        scope: str,
+        rows: Sequence[Row],
+        graph_rows: Sequence[GraphRow] = (),
+        body: Spec | None = None,
     ) -> None:
         self.scope = scope
+        self.body = self if body is None else body
         self.rows = tuple(rows)
         self.graph_rows = tuple(graph_rows)
         self._by_op: dict[int, list[Row]] = {}
@@ -97,9 +105,10 @@ class Spec:
 def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
     """Raise an InternalError unless the graph and the bodies of its calls obey the spec."""
     for scope in (*bodies(root), root):
-        fault = spec.find_fault(scope)
+        laws = spec if scope is root else spec.body
+        fault = laws.find_fault(scope)
         if fault is not None:
-            _raise(scope, spec, fault, pass_name)
+            _raise(scope, laws, fault, pass_name)
 
 
 def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Reads of memory under a gate. A gated load is 0 where its gate is false, so nothing else need be."""
+"""Reads of memory under a gate: they are 0 where the gate is false, and need no other choice."""
 
 from __future__ import annotations
 

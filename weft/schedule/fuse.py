@@ -3,10 +3,10 @@
 In: a SINK of STOREs and AFTERs over PARAMs (TENSOR_SPEC, calls inlined). Out: a `Fusion`: kernels
 with their stores, and for each value that is kept in memory where it is kept.
 
-Each edge of the graph is a use: a kernel, a place and the loops around it. When the turn of a node
-comes, all its uses are known. Movement ops only move the place. A store, or a value that is cheaper
-to keep than to compute again, gets a kernel; everything else is computed where it is used. Nodes
-that are stored and also used at the ranges of a kernel are stored by that kernel on its way.
+Each edge of the graph is a use: a kernel, a place, the loops around it. When the turn of a node
+comes, all its uses are known. Movement ops only move the place. A store, or a value that is
+cheaper to keep than to compute again, gets a kernel; everything else is computed where it is used.
+Nodes that are stored and also used at the ranges of a kernel are stored by that kernel on its way.
 """
 
 from __future__ import annotations
@@ -364,11 +364,11 @@ class Fusion:
             if kernel.is_alone:
                 continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
-            if len(kernel.stores) < MOST_STORES and kernel.can_pin(scope):
-                if not any(kernel.depends_on(other) for other in others):
-                    if scope != frozenset(kernel.order):
-                        kernel.pin(scope)
-                    return kernel, use.place
+            is_open = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
+            if is_open and not any(kernel.depends_on(other) for other in others):
+                if scope != frozenset(kernel.order):
+                    kernel.pin(scope)
+                return kernel, use.place
         return None, None
 
     def _covers(self, node: UOp, place: Place, scope: frozenset[UOp]) -> bool:
@@ -422,8 +422,8 @@ class Fusion:
 def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
     """The place in the source of an INDEX, and the place in its index tensors.
 
-    The loaded indices are not known yet, so a stand-in stands for each: the element of a PARAM that
-    no program has. `Builder` puts the loaded value there.
+    The loaded indices are not known yet, so a stand-in stands for each: the element of a PARAM
+    that no program has. `Builder` puts the loaded value there.
     """
     source, _, *indices = node.src
     rank = len(shape_of(node)) - (len(shape_of(source)) - len(indices))

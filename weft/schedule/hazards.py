@@ -1,10 +1,10 @@
 """The order of reads and writes of the same memory.
 
-In: a `Fusion` whose kernels know what they read and write. Out: `after` edges, so that a kernel that
-overwrites memory runs after all that read the version before, or a list of repairs. A version that
-somebody must read after it has been overwritten is copied first; a value that reads what its own
-store overwrites at other places is computed into memory of its own first. Both are changes of the
-tensor graph, after which it is fused again.
+In: a `Fusion` whose kernels know what they read and write. Out: `after` edges, so that a kernel
+that overwrites memory runs after all that read the version before, or a list of repairs. A version
+that somebody must read after it has been overwritten is copied first; a value that reads what its
+own store overwrites at other places is computed into memory of its own first. Both are changes of
+the tensor graph, after which it is fused again.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _order_writers(
 
 
 def _is_in_step(place: Place, item: Store) -> bool:
-    """Whether a read looks at just the element that is written in the same turn, or never at it."""
+    """Whether a read sees just the element that is written in the same turn, or never one."""
     return place.indices == item.target.indices or is_apart(place, item.target)
 
 

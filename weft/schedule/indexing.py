@@ -1,8 +1,9 @@
 """Movement ops as index arithmetic: where an element of a view lies in what it views.
 
-A use of a value is a tuple with one index expression per dimension, and a gate: the condition under
-which the use looks at the value at all. `through` carries a use from a movement op to its source.
-Every expression is in normal form, so uses that look at the same elements have the same tuple.
+A use of a value is a tuple with one index expression per dimension, and a gate: the condition
+under which the use looks at the value at all. `through` carries a use from a movement op to its
+source. Every expression is in normal form, so uses that look at the same elements have the same
+tuple.
 """
 
 from __future__ import annotations

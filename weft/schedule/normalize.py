@@ -12,11 +12,12 @@ from weft.ir.walk import rebuild, substitute, topological
 from weft.rewrite.driver import rewrite
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
+from weft.schedule.context import Context
 
 NORMALIZE = rules("normalize", FOLD_RULES)
 
 
-def normalize(root: UOp) -> UOp:
+def normalize(root: UOp, context: Context) -> UOp:
     """The graph without calls and with constants folded."""
     return rewrite(inline_calls(root), NORMALIZE)
 

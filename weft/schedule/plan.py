@@ -1,31 +1,24 @@
 """Memory for temporaries: values that do not live at the same time share it.
 
-In: a LINEAR of CALLs whose arguments are PARAMs, those from `first` on being temporaries. Out: for
-each temporary its offset in one arena, and the size of the arena, so the peak is known before
-anything runs.
+In: a LINEAR of CALLs whose arguments are PARAMs. Out: the same; `context.plan` has the offset of
+each temporary in one arena, and the size of the arena, so the peak is known before anything runs.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
+from weft.schedule.context import Context, Plan
 
 ALIGNMENT: Final = 64
 
 
-class Plan(NamedTuple):
-    """Byte offsets of the temporaries, by slot, and the bytes they take together."""
-
-    offsets: dict[int, int]
-    size: int
-
-
-def plan_memory(schedule: UOp, first: int) -> Plan:
+def plan_memory(schedule: UOp, context: Context) -> UOp:
     """Give each temporary the lowest place that is free for as long as it lives."""
-    spans = _lifetimes(schedule, first)
+    spans = _lifetimes(schedule, context.first_temporary)
     placed: list[tuple[int, int, int, int]] = []  # offset, end, born, dies
     offsets: dict[int, int] = {}
     for slot, (born, dies, size) in sorted(spans.items(), key=lambda item: (-item[1][2], item[0])):
@@ -36,7 +29,8 @@ def plan_memory(schedule: UOp, first: int) -> Plan:
                 offset = end
         offsets[slot] = offset
         placed.append((offset, offset + size, born, dies))
-    return Plan(offsets, max((end for _, end, _, _ in placed), default=0))
+    context.plan = Plan(offsets, max((end for _, end, _, _ in placed), default=0))
+    return schedule
 
 
 def _lifetimes(schedule: UOp, first: int) -> dict[int, tuple[int, int, int]]:

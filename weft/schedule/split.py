@@ -1,7 +1,8 @@
 """Cuts the fused graph into kernels and puts them in order.
 
-In: a `Fusion`. Out: a LINEAR of CALLs. The body of a call is a KERNEL whose ranges and parameters are
-numbered by their place in it, so equal kernels are the same node, whatever buffers they run on.
+In: what was fused, in the context. Out: a LINEAR of CALLs. The body of a call is a KERNEL whose
+ranges and parameters are numbered by their place in it, so equal kernels are the same node,
+whatever buffers they run on.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.schedule.build import Builder
+from weft.schedule.context import Context
 from weft.schedule.fuse import Fusion, version_of
 from weft.schedule.kernel import Kernel, Store
 from weft.support.errors import InternalError
 
 
-def split_kernels(fusion: Fusion) -> UOp:
+def split_kernels(sink: UOp, context: Context) -> UOp:
     """The schedule: every kernel once, after all that it waits for."""
+    fusion = context.fusion
     calls = [_call(fusion, kernel) for kernel in in_order(fusion.kernels)]
     return make(Op.LINEAR, dtypes.void, tuple(calls))
 

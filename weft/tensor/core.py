@@ -53,6 +53,10 @@ class Core:
         """A new tensor with the value of a node, on this tensor's device."""
         return self._value(uop, self._storage.device)
 
+    def _same(self) -> Tensor:
+        """A new tensor with this value, which later writes to either keep apart."""
+        return self._new(self.uop)
+
     def _view(self, *steps: Step) -> Tensor:
         """A tensor that shares the storage and sees it through further steps."""
         made = self._of(self._storage, self._steps + steps)

@@ -225,7 +225,7 @@ def repeat(self: Tensor, repeats: Any, *args: Any) -> Tensor:
     apart = [part for size in own for part in (1, size)]
     wide = [part for count, size in zip(counts, own, strict=True) for part in (count, size)]
     whole = [count * size for count, size in zip(counts, own, strict=True)]
-    return self.reshape(apart).expand(wide).reshape(whole)
+    return self.reshape(apart).expand(wide).reshape(whole)._same()
 
 
 def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Tensor:
@@ -239,7 +239,7 @@ def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Ten
     axis = axis_of("repeat_interleave", dim or 0, x.ndim)
     before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     wide = x.reshape((*before, size, 1, *after)).expand((*before, size, repeats, *after))
-    return wide.reshape((*before, size * repeats, *after))
+    return wide.reshape((*before, size * repeats, *after))._same()
 
 
 def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -257,7 +257,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         raise ArgumentError(
             f"roll: {len(offsets)} shifts for {len(axes)} axes", law="each axis has its shift"
         )
-    result = self
+    result = self._same()
     for shift, dim in zip(offsets, axes, strict=True):
         axis = axis_of("roll", dim, self.ndim)
         size = int(result.shape[axis])

@@ -67,7 +67,7 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[int, int]]:
 
 def _with_constant(self: Tensor, pairs: list[tuple[int, int]], value: Scalar) -> Tensor:
     if not any(a or b for a, b in pairs):
-        return self
+        return self._same()
     padded = nodes.pad(self.uop, pairs)
     if value == 0:
         return self._new(padded)

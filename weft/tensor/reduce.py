@@ -31,7 +31,7 @@ def fold(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
     """The fold over some axes, which go unless they are kept."""
     axes = axes_of(name, axis, self.ndim)
     if not axes:
-        return self._new(self.uop)
+        return self._same()
     reduced = self._new(reduce_axes(self.uop, op, axes))
     if keepdim:
         return reduced

@@ -36,10 +36,12 @@ class Storage:
         self.uop = uop
         self.device = device
         self.memory: UOp | None = None
-        if uop.op == Op.BUFFER:
-            self._own(uop)
-        else:
+        if uop.op != Op.BUFFER:
             _LAZY.add(self)
+        elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
+            self._take_version(_copied(uop))
+        else:
+            self._own(uop)
 
     @property
     def is_realized(self) -> bool:

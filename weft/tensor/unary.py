@@ -40,7 +40,7 @@ def _function(op: int, name: str, doc: str) -> Callable[[Tensor], Tensor]:
 def _rounding(op: int, name: str, doc: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
         if self.dtype.kind != FLOAT:
-            return self
+            return self._same()
         return self._new(make(op, self.dtype, (self.uop,)))
 
     function.__name__ = function.__qualname__ = name
@@ -78,7 +78,7 @@ def positive(self: Tensor) -> Tensor:
 
 def ceil(self: Tensor) -> Tensor:
     """Round up to an integral value."""
-    return self if self.dtype.kind != FLOAT else -(-self).floor()
+    return self._same() if self.dtype.kind != FLOAT else -(-self).floor()
 
 
 def frac(self: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ def frac(self: Tensor) -> Tensor:
 def abs_(self: Tensor) -> Tensor:
     """Return the magnitude; the least integer wraps to itself."""
     if self.dtype.kind in (BOOL, UINT):
-        return self
+        return self._same()
     return self.maximum(-self)
 
 
@@ -127,7 +127,7 @@ def rsqrt(self: Tensor) -> Tensor:
 def sign(self: Tensor) -> Tensor:
     """Return -1, 0 or 1 with the sign of the value; 0 for NaN, as in PyTorch."""
     if self.dtype.kind == BOOL:
-        return self
+        return self._same()
     one = lift(self, 1, "sign").cast(self.dtype)
     above = (self > 0).where(one, 0)
     return above if self.dtype.kind == UINT else (self < 0).where(-one, above)

@@ -1,0 +1,72 @@
+"""Every kind of kernel gives what it means, on every kind of machine, with and without opts."""
+
+import pytest
+
+from tests.unit.codegen.kernels import CASES
+from tests.unit.codegen.oracle import check, target
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.target.target import Costs
+
+MACHINES = {
+    "one_thread": target(),
+    "vectors": target(vector_bits=128),
+    "vectors_and_threads": target(vector_bits=128, threads=2, costs=Costs(launch=0.0)),
+    "groups": target(has_groups=True, has_barrier=True, group_limit=8),
+    "groups_and_vectors": target(
+        has_groups=True, has_barrier=True, group_limit=8, vector_bits=64
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_opts(name: str, seed: int):
+    check(CASES[name](), target(), (), seed)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", CASES)
+def test_with_the_heuristic(name: str, machine: str, seed: int):
+    check(CASES[name](), MACHINES[machine], None, seed)
+
+
+def count(program: UOp, op: int) -> int:
+    return sum(node.op == op for node in program.src)
+
+
+def test_two_folds_share_a_loop():
+    program = check(CASES["two_sums"](), target(), ())
+    assert count(program.instructions, Op.RANGE) == 2
+    assert count(program.instructions, Op.LOAD) == 1 + 2 + 2  # x once, both accumulators twice
+
+
+def test_loads_are_hoisted_out_of_loops_they_do_not_depend_on():
+    program = check(CASES["broadcast"](), target(), ())
+    ops = [node.op for node in program.instructions.src]
+    inner = [i for i, op in enumerate(ops) if op == Op.RANGE][2]
+    assert ops[:inner].count(Op.LOAD) == 1
+    assert ops[inner:].count(Op.LOAD) == 1
+
+
+def test_launch_sizes_parameters_and_estimate():
+    machine = MACHINES["groups"]
+    program = check(CASES["matmul"](), machine, None)
+    assert program.groups == (6,)
+    assert program.threads == (8,)
+    assert [p.is_written for p in program.parameters] == [True, False, False]
+    assert [p.is_read for p in program.parameters] == [False, True, True]
+    assert program.estimate.operations == 2 * 6 * 8 * 10
+    assert program.estimate.bytes_read == 4 * (60 + 80)
+    assert program.estimate.bytes_written == 4 * 48
+
+
+def test_in_place_parameters_are_read_and_written():
+    program = check(CASES["adam"](), target(), ())
+    assert [(p.is_read, p.is_written) for p in program.parameters] == [(True, True)] * 3 + [
+        (True, False)
+    ]
+
+
+def test_symbolic_sizes_are_variables():
+    program = check(CASES["symbolic"](), target(), ())
+    assert [node.arg[0] for node in program.variables] == ["n"]

@@ -1,0 +1,122 @@
+"""Opts: the examples of their docstrings, what they refuse, and what they make of kernels."""
+
+import re
+import textwrap
+
+import pytest
+
+from tests.unit.codegen.kernels import CASES
+from tests.unit.codegen.oracle import check, target
+from weft.codegen import opts as module
+from weft.codegen.opts import (
+    OPTS,
+    Bind,
+    Merge,
+    Opt,
+    Order,
+    Refusal,
+    Split,
+    Unroll,
+    Vectorize,
+    apply_opts,
+)
+from weft.ir.ops import Op
+from weft.ir.spec import verify
+from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.text import parse
+
+EXAMPLE = re.compile(r"opt: (.+)\n\s*before:\n((?: {8}.*\n)+) {4}after:\n((?: {8}.*\n?)+)")
+
+
+@pytest.mark.parametrize("opt", OPTS, ids=lambda opt: opt.__name__)
+def test_examples_are_true(opt: type[Opt]):
+    examples = EXAMPLE.findall(opt.__doc__ or "")
+    assert examples, "the docstring of an opt shows a kernel before and after"
+    for text, before, after in examples:
+        kernel = parse(textwrap.dedent(before))
+        verify(kernel, KERNEL_SPEC)
+        result = apply_opts(kernel, [eval(text, vars(module))])
+        assert result is parse(textwrap.dedent(after)), text
+
+
+REFUSED = {
+    "no such range": ("elementwise", [Split(7, 2)], "the kernel has no range 7"),
+    "factor": ("elementwise", [Split(1, 8)], "the factor 8 is not between 1 and the extent 8"),
+    "symbolic": ("symbolic", [Split(0, 2)], "the extent of range 0 is symbolic"),
+    "tail": ("elementwise", [Split(1, 3, "wrap")], "a tail is one of clamp, mask"),
+    "lanes": ("odd_sizes", [Vectorize(1)], "5 lanes; a vector has one of 2, 4, 8"),
+    "two vectors": (
+        "elementwise",
+        [Split(0, 2), Vectorize(2), Vectorize(1)],
+        "a value would have two vector ranges",
+    ),
+    "scope of a stage": ("softmax", [Split(0, 2), Unroll(5)], "a stage is filled once per turn"),
+    "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is folded over"),
+    "grid of some stores": ("symbolic", [Bind(0, "grid")], "a store is not inside range 0"),
+    "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
+    "ordered": ("accumulate_over_an_outer_loop", [Bind(0, "grid")], "range 0 is of kind ordered"),
+    "merge of one": ("sum_rows", [Merge(0, 1)], "a node closes only one of them"),
+    "order twice": ("elementwise", [Order((0, 0))], "a range is named twice"),
+    "unrolled": ("elementwise", [Unroll(1), Split(1, 2)], "range 1 is a loop no more"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_why(case: str):
+    name, opts, reason = REFUSED[case]
+    with pytest.raises(Refusal, match=re.escape(reason)) as error:
+        apply_opts(CASES[name]().kernel, opts)
+    assert str(error.value).startswith(f"{opts[-1]} refused: ")
+
+
+RECIPES = {
+    "uneven tile of a product": (
+        "matmul_bias_relu",
+        [Split(1, 4, "mask"), Vectorize(3), Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
+    ),
+    "uneven fold with lanes": ("sum_rows", [Split(1, 5), Split(2, 2), Vectorize(3)]),
+    "fold with masked lanes": ("argmax", [Split(1, 4, "mask"), Vectorize(3)]),
+    "uneven stage": ("softmax", [Split(4, 3), Split(1, 3), Split(2, 5), Split(3, 3, "mask")]),
+    "stage with lanes": ("softmax", [Split(4, 4), Vectorize(5), Split(1, 2), Unroll(6)]),
+    "scattered lanes": ("transpose", [Vectorize(0)]),
+    "backward lanes": ("flip", [Split(1, 4), Vectorize(2)]),
+    "masked backward lanes": ("flip", [Split(1, 2, "mask"), Split(1, 2), Vectorize(3)]),
+    "loops inside out": ("conv", [Order((6, 5, 4, 3, 2, 1, 0))]),
+    "grid of many ranges": ("conv", [Bind(n, "grid") for n in range(4)]),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes(name: str, seed: int):
+    case, opts = RECIPES[name]
+    check(CASES[case](), target(), opts, seed)
+
+
+GROUPS = target(has_groups=True, has_barrier=True, group_limit=64)
+
+
+def test_threads_that_fill_a_stage_meet_at_barriers(seed: int):
+    opts = [Bind(4, "thread"), Bind(1, "thread")]
+    program = check(CASES["softmax"](), GROUPS, opts, seed)
+    assert program.threads == (8,)
+    barriers = [node for node in program.instructions.src if node.op == Op.BARRIER]
+    assert len(barriers) == 2  # before the fill, since rows are a loop, and after it
+
+
+def test_a_stage_outside_of_loops_needs_one_barrier(seed: int):
+    opts = [Bind(1, "thread"), Bind(2, "thread")]
+    program = check(CASES["transposed_stage"](), GROUPS, opts, seed)
+    assert program.threads == (8,)
+    barriers = [node for node in program.instructions.src if node.op == Op.BARRIER]
+    assert len(barriers) == 1
+
+
+def test_threads_with_other_extents_leave_work_to_the_first(seed: int):
+    opts = [Bind(0, "thread"), Bind(2, "thread")]
+    program = check(CASES["transposed_stage"](), GROUPS, opts, seed)
+    assert program.threads == (8, 4)
+
+
+def test_threads_have_copies_of_a_stage_that_depends_on_them(seed: int):
+    opts = [Split(0, 2), Bind(5, "thread"), Bind(4, "thread")]
+    check(CASES["softmax"](), GROUPS, opts, seed)

@@ -1,0 +1,79 @@
+"""Random legal opts never change what a kernel means."""
+
+import random
+
+import pytest
+
+from tests.unit.codegen.kernels import CASES
+from tests.unit.codegen.oracle import check, target
+from weft.codegen.context import Context
+from weft.codegen.loops import extent_of, ranges_of
+from weft.codegen.merge_reductions import merge_reductions
+from weft.codegen.normalize_kernel import normalize_kernel
+from weft.codegen.opts import Bind, Merge, Opt, Order, Refusal, Split, Unroll, Vectorize
+from weft.codegen.verify_in_bounds import verify_in_bounds
+from weft.ir.spec import verify
+from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.uop import UOp
+
+MACHINE = target(has_groups=True, has_barrier=True, group_limit=64)
+ROUNDS = 8
+MOST_COPIES = 64
+
+
+def random_opt(rng: random.Random, kernel: UOp) -> Opt:
+    ranges = ranges_of(kernel)
+    number = rng.choice(sorted(ranges))
+    extent = extent_of(ranges[number]) or 4
+    kind = rng.randrange(7)
+    if kind < 2:
+        return Split(number, rng.randrange(2, max(extent, 3)), rng.choice(("clamp", "mask")))
+    if kind == 2:
+        return Merge(number, rng.choice(sorted(ranges)))
+    if kind == 3:
+        return Order(tuple(rng.sample(sorted(ranges), len(ranges))))
+    if kind == 4:
+        return Bind(number, rng.choice(("grid", "thread")))
+    return rng.choice((Vectorize, Unroll))(number)
+
+
+def random_recipe(rng: random.Random, kernel: UOp) -> list[Opt]:
+    """Opts that are legal one after the other, and the kernel checked after each."""
+    opts: list[Opt] = []
+    if not ranges_of(kernel):
+        return opts
+    for _ in range(rng.randrange(1, 16)):
+        opt = random_opt(rng, kernel)
+        try:
+            after = opt.apply(kernel)
+        except Refusal:
+            continue
+        if is_too_large(after):
+            continue
+        verify(after, KERNEL_SPEC)
+        verify_in_bounds(after, str(opt))
+        kernel = after
+        opts.append(opt)
+    return opts
+
+
+def is_too_large(kernel: UOp) -> bool:
+    """Whether the interpreter would take too long: many copies, or many threads."""
+    copies = threads = 1
+    for number, kind in kernel.arg[1]:
+        extent = extent_of(ranges_of(kernel)[number]) or 1
+        copies *= extent if kind in ("vector", "unroll") else 1
+        threads *= extent if kind == "thread" else 1
+    return copies > MOST_COPIES or threads > 32
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_random_opts(name: str, seed: int):
+    rng = random.Random(seed)
+    case = CASES[name]()
+    context = Context(MACHINE)
+    kernel = merge_reductions(normalize_kernel(case.kernel, context), context)
+    for turn in range(ROUNDS):
+        opts = random_recipe(rng, kernel)
+        print(name, turn, opts)
+        check(case, MACHINE, opts, seed + turn)

@@ -1,0 +1,46 @@
+"""Small kernels for the tests of the CPU device."""
+
+from tests.unit.render.llvm_programs import (
+    F32,
+    I32,
+    argument,
+    at,
+    counter,
+    end,
+    get,
+    number,
+    program,
+    put,
+    special,
+)
+from weft.ir.program import Program
+from weft.render.llvm import render
+from weft.runtime.cpu.device import CpuDevice
+from weft.runtime.cpu.pool import Pool
+from weft.runtime.host import host_target
+
+
+def device(pool: Pool | None = None) -> CpuDevice:
+    return CpuDevice(render, host_target(1 if pool is None else pool.threads), pool=pool)
+
+
+def count_groups(groups: int, name: str = "count_groups") -> Program:
+    """Each group adds one to its own int32."""
+    me = special("group", groups)
+    place = at(argument(0, I32, groups), me)
+    return program(put(place, get(place) + 1), name=name)
+
+
+def add_number(value: float, size: int = 64, name: str = "add_number") -> Program:
+    """`out = x + value`, in 8 groups of a loop each."""
+    me, turn = special("group", 8), counter(0, size // 8)
+    index = me * (size // 8) + turn
+    total = get(at(argument(1, F32, size), index)) + value
+    return program(me, turn, put(at(argument(0, F32, size), index), total), end(turn), name=name)
+
+
+def work_long(groups: int, turns: int, name: str = "work_long") -> Program:
+    """Each group turns a long loop that adds one to its own int32."""
+    me, turn = special("group", groups), counter(0, turns)
+    place = at(argument(0, I32, groups), me)
+    return program(me, turn, put(place, get(place) + number(1)), end(turn), name=name)

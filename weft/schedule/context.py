@@ -1,0 +1,36 @@
+"""What the passes of a schedule hand to each other beside the graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.schedule.fuse import Fusion
+from weft.support.errors import InternalError
+from weft.target.target import Target
+
+
+class Plan(NamedTuple):
+    """Byte offsets of the temporaries, by slot, and the bytes they take together."""
+
+    offsets: dict[int, int]
+    size: int
+
+
+class Context:
+    """The target, the slot of the first temporary, and what the passes found out."""
+
+    def __init__(self, sink: UOp, target: Target) -> None:
+        slots = [node.arg[0] for node in topological(sink) if node.op == Op.PARAM]
+        self.target = target
+        self.first_temporary = 1 + max(slots, default=-1)
+        self.found: Fusion | None = None
+        self.plan = Plan({}, 0)
+
+    @property
+    def fusion(self) -> Fusion:
+        if self.found is None:
+            raise InternalError("there is no fusion before the pass that makes it")
+        return self.found

@@ -1,0 +1,42 @@
+"""THE LIST of scheduling: from a tensor graph to kernels in order, and why each pass is there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.rewrite.phase import Pass, Phase
+from weft.schedule.fuse_in_order import fuse_in_order
+from weft.schedule.normalize import normalize
+from weft.schedule.plan import plan_memory
+from weft.schedule.spec_schedule import SCHEDULE_SPEC
+from weft.schedule.split import split_kernels
+
+SCHEDULE: Final = Phase(
+    "schedule",
+    takes=TENSOR_SPEC,
+    gives=SCHEDULE_SPEC,
+    passes=(
+        Pass(
+            "normalize",
+            normalize,
+            because="calls are inlined and constants folded, so that few ops are left",
+        ),
+        Pass(
+            "fuse",
+            fuse_in_order,
+            because="shapes become ranges, and each value is computed where it is used or kept in"
+            " memory, whichever costs less; writes get an order, or copies where there is none",
+        ),
+        Pass(
+            "split",
+            split_kernels,
+            because="what is left between memory and memory is a kernel",
+        ),
+        Pass(
+            "plan",
+            plan_memory,
+            because="temporaries that do not live at the same time share memory",
+        ),
+    ),
+)

@@ -1,0 +1,35 @@
+"""The laws of a schedule: a LINEAR of CALLs of kernels on memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.ops import Op
+from weft.ir.spec import Answer, Spec, row
+from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.uop import UOp
+
+
+def _calls_only(node: UOp) -> Answer:
+    return all(source.op == Op.CALL for source in node.src)
+
+
+def _calls_kernel(node: UOp) -> Answer:
+    return bool(node.arg.op == Op.KERNEL)
+
+
+def _on_memory(node: UOp) -> Answer:
+    return all(source.op == Op.PARAM for source in node.src)
+
+
+SCHEDULE_SPEC: Final = Spec(
+    "schedule",
+    (
+        row("a schedule is a list of calls", Op.LINEAR, _calls_only),
+        row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
+        row("a kernel runs on memory", Op.CALL, _on_memory),
+        row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),
+        row("sizes are nodes", (Op.CONST, Op.VARIABLE), lambda node: True),
+    ),
+    body=KERNEL_SPEC,
+)

@@ -1,0 +1,104 @@
+"""Gradients of tensors: `backward`, `gradient`, `requires_grad`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.tensor import nodes
+from weft.tensor.leaves import live_leaves, remember
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
+    if not self.dtype.is_float:
+        raise DTypeError(
+            f"{name}: a tensor of {self.dtype.name} has no gradient",
+            law="only floats have gradients",
+        )
+    if gradient is None:
+        if self.numel() != 1:
+            raise ShapeError(
+                f"{name}: the output has {self.numel()} elements",
+                facts=[("shape", self.shape)],
+                law="without a gradient to start from, the output is one number",
+                fix="reduce it, for example with sum() or mean(), or pass gradient=",
+            )
+        return nodes.filled(self.dtype, 1.0, self.shape)
+    if gradient.shape != self.shape:
+        raise ShapeError(
+            f"{name}: the gradient to start from has another shape",
+            facts=[("output", self.shape), ("gradient", gradient.shape)],
+            law="the gradient to start from has the shape of the output",
+        )
+    return gradient.cast(self.dtype).uop
+
+
+def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
+    """Add the gradient of this value to `.grad` of every leaf it depends on.
+
+    Leaves are floats that were created, not computed, and whose `requires_grad` is not False. A
+    constant without memory, such as `Tensor.zeros(3)`, counts once it is realized or where it was
+    created with `requires_grad=True`.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([1.0, 2.0, 3.0])
+    >>> _ = (x * x).sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 4.0, 6.0]
+    """
+    from weft.gradient.reverse import gradients
+
+    seed = _seed(self, gradient, "backward")
+    below = set(topological(self.uop))
+    targets = [leaf for leaf in live_leaves() if _wants_gradient(leaf) and leaf.uop in below]
+    found = gradients(self.uop, [leaf.uop for leaf in targets], seed)
+    for leaf, node in zip(targets, found, strict=True):
+        if node is not None:
+            new = leaf._new(node)
+            new.requires_grad = False
+            leaf.grad = new if leaf.grad is None else leaf.grad + new
+    return self
+
+
+def _wants_gradient(leaf: Tensor) -> bool:
+    return leaf.requires_grad is not False and bool(leaf.uop.ops & 1 << Op.BUFFER)
+
+
+def gradient(
+    self: Tensor, *targets: Tensor, gradient: Tensor | None = None
+) -> list[Tensor]:
+    """Return the gradients of this value with respect to the targets.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([1.0, 2.0])
+    >>> (x * x).sum().gradient(x)[0].tolist()
+    [2.0, 4.0]
+    """
+    from weft.gradient.reverse import gradients
+
+    seed = _seed(self, gradient, "gradient")
+    found = gradients(self.uop, [target.uop for target in targets], seed)
+    result = []
+    for number, (target, node) in enumerate(zip(targets, found, strict=True)):
+        if node is None:
+            raise ArgumentError(
+                f"gradient: the output does not depend on target {number}",
+                facts=[("target", target.shape, target.dtype.name)],
+                law="a target is a value that the output was computed from",
+            )
+        result.append(target._new(node))
+    return result
+
+
+def set_requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Say whether `backward` gives this tensor a gradient, and return it."""
+    if not requires_grad:
+        self.requires_grad = False
+        return self
+    return remember(self, True)

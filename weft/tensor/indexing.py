@@ -1,0 +1,311 @@
+"""Indexing: views by basic keys, gathers by index tensors, and the writes through both.
+
+An index tensor may count from the end with negative numbers. What it holds is not known when the
+graph is built, so a number outside its axis is no error: it reads 0 and writes nothing. Numbers
+that the host knows are checked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.ir.dtypes import BOOL, INTEGER, UINT, dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.uop import UOp, const, make
+from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
+from weft.tensor import nodes
+from weft.tensor.checks import axis_of, broadcast_shape, require_broadcast_to, require_one_device
+from weft.tensor.elementwise import lift
+from weft.tensor.keys import read_key
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """Return a view for ints, slices, None and Ellipsis; a new value for index tensors.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
+    >>> x[:, ::-2].tolist(), x[1, [0, 2]].tolist()
+    ([[3, 1], [6, 4]], [4, 6])
+    """
+    if _find_mask(self, key) is not None:
+        raise NotSupported(
+            "index: a bool tensor selects an unknown number of elements",
+            law="shapes are known before values are computed",
+            fix="use mask.where(x, other), or x.masked_select(mask, size=...)",
+        )
+    found = read_key(self.shape, key, self.__class__)
+    view = self._view(*found.steps) if found.steps else self._of(self._storage, self._steps)
+    if not found.advanced:
+        return view
+    axes = list(found.advanced)
+    place, count = _place(view, axes, list(found.advanced.values()))
+    if axes == list(range(axes[0], axes[0] + len(axes))):  # neighbors: the result stays there
+        rank = len(shape_of(place))
+        first = axes[0]
+        order = [*range(count, count + first), *range(count), *range(count + first, rank)]
+        place = nodes.permute(place, order) if order != sorted(order) else place
+    return self._new(place)
+
+
+def _place(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]:
+    """INDEX of the view, indexed axes in front; and how many axes the indices have."""
+    rest = [axis for axis in range(view.ndim) if axis not in axes]
+    order = [*axes, *rest]
+    memory = view.uop if order == sorted(order) else nodes.permute(view.uop, order)
+    tensors = [_index_tensor(view, index) for index in indices]
+    shape = broadcast_shape("index", *(each.shape for each in tensors))
+    gates, places = [], []
+    for axis, tensor, index in zip(axes, tensors, indices, strict=True):
+        is_checked = isinstance(index, np.ndarray)
+        number, gate = _in_axis(tensor.uop, int(view.shape[axis]), is_checked)
+        places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
+        gates += [gate] if gate is not None and not shape else []
+        gates += [nodes.broadcast(gate, shape)] if gate is not None and shape else []
+    gate = gates[0] if gates else const(dtypes.bool, True)
+    for other in gates[1:]:
+        gate = gate & other
+    if shape and not any(shape_of(each) for each in places):
+        places[0] = nodes.broadcast(places[0], shape)
+    return make(Op.INDEX, memory.dtype, (memory, gate, *places)), len(shape)
+
+
+def _index_tensor(view: Tensor, index: Any) -> Tensor:
+    if isinstance(index, np.ndarray):
+        dtype = dtypes.int32 if index.size == 0 or index.max() < 2**31 else dtypes.int64
+        return view.__class__(index, device=view.device, dtype=dtype)
+    require_one_device("index", view, index)
+    tensor: Tensor = index
+    return tensor
+
+
+def _in_axis(index: UOp, size: int, is_checked: bool) -> tuple[UOp, UOp | None]:
+    """An index counted from 0, and where it is inside its axis."""
+    if is_checked:
+        return index, None
+    if index.dtype.kind == UINT:
+        fits = index.dtype.max < size
+        return index, None if fits else index < size
+    if index.dtype.bits < 32:
+        index = index.cast(dtypes.int32)
+    counted = (index < 0).where(index + size, index)
+    return counted, (index < size) & (index.const_like(-size) <= index)
+
+
+def _find_mask(self: Tensor, key: Any) -> Tensor | None:
+    parts = key if isinstance(key, tuple) else (key,)
+    for part in parts:
+        if isinstance(part, self.__class__) and part.dtype.kind == BOOL:
+            return part
+    return None
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write to the elements that the key names; the value is cast and broadcast.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor.zeros(4, dtype="int32")
+    >>> x[1:3] = 7
+    >>> x.tolist()
+    [0, 7, 7, 0]
+    """
+    self._require_writable()
+    mask = _find_mask(self, key)
+    if mask is not None:
+        _set_by_mask(self, key, mask, value)
+        return
+    found = read_key(self.shape, key, self.__class__)
+    view = self._view(*found.steps) if found.steps else self._of(self._storage, self._steps)
+    if not found.advanced:
+        view._write(value, "index")
+        return
+    _set_by_tensors(view, found.advanced, value)
+
+
+def _set_by_mask(self: Tensor, key: Any, mask: Tensor, value: Any) -> None:
+    if isinstance(key, tuple) and len(key) != 1:
+        raise NotSupported(
+            "index: a bool tensor stands beside other indices",
+            law="a mask is the only index when it is written through",
+        )
+    if mask.shape != self.shape[: mask.ndim]:
+        raise ShapeError(
+            f"index: a mask of shape {mask.shape} for a tensor of shape {self.shape}",
+            law="a mask has the leading sizes of the tensor",
+        )
+    new = lift(self, value, "index")
+    rest = self.shape[mask.ndim :]
+    if new.ndim > len(rest):
+        raise NotSupported(
+            "index: one value for each element that a mask selects",
+            facts=[("value", new.shape), ("place", ("?", *rest))],
+            law="the number of selected elements is not known before it is computed",
+            fix="write a value that broadcasts, or use x.assign(mask.where(new, x))",
+        )
+    wide = mask.reshape((*mask.shape, *[1] * len(rest)))
+    self._write(wide.where(new.cast(self.dtype), self), "index")
+
+
+def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
+    """Write through INDEX, which needs memory; the last of several values for a place stays."""
+    axes = list(advanced)
+    view._require_no_expand("index")
+    view._storage.take_memory()
+    if any(step[0] == Op.PAD for step in view._steps):  # a strided view has no place of its own
+        whole = view.clone()
+        _set_by_tensors(whole, advanced, value)
+        view._write(whole, "index")
+        return
+    steps = [step for step in view._steps if step[0] != Op.DETACH]
+    plain = view._of(view._storage, tuple(steps))
+    place, count = _place(plain, axes, list(advanced.values()))
+    shape = shape_of(place)
+    new = lift(view, value, "index")
+    if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0]:
+        # The value has the indices' axes where they were; the place has them in front.
+        first = axes[0]
+        shown = shape[count : count + first] + shape[:count] + shape[count + first :]
+        require_broadcast_to("index", new.shape, shown)
+        order = [*range(first, first + count), *range(first), *range(first + count, len(shown))]
+        node = nodes.permute(nodes.broadcast(new.cast(view.dtype).uop, shown), order)
+    else:
+        require_broadcast_to("index", new.shape, shape)
+        node = nodes.broadcast(new.cast(view.dtype).uop, shape)
+    view._storage.write_at(place, node)
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    """Yield views along the first axis."""
+    for position in range(len(self)):
+        yield self[position]
+
+
+def _require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
+    axis = axis_of(name, dim, self.ndim)
+    if not index.dtype.kind & INTEGER:
+        raise DTypeError(
+            f"{name}: the index is {index.dtype.name}", law="an index tensor holds integers"
+        )
+    require_one_device(name, self, index)
+    sizes = zip(index.shape, self.shape, strict=False)
+    fits = index.ndim == self.ndim and all(
+        a <= b for i, (a, b) in enumerate(sizes) if i != axis
+    )
+    if not fits:
+        raise ShapeError(
+            f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}",
+            law=f"the index has as many axes, and no size is greater but that of axis {axis}",
+        )
+    return axis
+
+
+def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Pick along an axis by an index of the result's shape.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
+    [[1, 1], [4, 3]]
+    """
+    axis = _require_index("gather", self, dim, index)
+    if not self.ndim:
+        return self._same()
+    number, gate = _in_axis(index.uop, int(self.shape[axis]), False)
+    places = [
+        number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)
+    ]
+    gate = const(dtypes.bool, True) if gate is None else gate
+    return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))
+
+
+_REDUCTIONS = {"sum": "sum", "prod": "prod", "mean": "sum", "amax": "max", "amin": "min"}
+
+
+def scatter(
+    self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None
+) -> Tensor:
+    """Put values where an index says along an axis; of several for one place the last stays.
+
+    `reduce` is None, "add" or "multiply".
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2, 3]).scatter(0, Tensor([2, 0]), Tensor([8, 9])).tolist()
+    [9, 2, 8]
+    """
+    if reduce is not None:
+        names = {"add": "sum", "multiply": "prod"}
+        if reduce not in names:
+            raise ArgumentError(
+                f"scatter: unknown reduce {reduce!r}", law='reduce is None, "add" or "multiply"'
+            )
+        return self.scatter_reduce(dim, index, src, names[reduce])
+    axis, values, hits = _hits("scatter", self, dim, index, src)
+    order = nodes.positions(hits.shape, hits.ndim - 1)
+    chosen = self._new(make(Op.WHERE, order.dtype, (hits.uop, order, order.const_like(-1))))
+    last = chosen.max(-1)
+    picked = values.gather(values.ndim - 1, (last < 0).where(0, last))
+    result = (last < 0).where(self.movedim(axis, -1), picked)
+    return result.movedim(-1, axis)
+
+
+def scatter_reduce(
+    self: Tensor, dim: int, index: Tensor, src: Any, reduce: str, include_self: bool = True
+) -> Tensor:
+    """Fold values into where an index says along an axis: sum, prod, mean, amax or amin.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 1]).scatter_reduce(0, Tensor([0, 0]), Tensor([5, 6]), "sum").tolist()
+    [12, 1]
+    """
+    if reduce not in _REDUCTIONS:
+        raise ArgumentError(
+            f"scatter_reduce: unknown reduce {reduce!r}",
+            law="reduce is " + ", ".join(_REDUCTIONS),
+        )
+    axis, values, hits = _hits("scatter_reduce", self, dim, index, src)
+    name = _REDUCTIONS[reduce]
+    old = self.movedim(axis, -1)
+    neutral = {"sum": 0, "prod": 1, "max": self.dtype.min, "min": self.dtype.max}[name]
+    spread = hits.where(values.unsqueeze(-2), neutral)  # (…, places, values)
+    kwargs = {"dtype": self.dtype} if name in ("sum", "prod") else {}
+    folded = getattr(spread, name)(-1, **kwargs)
+    touched = hits.any(-1)
+    if include_self:
+        both = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}[name]
+        folded = getattr(folded, both)(old)
+    if reduce == "mean":
+        count = hits.sum(-1) + int(include_self)
+        rounding = None if self.dtype.is_float else "floor"
+        folded = folded.div(touched.where(count, 1).cast(self.dtype), rounding_mode=rounding)
+    return touched.where(folded, old).cast(self.dtype).movedim(-1, axis)
+
+
+def _hits(
+    name: str, self: Tensor, dim: int, index: Tensor, src: Any
+) -> tuple[int, Tensor, Tensor]:
+    """The axis; the values with it last; and (…, places, values), where a value goes to a place.
+
+    Outside the index's box nothing is hit, so the hits are padded to the tensor's shape.
+    """
+    axis = _require_index(name, self, dim, index)
+    values = lift(self, src, name).cast(self.dtype)
+    if values.ndim == 0:
+        values = values.expand(index.shape) if index.ndim else values
+    values = values.shrink([(0, size) for size in index.shape])
+    places, moved = int(self.shape[axis]), index.movedim(axis, -1)
+    lead = moved.shape[:-1]
+    number = moved.unsqueeze(-2).cast(dtypes.int64)  # (…, 1, values)
+    position = self._new(nodes.iota(places, dtypes.int64)).unsqueeze(-1)  # (places, 1)
+    hits = (number < 0).where(number + places, number) == position
+    room = [(0, int(a) - int(b)) for a, b in zip(_others(self.shape, axis), lead, strict=True)]
+    values = values.movedim(axis, -1).pad((*room, (0, 0)))
+    return axis, values, hits.pad((*room, (0, 0), (0, 0)))
+
+
+def _others(shape: Shape, axis: int) -> Shape:
+    return shape[:axis] + shape[axis + 1 :]

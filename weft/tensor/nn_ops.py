@@ -1,0 +1,272 @@
+"""Convolutions and pools, as windows by movement ops, a product and a fold.
+
+The axes are (batch, channels, spatial…); any number of spatial axes works, in spite of the names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.dtypes import DType, Scalar
+from weft.support.errors import ArgumentError, NotSupported, ShapeError
+from weft.tensor.matmul import contract
+from weft.tensor.unary import as_float
+from weft.tensor.windows import window_count, windows
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+Ints = int | Sequence[int]
+
+
+def _each(name: str, value: Ints, count: int) -> tuple[int, ...]:
+    """A number for each spatial axis."""
+    listed = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(listed) != count:
+        raise ArgumentError(
+            f"{name}: {len(listed)} numbers for {count} spatial axes",
+            law="give one number, or one for each spatial axis",
+        )
+    return listed
+
+
+def _padding(name: str, padding: Ints, count: int) -> list[tuple[int, int]]:
+    """Padding of each spatial axis: one number, one for each axis, or flat with the last first."""
+    if not isinstance(padding, int) and len(padding) == 2 * count and count > 0:
+        flat = [int(each) for each in padding]
+        return [(flat[i], flat[i + 1]) for i in range(0, 2 * count, 2)][::-1]
+    return [(each, each) for each in _each(name, padding, count)]
+
+
+def conv2d(
+    self: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    groups: int = 1,
+    stride: Ints = 1,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    dtype: DType | str | None = None,
+) -> Tensor:
+    """Slide a kernel over the spatial axes: (batch, in, …) with weight (out, in / groups, …).
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([[[[1.0, 2.0, 3.0]]]])
+    >>> x.conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
+    [[[[3.0, 5.0]]]]
+    """
+    kernel = tuple(int(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    _require_channels(self, weight, groups, rank)
+    strides, gaps = _each("conv2d", stride, rank), _each("conv2d", dilation, rank)
+    edges = _padding("conv2d", padding, rank)
+    padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
+    _require_windows("conv2d", padded, kernel, strides, gaps)
+    batch, outputs = int(self.shape[0]), int(weight.shape[0])
+    inner = int(weight.shape[1])
+    taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
+    places = taps.shape[2 : 2 + rank]
+    # (batch, group, 1, positions…, in / groups, taps…)
+    grouped = taps.reshape((batch, groups, inner, *places, *kernel))
+    order = [0, 1, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank)]
+    left = grouped.permute(order).unsqueeze(2)
+    right = weight.reshape((1, groups, outputs // groups, *[1] * rank, inner, *kernel))
+    axes = tuple(range(3 + rank, 4 + 2 * rank))
+    result = contract(left, right, axes, dtype).reshape((batch, outputs, *places))
+    return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+
+
+def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> None:
+    fits = (
+        self.ndim == weight.ndim == rank + 2
+        and self.shape[1] == groups * weight.shape[1]
+        and int(weight.shape[0]) % groups == 0
+    )
+    if not fits:
+        raise ShapeError(
+            "conv2d: input and weight do not fit",
+            facts=[
+                ("input", self.shape, "(batch, in, …)"),
+                ("weight", weight.shape, "(out, in / groups, …)"),
+                ("groups", groups),
+            ],
+            law="input channels = groups * weight.shape[1], and groups divides the outputs",
+        )
+
+
+def _require_windows(
+    name: str,
+    x: Tensor,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> None:
+    sizes = [int(size) for size in x.shape[-len(kernel) :]] if kernel else []
+    for size, taps, step, gap in zip(sizes, kernel, stride, dilation, strict=True):
+        if taps < 1 or step < 1 or gap < 1 or window_count(size, taps, step, gap) < 1:
+            raise ShapeError(
+                f"{name}: no window of {taps} taps fits in {size} elements",
+                facts=[
+                    ("padded input", x.shape),
+                    ("kernel", kernel),
+                    ("stride", stride),
+                    ("dilation", dilation),
+                ],
+                law="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
+            )
+
+
+def conv_transpose2d(
+    self: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    groups: int = 1,
+    stride: Ints = 1,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+) -> Tensor:
+    """Spread each element by a kernel: the gradient of conv2d as a layer of its own.
+
+    The weight is (in, out / groups, …).
+    """
+    kernel = tuple(int(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    strides, gaps = _each("conv", stride, rank), _each("conv", dilation, rank)
+    extra = _each("conv", output_padding, rank)
+    edges = _padding("conv", padding, rank)
+    inputs, outputs = int(weight.shape[0]), int(weight.shape[1])
+    turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
+    turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
+    turned = turned.flip(tuple(range(2, 2 + rank))) if rank else turned
+    spread = _with_zeros_between(self, strides)
+    borders = [
+        (gap * (taps - 1) - low, gap * (taps - 1) - high + more)
+        for gap, taps, (low, high), more in zip(gaps, kernel, edges, extra, strict=True)
+    ]
+    padded = spread.pad([(0, 0), (0, 0), *borders])
+    return padded.conv2d(turned, bias, groups, dilation=gaps)
+
+
+def _with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
+    x = self
+    for number, stride in enumerate(strides):
+        if stride == 1:
+            continue
+        axis = 2 + number
+        size = int(x.shape[axis])
+        apart = x.unsqueeze(axis + 1)
+        room = [(0, 0)] * apart.ndim
+        room[axis + 1] = (0, stride - 1)
+        box: list[Any] = [None] * x.ndim
+        box[axis] = (0, (size - 1) * stride + 1)
+        x = apart.pad(room).flatten(axis, axis + 1).shrink(box)
+    return x
+
+
+def _pooled(
+    name: str,
+    self: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None,
+    dilation: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    filler: Scalar,
+) -> tuple[Tensor, tuple[int, ...]]:
+    """Windows with padding (…, positions…, taps…), and the axes of the taps."""
+    rank = 2 if isinstance(kernel_size, int) else len(kernel_size)
+    kernel = _each(name, kernel_size, rank)
+    strides = kernel if stride is None else _each(name, stride, rank)
+    gaps = _each(name, dilation, rank)
+    edges = _padding(name, padding, rank)
+    if self.ndim < rank:
+        raise ShapeError(f"{name}: {self.ndim} axes for {rank} spatial ones")
+    if ceil_mode:
+        edges = [
+            _rounded_up(int(size), *rest)
+            for size, *rest in zip(self.shape[-rank:], edges, kernel, strides, gaps, strict=True)
+        ]
+    none = [(0, 0)] * (self.ndim - rank)
+    padded = self.pad([*none, *edges], value=filler) if any(map(any, edges)) else self
+    _require_windows(name, padded, kernel, strides, gaps)
+    taps = windows(padded, kernel, strides, gaps)
+    return taps, tuple(range(self.ndim, self.ndim + rank))
+
+
+def _rounded_up(
+    size: int, edges: tuple[int, int], kernel: int, stride: int, dilation: int
+) -> tuple[int, int]:
+    """Padding that lets a last, partial window in; it must start inside the input."""
+    low, high = edges
+    reach = dilation * (kernel - 1) + 1
+    count = -(-(size + low + high - reach) // stride) + 1
+    if (count - 1) * stride >= size + low:
+        count -= 1
+    return low, max(high, (count - 1) * stride + reach - size - low)
+
+
+def max_pool2d(
+    self: Tensor,
+    kernel_size: Ints = (2, 2),
+    stride: Ints | None = None,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:
+    """Return the greatest element of each window over the last axes.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).max_pool2d().tolist()
+    [[4]]
+    """
+    if return_indices:
+        raise NotSupported("max_pool2d: return_indices", law="only the values are returned so far")
+    taps, axes = _pooled(
+        "max_pool2d", self, kernel_size, stride, dilation, padding, ceil_mode, self.dtype.min
+    )
+    return taps.max(axes)
+
+
+def avg_pool2d(
+    self: Tensor,
+    kernel_size: Ints = (2, 2),
+    stride: Ints | None = None,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the average of each window over the last axes."""
+    x = as_float(self)
+    settings = (kernel_size, stride, dilation)
+    taps, axes = _pooled("avg_pool2d", x, *settings, padding, ceil_mode, 0.0)
+    total = taps.sum(axes)
+    if count_include_pad and not ceil_mode:
+        return total / math.prod(int(taps.shape[axis]) for axis in axes)
+    ones = x.ones_like()
+    if count_include_pad:  # what ceil_mode adds counts in no case
+        edges = _padding("avg_pool2d", padding, len(axes))
+        ones = ones.pad([*[(0, 0)] * (x.ndim - len(axes)), *edges], value=1)
+        padding = 0
+    counts, _ = _pooled("avg_pool2d", ones, *settings, padding, ceil_mode, 0.0)
+    return total / counts.sum(axes)
+
+
+def sequential(self: Tensor, ll: Sequence[Callable[[Any], Any]]) -> Tensor:
+    """Apply functions one after another.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-1.0, 4.0]).sequential([Tensor.relu, Tensor.sqrt]).tolist()
+    [0.0, 2.0]
+    """
+    result: Any = self
+    for function in ll:
+        result = function(result)
+    made: Tensor = result
+    return made
+
+

@@ -1,0 +1,272 @@
+"""Random numbers by counting: Threefry-2x32 of a key and a counter.
+
+The state of a device is a tensor of four words, (key, key, counter, counter), which each draw reads
+and advances; so the numbers depend on the seed and on the order in which the program draws, and on
+nothing else. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011):
+twenty rounds of add, rotate and xor, with a word of the key added after every fourth.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, const, make
+from weft.support.errors import ArgumentError, DTypeError, NotSupported
+from weft.tensor import nodes
+from weft.tensor.checks import ints_of, shape_from
+from weft.tensor.convert import dtype_of
+from weft.tensor.creation import device_name, require_known
+from weft.tensor.host_data import from_host
+from weft.tensor.leaves import remember
+from weft.tensor.storage import Storage
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+DTypeLike = DType | str | None
+
+_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY: Final = 0x1BD11BDA
+_seed = 0
+_STATES: Final[dict[str, Storage]] = {}
+
+
+def threefry(key: tuple[UOp, UOp], counter: tuple[UOp, UOp]) -> tuple[UOp, UOp]:
+    """Two words of noise for two words of counter, all uint32."""
+    keys = (*key, key[0] ^ key[1] ^ const(dtypes.uint32, _PARITY))
+    x, y = counter[0] + keys[0], counter[1] + keys[1]
+    for group in range(5):
+        for amount in _ROTATIONS[group % 2]:
+            x = x + y
+            y = (y << amount | y >> 32 - amount) ^ x
+        x = x + keys[(group + 1) % 3]
+        y = y + keys[(group + 2) % 3] + (group + 1)
+    return x, y
+
+
+def manual_seed(seed: int = 0) -> None:
+    """Start the random numbers of all devices anew.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.manual_seed(7)
+    >>> first = Tensor.rand(2).tolist()
+    >>> Tensor.manual_seed(7)
+    >>> Tensor.rand(2).tolist() == first
+    True
+    """
+    global _seed
+    _seed = int(seed)
+    _STATES.clear()
+
+
+def _state(device: str) -> Storage:
+    if device not in _STATES:
+        words = [_seed & 0xFFFFFFFF, _seed >> 32 & 0xFFFFFFFF, 0, 0]
+        _STATES[device] = Storage(from_host(words, dtypes.uint32, device), device)
+    return _STATES[device]
+
+
+def _word(state: UOp, position: int) -> UOp:
+    return nodes.reshape(nodes.shrink(state, [(position, position + 1)]), ())
+
+
+def draw(count: int, device: str) -> tuple[UOp, UOp]:
+    """Two words of noise for each of `count` elements; the device's counter advances."""
+    if count >= 1 << 32:
+        raise NotSupported(
+            f"random: {count} elements at once", law="one draw has fewer than 2**32 elements"
+        )
+    storage = _state(device)
+    state = storage.uop
+    low, high = _word(state, 2), _word(state, 3)
+    here = nodes.iota(count, dtypes.uint32) + low
+    noise = threefry((_word(state, 0), _word(state, 1)), (here, high + _carry(here, low)))
+    step = const(dtypes.uint32, count)
+    place = nodes.iota(4, dtypes.uint32)
+    zero = const(dtypes.uint32, 0)
+    moved = place.equal(2).where(step, place.equal(3).where(_carry(low + step, low), zero))
+    storage.write((), state + moved)
+    return noise
+
+
+def _carry(total: UOp, part: UOp) -> UOp:
+    return (total < part).cast(dtypes.uint32)
+
+
+def _unit(words: tuple[UOp, UOp], dtype: DType) -> UOp:
+    """Floats in [0, 1), all equally far apart; as many bits as the dtype holds exactly."""
+    first, second = words
+    if dtype is dtypes.float64:
+        high, low = (first >> 5).cast(dtype), (second >> 6).cast(dtype)
+        return (high * 2.0**26 + low) * 2.0**-53
+    assert dtype.format is not None
+    bits = min(dtype.format.mantissa_bits + 1, 24)
+    return (first >> 32 - bits).cast(dtypes.float32).__mul__(2.0**-bits).cast(dtype)
+
+
+def _made(
+    cls: type[Tensor], node: UOp, shape: Any, device: str, requires_grad: bool | None
+) -> Tensor:
+    return remember(cls._value(nodes.reshape(node, shape), device), requires_grad)
+
+
+def _plan(
+    name: str, shape: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, str, DType, bool | None]:
+    """Shape, device, dtype and requires_grad of what is drawn."""
+    require_known(name, kwargs)
+    sizes = shape_from(name, ints_of(name, shape[0], shape[1:]) if shape else ())
+    dtype = dtype_of(kwargs.get("dtype"), dtypes.default_float)
+    return sizes, device_name(kwargs.get("device")), dtype, kwargs.get("requires_grad")
+
+
+def _require_float(name: str, dtype: DType) -> None:
+    if not dtype.is_float:
+        raise DTypeError(
+            f"{name}: random {dtype.name}", law=f"{name} draws floats", fix="use Tensor.randint"
+        )
+
+
+def rand(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+    """Draw floats from 0 to below 1, all alike.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.rand(2, 3).shape
+    (2, 3)
+    """
+    sizes, device, dtype, requires_grad = _plan("rand", shape, kwargs)
+    _require_float("rand", dtype)
+    noise = draw(math.prod(sizes), device)
+    return _made(cls, _unit(noise, dtype), sizes, device, requires_grad)
+
+
+def randn(cls: type[Tensor], *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
+    """Draw floats of the normal distribution with mean 0 and deviation 1.
+
+    Box and Muller: a radius from one uniform number and an angle from another.
+    """
+    sizes, device, target, requires_grad = _plan("randn", shape, {"dtype": dtype, **kwargs})
+    _require_float("randn", target)
+    first, second = draw(math.prod(sizes), device)
+    inner = dtypes.float64 if target is dtypes.float64 else dtypes.float32
+    # From 2**-33 up to below 1: the logarithm needs more than 0.
+    radius = (first.cast(dtypes.float64) + 0.5) * 2.0**-32 if inner is dtypes.float64 else None
+    if radius is None:
+        radius = first.cast(inner) * 2.0**-32 + 2.0**-33
+    log = make(Op.LOG, inner, (radius,)) * -2.0
+    angle = second.cast(inner) * (2.0**-32 * 2 * math.pi)
+    zero = const(inner, 0.0)
+    value = make(Op.SQRT, inner, (log.maximum(zero),)) * make(Op.COS, inner, (angle,))
+    return _made(cls, value.cast(target), sizes, device, requires_grad)
+
+
+def randint(
+    cls: type[Tensor],
+    *shape: Any,
+    low: int = 0,
+    high: int = 10,
+    dtype: DTypeLike = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Draw integers from `low` to below `high`; int32 unless a dtype is given."""
+    target = dtype_of(dtype, dtypes.int32)
+    sizes, device, _, _ = _plan("randint", shape, kwargs)
+    if not target.is_int:
+        raise DTypeError(f"randint: random {target.name}", law="randint draws integers")
+    if low >= high:
+        raise ArgumentError(
+            f"randint: no integer is from {low} to below {high}", law="randint needs low < high"
+        )
+    first, second = draw(math.prod(sizes), device)
+    # 64 bits modulo the span favor no number by more than span / 2**64.
+    wide = first.cast(dtypes.uint64) << 32 | second.cast(dtypes.uint64)
+    value = (wide % (high - low)).cast(dtypes.int64) + low
+    return _made(cls, value.cast(target), sizes, device, None)
+
+
+def uniform(
+    cls: type[Tensor],
+    *shape: Any,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DTypeLike = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Draw numbers from `low` to below `high`, all alike."""
+    target = dtype_of(dtype, dtypes.default_float)
+    inner = target if target.is_float else dtypes.float32
+    sizes, device, _, requires_grad = _plan("uniform", shape, kwargs)
+    node = _unit(draw(math.prod(sizes), device), inner) * (high - low) + low
+    return _made(cls, node.cast(target), sizes, device, requires_grad)
+
+
+def normal(
+    cls: type[Tensor], *shape: Any, mean: float = 0.0, std: float = 1.0, **kwargs: Any
+) -> Tensor:
+    """Draw floats of the normal distribution with this mean and deviation."""
+    requires_grad = kwargs.pop("requires_grad", None)
+    value = cls.randn(*shape, **kwargs) * std + mean
+    return remember(value, requires_grad)
+
+
+def _scaled(cls: type[Tensor], limit: float, shape: tuple[Any, ...], kwargs: Any) -> Tensor:
+    return cls.uniform(*shape, low=-limit, high=limit, **kwargs)
+
+
+def _sizes(name: str, shape: tuple[Any, ...]) -> list[int]:
+    sizes = [int(size) for size in (ints_of(name, shape[0], shape[1:]) if shape else ())]
+    if not sizes:
+        raise ArgumentError(f"{name}: there are no axes", law=f"{name} needs a shape")
+    return sizes
+
+
+def scaled_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+    """Draw from -1 to 1 over the square root of the number of elements."""
+    return _scaled(cls, math.prod(_sizes("scaled_uniform", shape)) ** -0.5, shape, kwargs)
+
+
+def glorot_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+    """Draw weights whose variance fits the sum of inputs and outputs (Glorot and Bengio)."""
+    sizes = _sizes("glorot_uniform", shape)
+    return _scaled(cls, math.sqrt(6 / (sizes[0] + math.prod(sizes[1:]))), shape, kwargs)
+
+
+def kaiming_uniform(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    """Draw weights whose variance fits the inputs and a leaky relu of slope `a` (He et al.)."""
+    fan = math.prod(_sizes("kaiming_uniform", shape)[1:])
+    return _scaled(cls, math.sqrt(3 * 2 / (1 + a * a) / fan), shape, kwargs)
+
+
+def kaiming_normal(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    """Draw normal weights whose variance fits the inputs and a leaky relu of slope `a`."""
+    fan = math.prod(_sizes("kaiming_normal", shape)[1:])
+    return cls.normal(*shape, mean=0.0, std=math.sqrt(2 / (1 + a * a) / fan), **kwargs)
+
+
+def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
+    """Draw floats from 0 to below 1 in this tensor's shape."""
+    given = {"dtype": self.dtype, "device": self.device, **kwargs}
+    return self.__class__.rand(*self.shape, **given)
+
+
+def randn_like(self: Tensor, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
+    """Draw normal floats in this tensor's shape."""
+    given = {"device": self.device, **kwargs}
+    return self.__class__.randn(*self.shape, dtype=dtype_of(dtype, self.dtype), **given)
+
+
+def dropout(self: Tensor, p: float = 0.5) -> Tensor:
+    """Zero elements with probability `p` and scale the others, while `Tensor.training` is set."""
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"dropout: p is {p}", law="a probability is from 0 to 1")
+    if not self.__class__.training or p == 0:
+        return self
+    if p == 1:
+        return self.zeros_like()
+    kept = self.__class__.rand(*self.shape, dtype=dtypes.float32, device=self.device) >= p
+    return kept.where(self, 0) / (1 - p)
+
+

@@ -1,0 +1,229 @@
+"""The user's object: the table of its methods, family by family.
+
+Each family is a file of functions whose first argument is the tensor; this class gives them their
+public names. A tensor is lazy: methods build a graph, and only those of `convert.py` compute.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.engine.realize import device_of
+from weft.ir.dtypes import DType
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.tensor import (
+    activations,
+    convert,
+    creation,
+    elementwise,
+    gradients,
+    indexing,
+    joining,
+    losses,
+    matmul,
+    movement,
+    nn_ops,
+    padding,
+    random,
+    reduce,
+    unary,
+    writes,
+)
+from weft.tensor.core import Core
+from weft.tensor.host_data import from_host
+from weft.tensor.leaves import remember
+from weft.tensor.storage import Storage, owner_of
+
+
+class Tensor(Core):
+    """Numbers of one dtype in a box of some shape, on a device; computed when asked for.
+
+    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> y = (x @ x + 1).relu()
+    >>> y
+    <Tensor (2, 2) float32 PYTHON lazy>
+    >>> y.tolist()
+    [[8.0, 11.0], [16.0, 23.0]]
+    """
+
+    __slots__ = ()
+    # Whether dropout and batch statistics behave as in training.
+    training: ClassVar[bool] = False
+    # NumPy leaves operators between its arrays and tensors to the tensor.
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        data: Any,
+        device: str | None = None,
+        dtype: DType | str | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        self._steps = ()
+        self._seen = self.grad = self.requires_grad = None
+        self._storage = _storage(data, device, dtype)
+        remember(self, requires_grad)
+
+    # Operators.
+    __add__, __radd__ = elementwise.plus, elementwise.reflected_plus
+    __sub__, __rsub__ = elementwise.minus, elementwise.reflected_minus
+    __mul__, __rmul__ = elementwise.times, elementwise.reflected_times
+    __truediv__, __rtruediv__ = elementwise.over, elementwise.reflected_over
+    __floordiv__, __rfloordiv__ = elementwise.floor_over, elementwise.reflected_floor_over
+    __mod__, __rmod__ = elementwise.modulo, elementwise.reflected_modulo
+    __pow__, __rpow__ = elementwise.raised, elementwise.reflected_raised
+    __matmul__, __rmatmul__ = matmul.at, matmul.reflected_at
+    __and__, __rand__ = elementwise.and_, elementwise.reflected_and
+    __or__, __ror__ = elementwise.or_, elementwise.reflected_or
+    __xor__, __rxor__ = elementwise.xor, elementwise.reflected_xor
+    __lshift__, __rlshift__ = elementwise.shifted_left, elementwise.reflected_shifted_left
+    __rshift__, __rrshift__ = elementwise.shifted_right, elementwise.reflected_shifted_right
+    __iadd__, __isub__ = elementwise.in_place_plus, elementwise.in_place_minus
+    __imul__, __itruediv__ = elementwise.in_place_times, elementwise.in_place_over
+    __ifloordiv__, __imod__ = elementwise.in_place_floor_over, elementwise.in_place_modulo
+    __ipow__, __imatmul__ = elementwise.in_place_raised, matmul.in_place_at
+    __iand__, __ior__ = elementwise.in_place_and, elementwise.in_place_or
+    __ixor__ = elementwise.in_place_xor
+    __ilshift__ = elementwise.in_place_shifted_left
+    __irshift__ = elementwise.in_place_shifted_right
+    __lt__, __gt__ = elementwise.less, elementwise.greater
+    __le__, __ge__ = elementwise.less_equal, elementwise.greater_equal
+    __eq__ = elementwise.equals  # type: ignore[assignment]
+    __ne__ = elementwise.differs  # type: ignore[assignment]
+    __hash__ = Core.__hash__
+    __neg__, __pos__, __invert__ = unary.neg, unary.positive, unary.bitwise_not
+    __abs__, __round__, __floor__ = unary.abs_, unary.round_, unary.floor
+    __ceil__, __trunc__ = unary.ceil, unary.trunc
+    __getitem__, __setitem__, __iter__ = indexing.getitem, indexing.setitem, indexing.iterate
+    __bool__, __len__ = convert.truth, convert.length
+    __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
+    __array__ = convert.array
+
+    # Two operands.
+    add, sub, mul, div = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div
+    mod, fmod, remainder = elementwise.mod, elementwise.fmod, elementwise.remainder
+    pow, where = elementwise.pow_, elementwise.where
+    maximum, minimum = elementwise.maximum, elementwise.minimum
+    bitwise_and, bitwise_or = elementwise.bitwise_and, elementwise.bitwise_or
+    bitwise_xor, lshift, rshift = elementwise.bitwise_xor, elementwise.lshift, elementwise.rshift
+    eq, ne = elementwise.eq, elementwise.ne
+    copysign, lerp, logaddexp = unary.copysign, activations.lerp, activations.logaddexp
+    masked_fill, isclose = activations.masked_fill, activations.isclose
+    allclose = activations.allclose
+
+    # One operand.
+    neg, abs, sign, square = unary.neg, unary.abs_, unary.sign, unary.square
+    sqrt, rsqrt, reciprocal = unary.sqrt, unary.rsqrt, unary.reciprocal
+    exp, exp2, expm1 = unary.exp, unary.exp2, unary.expm1
+    log, log2, log10, log1p = unary.log, unary.log2, unary.log10, unary.log1p
+    sin, cos, tan = unary.sin, unary.cos, unary.tan
+    asin, acos, atan = unary.asin, unary.acos, unary.atan
+    sinh, cosh, tanh = unary.sinh, unary.cosh, unary.tanh
+    asinh, acosh, atanh, erf = unary.asinh, unary.acosh, unary.atanh, unary.erf
+    floor, ceil, trunc = unary.floor, unary.ceil, unary.trunc
+    round, frac = unary.round_, unary.frac
+    isnan, isinf, isfinite, signbit = unary.isnan, unary.isinf, unary.isfinite, unary.is_negative
+    bitwise_not, logical_not = unary.bitwise_not, unary.logical_not
+
+    # Activations.
+    relu, relu6, leaky_relu = activations.relu, activations.relu6, activations.leaky_relu
+    sigmoid, logsigmoid = activations.sigmoid, activations.logsigmoid
+    hardsigmoid, hardswish = activations.hardsigmoid, activations.hardswish
+    hardtanh, silu, swish = activations.hardtanh, activations.silu, activations.silu
+    elu, celu, selu = activations.elu, activations.celu, activations.selu
+    gelu, quick_gelu, mish = activations.gelu, activations.quick_gelu, activations.mish
+    softplus, softsign = activations.softplus, activations.softsign
+    clamp, clip = activations.clamp, activations.clamp
+
+    # Movement.
+    reshape, view, expand = movement.reshape, movement.reshape, movement.expand
+    permute, transpose, flip = movement.permute, movement.transpose, movement.flip
+    T = property(movement.reversed_axes)
+    shrink, pad, movedim = movement.shrink, padding.pad, movement.movedim
+    squeeze, unsqueeze = movement.squeeze, movement.unsqueeze
+    flatten, unflatten = movement.flatten, movement.unflatten
+    repeat, repeat_interleave = movement.repeat, movement.repeat_interleave
+    roll, unfold, diagonal = movement.roll, movement.unfold, movement.diagonal
+    broadcast_to = movement.broadcast_to
+    cat, stack, meshgrid = joining.cat, joining.stack, joining.meshgrid
+    split, chunk = joining.split, joining.chunk
+    tril, triu, one_hot = joining.tril, joining.triu, joining.one_hot
+    gather, scatter = indexing.gather, indexing.scatter
+    scatter_reduce = indexing.scatter_reduce
+
+    # Reductions and products.
+    sum, prod, mean = reduce.sum_, reduce.prod, reduce.mean
+    max, min = reduce.max_, reduce.min_
+    any, all = reduce.any_, reduce.all_
+    argmax, argmin = reduce.argmax, reduce.argmin
+    var, std, var_mean, std_mean = reduce.var, reduce.std, reduce.var_mean, reduce.std_mean
+    softmax, log_softmax, softmin = reduce.softmax, reduce.log_softmax, reduce.softmin
+    logsumexp, layernorm, normalize = reduce.logsumexp, reduce.layernorm, reduce.normalize
+    dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
+    scaled_dot_product_attention = matmul.scaled_dot_product_attention
+    matmul = matmul.matmul
+    conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
+    max_pool2d, avg_pool2d = nn_ops.max_pool2d, nn_ops.avg_pool2d
+    sequential = nn_ops.sequential
+    cross_entropy, nll_loss = losses.cross_entropy, losses.nll_loss
+    sparse_categorical_crossentropy = losses.sparse_categorical_crossentropy
+    binary_crossentropy = losses.binary_crossentropy
+    binary_crossentropy_logits = losses.binary_crossentropy_logits
+
+    # Creation.
+    full = classmethod(creation.full)
+    zeros = classmethod(creation.zeros)
+    ones = classmethod(creation.ones)
+    empty = classmethod(creation.empty)
+    arange = classmethod(creation.arange)
+    linspace = classmethod(creation.linspace)
+    eye = classmethod(creation.eye)
+    full_like, zeros_like = creation.full_like, creation.zeros_like
+    ones_like, empty_like = creation.ones_like, creation.empty_like
+    manual_seed = staticmethod(random.manual_seed)
+    rand = classmethod(random.rand)
+    randn = classmethod(random.randn)
+    randint = classmethod(random.randint)
+    uniform = classmethod(random.uniform)
+    normal = classmethod(random.normal)
+    scaled_uniform = classmethod(random.scaled_uniform)
+    glorot_uniform = classmethod(random.glorot_uniform)
+    kaiming_uniform = classmethod(random.kaiming_uniform)
+    kaiming_normal = classmethod(random.kaiming_normal)
+    rand_like, randn_like, dropout = random.rand_like, random.randn_like, random.dropout
+
+    # Values, conversions, writes, gradients.
+    realize, numpy, item = convert.realize, convert.numpy, convert.item
+    tolist, data = convert.tolist, convert.data
+    cast, bitcast = convert.cast, convert.bitcast
+    bool, half, bfloat16 = convert.to_bool, convert.to_half, convert.to_bfloat16
+    float, double = convert.to_float, convert.to_double
+    short, int, long = convert.to_short, convert.to_int, convert.to_long
+    to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
+    detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
+    element_size, is_floating_point = convert.element_size, convert.is_floating_point
+    assign, _write, _update = writes.assign, writes.write, writes.update
+    _require_writable = writes.require_writable
+    _require_no_expand = writes.require_no_expand
+    backward, gradient = gradients.backward, gradients.gradient
+    requires_grad_ = gradients.set_requires_grad
+
+
+def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storage:
+    """The storage of a new tensor with this data."""
+    if isinstance(data, Tensor):
+        moved = data.to(device)
+        return (moved.clone() if dtype is None else moved.cast(dtype).clone())._storage
+    name = creation.device_name(device)
+    if isinstance(data, UOp):
+        if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
+            return owner
+        return Storage(data, device_of(data, name))
+    if isinstance(data, (bool, int, float)):
+        return Storage(creation.scalar_node(data, dtype), name)
+    if isinstance(data, np.generic) and dtype is None:
+        data = np.asarray(data)
+    return Storage(from_host(data, convert.dtype_of(dtype, None), name), name)

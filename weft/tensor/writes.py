@@ -1,0 +1,101 @@
+"""Writes: assign, in-place operators and writes through views.
+
+They mean what NumPy means when every line runs at once. A write makes the next version of the
+storage; nothing runs until a value is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.dtypes import BOOL, FLOAT
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import make
+from weft.support.errors import DTypeError, NotSupported, ShapeError
+from weft.support.source_line import user_line
+from weft.tensor import nodes
+from weft.tensor.checks import require_broadcast_to
+from weft.tensor.elementwise import lift
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def assign(self: Tensor, x: Any) -> Tensor:
+    """Replace all elements, cast and broadcast to this tensor, and return it.
+
+    The memory stays the same once there is some. To a tensor that requires a gradient the new
+    value is a constant, so that an optimizer can write its parameters.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([1, 2, 3])
+    >>> view = x[1:]
+    >>> x.assign(x * 10).tolist(), view.tolist()
+    ([10, 20, 30], [20, 30])
+    """
+    value = x if isinstance(x, self.__class__) else self.__class__(x, device=self.device)
+    self._write(value.detach() if self.requires_grad else value, "assign")
+    return self
+
+
+def write(self: Tensor, value: Any, name: str) -> None:
+    """Make the storage's next version, in which this view has the value."""
+    new = lift(self, value, name)
+    require_no_expand(self, name)
+    shape = self.shape
+    require_broadcast_to(name, new.shape, shape)
+    node = new.uop if new.dtype is self.dtype else make(Op.CAST, self.dtype, (new.uop,))
+    if node is self.uop:  # the second half of `x[i] += 1`
+        return
+    if shape_of(node):
+        node = nodes.broadcast(node, shape)
+    elif self._storage.memory is None:
+        node = nodes.broadcast(node, shape)
+    self._storage.write(self._steps, node)
+    if self._storage.uop.line is None:
+        self._storage.uop.line = user_line()
+
+
+def update(self: Tensor, result: Tensor, name: str) -> Tensor:
+    """The end of an in-place operator: write the result, unless its kind does not fit."""
+    require_writable(self)
+    before, after = self.dtype, result.dtype
+    loses = (after.kind == FLOAT) > (before.kind == FLOAT) or (
+        before.kind == BOOL and after.kind != BOOL
+    )
+    if loses:
+        raise DTypeError(
+            f"{name}: the result is {after.name} and cannot be written to {before.name}",
+            law="an in-place operation keeps the dtype of the tensor",
+            fix=f"write x = x.cast({after!r}) first, or cast the operand",
+        )
+    if result.shape != self.shape:
+        raise ShapeError(
+            f"{name}: the result has shape {result.shape} and cannot be written in place",
+            facts=[("tensor", self.shape), ("result", result.shape)],
+            law="an in-place operation keeps the shape of the tensor",
+        )
+    self._write(result, name)
+    return self
+
+
+def require_no_expand(self: Tensor, name: str) -> None:
+    for step in self._steps:
+        if step[0] == Op.EXPAND:
+            raise ShapeError(
+                f"{name}: a write through an expanded view",
+                facts=[("view", self.shape), ("storage", shape_of(self._storage.uop))],
+                law="several elements of an expanded view share one place in memory",
+                fix="copy it first: x = x.clone()",
+            )
+
+
+def require_writable(self: Tensor) -> None:
+    """A leaf that requires a gradient is written by `assign` alone."""
+    if self.requires_grad:
+        raise NotSupported(
+            "a tensor that requires a gradient cannot be changed in place",
+            law="its gradient is that of the value it had when it was used",
+            fix="use x.assign(...) between steps, or write to x.detach()",
+        )
