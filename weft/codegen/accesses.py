@@ -49,16 +49,20 @@ def accesses_of(kernel: UOp) -> list[Access]:
         elif node.op == Op.STAGE:
             found.append(_access(node, node.src[1 : first_range(node)], node.arg[1], 0))
         elif node.op == Op.CAST and node.src[0].dtype.kind == INDEX:
-            found.append(Access(node, node.dtype, {}, 0, node.ranges))
+            found.append(_linear_use(node, node.src[0], 0))
         elif node.op == Op.WHERE and node.src[0].ranges:
             found.append(Access(node, node.dtype, {}, 0, _index_ranges(node.src[0])))
     return found
 
 
 def _access(node: UOp, indices: Sequence[UOp], sizes: Sequence[Size], gated: int) -> Access:
+    return _linear_use(node, flat_index(indices, sizes), gated)
+
+
+def _linear_use(node: UOp, flat: UOp, gated: int) -> Access:
     strides: dict[int, int] = {}
     tangled = 0
-    for term, factor in linear(flat_index(indices, sizes))[1]:
+    for term, factor in linear(flat)[1]:
         if term.op == Op.RANGE:
             strides[term.arg] = strides.get(term.arg, 0) + factor
         else:
@@ -73,3 +77,13 @@ def _index_ranges(condition: UOp) -> int:
         if node.op == Op.RANGE:
             found |= node.ranges
     return found
+
+
+def walks_as_one(accesses: Sequence[Access], outer: int, inner: int, count: int) -> bool:
+    """Whether two nested loops, the inner of `count` turns, go through memory like a single one."""
+    both = 1 << outer | 1 << inner
+    return not any(
+        (access.tangled | access.seen) & both
+        or access.strides.get(outer, 0) != access.strides.get(inner, 0) * count
+        for access in accesses
+    )

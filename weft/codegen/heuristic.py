@@ -103,27 +103,13 @@ class _Chooser:
 
     def merge_loops(self) -> None:
         """Merge neighbors that every access walks as one."""
-        accesses = accesses_of(self.kernel)
-        seen: set[tuple[int, int]] = set()
+        tried: set[tuple[int, int]] = set()
         for _, own in self.closers():
             for i in range(len(own) - 1, 0, -1):
                 pair = own[i - 1], own[i]
-                if pair not in seen and self.walks_as_one(accesses, *pair):
-                    seen.add(pair)
-                    if self.take(Merge(*pair)):
-                        own[i - 1 : i + 1] = [pair[0]]
-                        accesses = accesses_of(self.kernel)
-
-    def walks_as_one(self, accesses: list[Access], outer: int, inner: int) -> bool:
-        count = self.extent(inner)
-        if count is None or self.extent(outer) is None:
-            return False
-        both = 1 << outer | 1 << inner
-        return not any(
-            (access.tangled | access.seen) & both
-            or access.strides.get(outer, 0) != access.strides.get(inner, 0) * count
-            for access in accesses
-        )
+                if pair not in tried and self.take(Merge(*pair)):
+                    own[i - 1 : i + 1] = [pair[0]]
+                tried.add(pair)
 
     def vectorize(self) -> None:
         """Make lanes of the loop in each nest that most accesses walk contiguously."""
@@ -277,6 +263,8 @@ def _to_thread(number: int) -> Opt:
 
 def _merit(access: Access, number: int) -> int:
     """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
+    if access.node.op == Op.CAST:
+        return 0
     stride = access.stride(number)
     return 1 if stride == 1 else 0 if stride in (0, -1) else -1
 

@@ -40,14 +40,15 @@ def _try_find_pair(kernel: UOp) -> tuple[UOp, UOp] | None:
         own = node.src[1:]
         key = (node.ranges, tuple((r.src[0], kinds[r.arg]) for r in own))
         for other in alike.setdefault(key, []):
-            if other.src[1:] != own and not _needs(node, other):
+            if other.src[1:] != own and not _needs(node, other.src[1:]):
                 return other, node
         alike[key].append(node)
     return None
 
 
-def _needs(node: UOp, other: UOp) -> bool:
-    return other in topological(node)
+def _needs(node: UOp, ranges: tuple[UOp, ...]) -> bool:
+    """Whether a fold needs another that runs over these ranges, which then has to end before."""
+    return not set(ranges).isdisjoint(topological(node))
 
 
 def is_contraction(node: UOp) -> bool:

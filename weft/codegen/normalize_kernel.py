@@ -2,7 +2,8 @@
 
 In: any kernel of KERNEL_SPEC. Out: a kernel of KERNEL_SPEC whose table lists every range and whose
 ranges all have more than one turn, or a symbolic number of them; index arithmetic is in normal
-form, memory is read by LOAD only, and each store closes all its ranges itself.
+form, memory is read by LOAD only, each store closes all its ranges itself, and no node closes a
+range inside another that closes it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from weft.codegen.loops import (
 )
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import topological
+from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 
 
@@ -42,7 +43,41 @@ def normalize_kernel(kernel: UOp, context: Context) -> UOp:
     present = ranges_of(result)
     listed = [(number, kind) for number, kind in kinds.items() if number in present]
     missing = [(number, LOOP) for number in sorted(present) if number not in kinds]
-    return with_loops(result, [*listed, *missing])
+    return _without_nested_ranges(with_loops(result, [*listed, *missing]))
+
+
+def _without_nested_ranges(kernel: UOp) -> UOp:
+    """Give a fold or stage ranges of its own where what it is for closes the same ones.
+
+    It has to be complete before that, so the two could not share a loop; with unlike ranges the
+    loops may stand in any order, one inside the other too.
+    """
+    while True:
+        nodes = topological(kernel)
+        above = dict.fromkeys(nodes, 0)
+        for node in reversed(nodes):
+            own = sum(1 << r.arg for r in own_ranges(node))
+            if own & above[node]:
+                break
+            for source in node.src:
+                above[source] |= above[node] | own
+        else:
+            return kernel
+        first = first_range(node)
+        kinds = kinds_of(kernel)
+        number = 1 + max(kinds)
+        loops: list[tuple[int, str]] = list(kinds.items())
+        fresh: dict[UOp, UOp] = {}
+        for old in own_ranges(node):
+            if above[node] >> old.arg & 1:
+                fresh[old] = make(Op.RANGE, old.dtype, old.src, number)
+                place = [n for n, _ in loops].index(old.arg)
+                loops.insert(place + 1, (number, LOOP))
+                number += 1
+        parts = [substitute(part, fresh) for part in node.src[:first]]
+        src = (*parts, *[fresh.get(r, r) for r in own_ranges(node)])
+        renamed = make(node.op, node.dtype, src, node.arg)
+        kernel = with_loops(substitute(kernel, {node: renamed}), loops)
 
 
 def _closed_by_stores(kernel: UOp) -> UOp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from weft.codegen.accesses import accesses_of, walks_as_one
 from weft.codegen.loops import (
     GRID,
     ORDERED,
@@ -65,6 +66,11 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         yield "an extent depends on another range"
     if _closers(kernel, outer) != _closers(kernel, inner):
         yield "a node closes only one of them"
+    count = extent_of(ranges[inner])
+    if count is None:
+        yield f"the extent of range {inner} is symbolic"
+    elif not walks_as_one(accesses_of(kernel), outer, inner, count):
+        yield "an index would need a division"
     both = 1 << outer | 1 << inner
     for node in topological(kernel):
         if node.op in (Op.REDUCE, Op.STAGE) and node.ranges & both not in (0, both):

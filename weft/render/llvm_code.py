@@ -80,6 +80,13 @@ class Code:
             raise InternalError(f"render: a source is not listed before its use: {node!r}")
         return found
 
+    def pointer(self, memory: UOp) -> tuple[str, str]:
+        """The type and the operand of the address of some memory."""
+        found = self.pointers.get(memory)
+        if found is None:
+            raise InternalError(f"render: a program does not reach this memory: {memory!r}")
+        return found
+
     def define(self, node: UOp, text: str) -> None:
         """Let `text` stand for a node in its own type."""
         self.values[node] = text

@@ -24,8 +24,8 @@ from weft.support.errors import InternalError
 GLOBAL_SPACE: Final = 1
 SHARED_SPACE: Final = 3
 ALIGNMENT: Final = 64
-# Beyond this, memory inside a kernel could leave the stack of a thread.
-MOST_STACK_BYTES: Final = 4 << 20
+# Every thread has that much stack and some to spare; a target allows less than this.
+MOST_STACK_BYTES: Final = 3 << 19
 
 
 def allocate(code: Code) -> None:
@@ -58,7 +58,7 @@ def write_place(code: Code, node: UOp) -> Place | None:
     memory, gate, index = node.src
     while memory.op == Op.AFTER:
         memory = memory.src[0]
-    pointer_type, base = code.pointers[memory]
+    pointer_type, base = code.pointer(memory)
     gate_text = "" if gate.op == Op.CONST and gate.arg else code.operand(gate)
     if gate.op == Op.CONST and not gate.arg:
         return None

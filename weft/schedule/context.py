@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from weft.ir.ops import Op
@@ -19,12 +20,25 @@ class Plan(NamedTuple):
     size: int
 
 
+class Body(NamedTuple):
+    """The schedule of a called function: kernels over its parameters, results and temporaries.
+
+    Slots count through: parameters first, then `results` results, then the temporaries.
+    """
+
+    kernels: UOp
+    parameters: int
+    results: int
+    temporaries: tuple[UOp, ...]
+
+
 class Context:
     """The target, the slot of the first temporary, and what the passes found out."""
 
-    def __init__(self, sink: UOp, target: Target) -> None:
+    def __init__(self, sink: UOp, target: Target, schedule_body: Callable[[UOp], Body]) -> None:
         slots = [node.arg[0] for node in topological(sink) if node.op == Op.PARAM]
         self.target = target
+        self.schedule_body = schedule_body
         self.first_temporary = 1 + max(slots, default=-1)
         self.found: Fusion | None = None
         self.plan = Plan({}, 0)

@@ -39,6 +39,7 @@ MOST_STORES: Final = 16
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
 _LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
+CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 
 
 class Use(NamedTuple):
@@ -77,6 +78,8 @@ class Fusion:
         self._stores: defaultdict[UOp, list[UOp]] = defaultdict(list)
         self._replacing: defaultdict[UOp, list[UOp]] = defaultdict(list)  # version -> STOREs
         self._version_after: dict[UOp, UOp] = {}  # STORE -> the AFTER that reads it
+        self._whole: defaultdict[UOp, list[Kernel]] = defaultdict(list)  # arguments of calls
+        self._call_kernels: dict[UOp, Kernel] = {}
         self._first_temporary = first_temporary
         self._leaf_bits: dict[UOp, int] = {}
 
@@ -92,7 +95,7 @@ class Fusion:
         count = 0
         for node in order:
             bits = 0
-            if node.op in MEMORY:
+            if node.op in MEMORY or node.op in CALLS:
                 bits = 1 << count
                 count += 1
             else:
@@ -110,19 +113,24 @@ class Fusion:
                 self._stores[node.src[1]].append(node)
             return
         stores = self._stores.get(node, [])
-        reads_it = node.op in MEMORY or node.op == Op.STAGE or not shape_of(node)
+        reads_it = node.op in MEMORY | CALLS or node.op == Op.STAGE or not shape_of(node)
         for store in list(stores):
             if reads_it:
                 self._store(node, store)
                 stores.remove(store)
         uses = list(dict.fromkeys(self._uses.pop(node, [])))
+        if node in self._whole:
+            uses = self._read_whole(node, uses)
+        if node.op in CALLS:
+            self._turn_call(node, uses)
+            return
         if node.op in MEMORY:
             self.readers[node] = list(dict.fromkeys(self.readers[node] + uses))
             for store in self._replacing[node]:
                 self._wait_for_readers(node, store)
             for effect in node.src[1:] if node.op == Op.AFTER else ():
                 self._version_after[effect] = node
-        if stores or (node.op == Op.STAGE and uses):
+        if stores or (uses and (node.op == Op.STAGE or self._is_needed_whole(node))):
             self._keep(node, uses, stores)
         elif not uses or node.op in MEMORY or node.op in _LEAVES:
             return
@@ -240,6 +248,43 @@ class Fusion:
             self._uses[part].append(Use(use.kernel, at, use.path))
         self._uses[source].append(Use(use.kernel, place, use.path))
 
+    # ---- calls
+
+    def _turn_call(self, node: UOp, uses: list[Use]) -> None:
+        """A call runs by itself: its arguments and results are whole values in memory."""
+        call = node.src[0] if node.op == Op.ITEM else node
+        if node.dtype is not dtypes.void and uses:
+            kernel = self._kernel_of_call(call)
+            self.kept[node] = Kept(self.temporary(node), kernel)
+            for use in uses:
+                use.kernel.needs.add(kernel)
+        if node is call and (call in self._call_kernels or call.dtype is dtypes.void):
+            kernel = self._kernel_of_call(call)
+            self.makers[call] = kernel
+            for use in self._readers_of(call):
+                use.kernel.needs.add(kernel)
+            for argument in call.src:
+                self._whole[argument].append(kernel)
+
+    def _kernel_of_call(self, call: UOp) -> Kernel:
+        if call not in self._call_kernels:
+            kernel = Kernel(len(self.kernels), ())
+            kernel.call = call
+            kernel.is_alone = True
+            self.kernels.append(kernel)
+            self._call_kernels[call] = kernel
+        return self._call_kernels[call]
+
+    def _is_needed_whole(self, node: UOp) -> bool:
+        return node in self._whole and node.op not in MEMORY
+
+    def _read_whole(self, node: UOp, uses: list[Use]) -> list[Use]:
+        """Calls read their arguments at every place."""
+        for kernel in self._whole[node]:
+            place = everywhere(tuple(kernel.fresh(size) for size in shape_of(node)))
+            uses.append(Use(kernel, place, ()))
+        return uses
+
     # ---- memory
 
     def _keep(self, node: UOp, uses: list[Use], stores: list[UOp]) -> None:
@@ -253,10 +298,10 @@ class Fusion:
         lasting = [store for store in stores if self._lasts(store)]
         is_read = any(use.kernel is not kernel for use in uses)
         if is_read and not lasting:
-            memory = self._temporary(node)
+            memory = self.temporary(node)
             self._add_store(node, node, memory, kernel, place)
         else:
-            memory = (lasting or stores)[0].src[0] if stores else self._temporary(node)
+            memory = (lasting or stores)[0].src[0] if stores else self.temporary(node)
         for store in stores or ([node] if not is_read else []):
             self._add_store(store, node, memory, kernel, place)
         self.kept[node] = Kept(memory, kernel)
@@ -316,7 +361,8 @@ class Fusion:
         version = self._version_after.get(store)
         return version is None or not self._replacing[version]
 
-    def _temporary(self, node: UOp) -> UOp:
+    def temporary(self, node: UOp) -> UOp:
+        """New memory for a value."""
         made = param(self._first_temporary + len(self.temporaries), node.dtype, shape_of(node))
         self.temporaries.append(made)
         return made

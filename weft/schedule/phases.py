@@ -20,7 +20,7 @@ SCHEDULE: Final = Phase(
         Pass(
             "normalize",
             normalize,
-            because="calls are inlined and constants folded, so that few ops are left",
+            because="constants are folded before they are copied into kernels",
         ),
         Pass(
             "fuse",

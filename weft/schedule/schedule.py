@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from weft.ir.build import param, sink, store
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 from weft.rewrite.phase import PassReport, run_phase
-from weft.schedule.context import Context, Plan
+from weft.schedule.context import Body, Context, Plan
 from weft.schedule.phases import SCHEDULE
+from weft.support.settings import cache_key
 from weft.target.target import Target
+
+_BODIES: Final[dict[tuple[UOp, Target, object], Body]] = {}
 
 
 class Schedule(NamedTuple):
@@ -24,12 +31,30 @@ class Schedule(NamedTuple):
     reports: tuple[PassReport, ...]
 
 
-def make_schedule(sink: UOp, target: Target) -> Schedule:
+def make_schedule(root: UOp, target: Target) -> Schedule:
     """Schedule a SINK of STOREs and AFTERs over PARAMs for a target."""
-    context = Context(sink, target)
+    context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
-    kernels = run_phase(SCHEDULE, sink, context, reports)
+    kernels = run_phase(SCHEDULE, root, context, reports)
     fusion = context.fusion
     return Schedule(
         kernels, context.plan, tuple(fusion.temporaries), tuple(fusion.log), tuple(reports)
     )
+
+
+def schedule_body(body: UOp, target: Target) -> Body:
+    """The schedule of a called function; remembered, so that a layer is scheduled once."""
+    key = (body, target, cache_key())
+    found = _BODIES.get(key)
+    if found is None:
+        values = body.src if body.op == Op.TUPLE else (body,)
+        slots = [node.arg[0] for node in topological(body) if node.op == Op.PARAM]
+        count = 1 + max(slots, default=-1)
+        results = [
+            param(count + number, value.dtype, shape_of(value))
+            for number, value in enumerate(values)
+        ]
+        stores = [store(*pair) for pair in zip(results, values, strict=True)]
+        made = make_schedule(sink(*stores), target)
+        found = _BODIES[key] = Body(made.kernels, count, len(values), made.temporaries)
+    return found

@@ -16,7 +16,7 @@ from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.schedule.build import Builder
 from weft.schedule.context import Context
-from weft.schedule.fuse import Fusion, version_of
+from weft.schedule.fuse import Fusion, memory_of, version_of
 from weft.schedule.kernel import Kernel, Store
 from weft.support.errors import InternalError
 
@@ -24,8 +24,46 @@ from weft.support.errors import InternalError
 def split_kernels(sink: UOp, context: Context) -> UOp:
     """The schedule: every kernel once, after all that it waits for."""
     fusion = context.fusion
-    calls = [_call(fusion, kernel) for kernel in in_order(fusion.kernels)]
+    calls: list[UOp] = []
+    for kernel in in_order(fusion.kernels):
+        if kernel.call is None:
+            calls.append(_call(fusion, kernel))
+        else:
+            calls += _called(fusion, kernel.call, context)
     return make(Op.LINEAR, dtypes.void, tuple(calls))
+
+
+def _called(fusion: Fusion, call: UOp, context: Context) -> list[UOp]:
+    """The kernels of a called function, on the memory of this call."""
+    arguments = [_memory(fusion, argument) for argument in call.src]
+    if call.arg.op == Op.KERNEL:
+        return [make(Op.CALL, dtypes.void, tuple(arguments), call.arg)]
+    body = context.schedule_body(call.arg)
+    memory = dict(enumerate(arguments))
+    for number, result in enumerate(_results(call)):
+        kept = fusion.kept.get(result)
+        memory[body.parameters + number] = (
+            fusion.temporary(result) if kept is None else kept.memory
+        )
+    for inner in body.temporaries:
+        memory[inner.arg[0]] = fusion.temporary(inner)
+    return [
+        make(Op.CALL, dtypes.void, tuple(memory[m.arg[0]] for m in part.src), part.arg)
+        for part in body.kernels.src
+    ]
+
+
+def _results(call: UOp) -> list[UOp]:
+    """The nodes that name the results of a call."""
+    if call.arg.op != Op.TUPLE:
+        return [] if call.dtype is dtypes.void else [call]
+    items = enumerate(call.arg.src)
+    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in items]
+
+
+def _memory(fusion: Fusion, node: UOp) -> UOp:
+    kept = fusion.kept.get(node)
+    return memory_of(node) if kept is None else memory_of(kept.memory)
 
 
 def in_order(kernels: list[Kernel]) -> list[Kernel]:
@@ -43,7 +81,9 @@ def in_order(kernels: list[Kernel]) -> list[Kernel]:
 
 def _call(fusion: Fusion, kernel: Kernel) -> UOp:
     builder = Builder(fusion, kernel)
-    stores = [builder.store(item) for item in sorted(kernel.stores, key=_age)]
+    made = [builder.store(item) for item in sorted(kernel.stores, key=_age)]
+    last = {(store.src[0], store.src[2:]): store for store in made}  # of writes to one place
+    stores = list(last.values())
     nodes = topological(*stores)
     used = {node for node in nodes if node.op == Op.RANGE}
     order = [loop for loop in kernel.order if loop in used]
@@ -56,8 +96,8 @@ def _call(fusion: Fusion, kernel: Kernel) -> UOp:
         renamed[memory] = param(slot, memory.dtype, shape_of(memory))
     body = tuple(simplify(substitute(store, renamed)) for store in stores)
     loops = tuple((number, "loop") for number in range(len(order)))
-    made = make(Op.KERNEL, dtypes.void, body, (_name(body, order), loops))
-    return make(Op.CALL, dtypes.void, tuple(arguments), made)
+    result = make(Op.KERNEL, dtypes.void, body, (_name(body, order), loops))
+    return make(Op.CALL, dtypes.void, tuple(arguments), result)
 
 
 def _age(item: Store) -> int:

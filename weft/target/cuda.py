@@ -1,7 +1,9 @@
 """Targets of NVIDIA GPUs, for which LLVM writes PTX: `CUDA:PTX:sm_90a` and its kin.
 
 The driver compiles PTX for the GPU that is there, so code for a target can be made, and read,
-without one. The sizes are those that every GPU has: static shared memory, threads of a group.
+without one. The sizes are those that every GPU has: static shared memory, threads of a group. LLVM
+computes the remainder of floats from their rounded quotient, so TRUNCMOD, FLOORMOD and FLOORDIV of
+floats are exact only while that quotient is.
 """
 
 from __future__ import annotations

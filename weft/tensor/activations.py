@@ -156,7 +156,8 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
 def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
     """Return self + weight (end - self), linear interpolation."""
     right = lift(self, end, "lerp")
-    return self + (right - self) * weight
+    result: Tensor = self + (right - self) * weight
+    return result
 
 
 def logaddexp(self: Tensor, other: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What users' arguments must be: axes, shapes, operands. Each check raises with facts and a fix."""
+"""What arguments must be: axes, shapes, operands. Each check raises with facts and a fix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weft.ir.build import Size
 from weft.ir.shapes import Shape, same_size
 from weft.ir.uop import UOp
-from weft.support.errors import ArgumentTypeError, AxisError, DeviceError, ShapeError
+from weft.support.errors import ArgumentTypeError, AxisError, DeviceError, NotSupported, ShapeError
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -65,6 +65,16 @@ def size_of(name: str, value: object) -> Size:
         facts=[("got", repr(value))],
         law="sizes are ints or Variables",
     )
+
+
+def known(size: Size) -> int:
+    """A size as an int; a symbolic one is refused."""
+    if isinstance(size, UOp):
+        raise NotSupported(
+            f"the size {size!r} is symbolic",
+            law="this operation needs sizes that are ints",
+        )
+    return size
 
 
 def shape_from(name: str, sizes: Sequence[Size]) -> Shape:

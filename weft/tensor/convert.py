@@ -20,6 +20,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.reference.numpy_values import Array, from_storage, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.tensor.checks import axis_of, known
 from weft.tensor.core import realize_all
 from weft.tensor.nodes import Step
 
@@ -38,7 +39,7 @@ def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:
     """Compute this tensor and the others now, and return this one.
 
     >>> from weft.tensor import Tensor
-    >>> (Tensor([1, 2]) + 1).realize()
+    >>> (Tensor([1, 2], device="PYTHON") + 1).realize()
     <Tensor (2,) int32 PYTHON realized>
     """
     realize_all((self, *lst))
@@ -69,7 +70,7 @@ def numpy(self: Tensor) -> Array:
 
 def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
     """The contents of memory, without the rows that a first SHRINK cuts away."""
-    shape = [int(size) for size in shape_of(buffer)]
+    shape = [known(size) for size in shape_of(buffer)]
     first = 0
     if steps and steps[0][0] == Op.SHRINK:
         pairs: Any = steps[0][1]
@@ -148,7 +149,8 @@ def data(self: Tensor) -> memoryview:
     >>> Tensor([1, 2]).data().tolist()
     [1, 2]
     """
-    return memoryview(np.ascontiguousarray(self.numpy()))
+    elements: Any = np.ascontiguousarray(self.numpy())
+    return memoryview(elements)
 
 
 def truth(self: Tensor) -> bool:
@@ -171,7 +173,7 @@ def length(self: Tensor) -> int:
             facts=[("shape", ())],
             law="len(t) is the size of the first axis",
         )
-    return int(self.shape[0])
+    return known(self.shape[0])
 
 
 def as_int(self: Tensor) -> int:
@@ -297,7 +299,7 @@ def detach(self: Tensor) -> Tensor:
 
 def numel(self: Tensor) -> int:
     """Return the number of elements."""
-    return math.prod(int(size) for size in self.shape)
+    return math.prod(known(size) for size in self.shape)
 
 
 def element_size(self: Tensor) -> int:
@@ -312,7 +314,6 @@ def nbytes(self: Tensor) -> int:
 
 def size(self: Tensor, dim: int | None = None) -> Any:
     """Return the shape, or the size of one axis."""
-    from weft.tensor.checks import axis_of
 
     return self.shape if dim is None else self.shape[axis_of("size", dim, self.ndim)]
 

@@ -15,7 +15,6 @@ from weft.engine.devices import canonical_name, default_device
 from weft.engine.storage import new_buffer
 from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError
 from weft.support.message import nearest
@@ -34,7 +33,9 @@ def device_name(device: str | None) -> str:
     return default_device() if device is None else canonical_name(device)
 
 
-def constant(cls: type[Tensor], uop: UOp, device: str | None, requires_grad: bool | None) -> Tensor:
+def constant(
+    cls: type[Tensor], uop: UOp, device: str | None, requires_grad: bool | None
+) -> Tensor:
     """A new tensor that no other was computed from."""
     made = cls._value(uop, device_name(device))
     return remember(made, requires_grad)
@@ -65,7 +66,7 @@ def full(
     return constant(cls, value, device, requires_grad)
 
 
-def zeros(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Create a tensor of zeros, floats unless a dtype is given.
 
     >>> from weft.tensor import Tensor
@@ -76,7 +77,7 @@ def zeros(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
     return cls.full(_shape(shape), 0.0, **{"dtype": dtypes.default_float, **kwargs})
 
 
-def ones(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Create a tensor of ones, floats unless a dtype is given."""
     require_known("ones", kwargs)
     return cls.full(_shape(shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
@@ -246,5 +247,3 @@ def require_data(data: object) -> None:
         f"Tensor: cannot be made of {type(data).__name__}",
         law="data is a number, a nested list, bytes, a NumPy array, a buffer, a Tensor or a UOp",
     )
-
-

@@ -104,7 +104,7 @@ def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = F
     else:
         met = try_operand(self, other)
         if met is None:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # Python asks the other
         b, dtype = met
     if operation.makes_floats and dtype.kind != FLOAT:
         dtype = dtypes.default_float

@@ -70,9 +70,7 @@ def _wants_gradient(leaf: Tensor) -> bool:
     return leaf.requires_grad is not False and bool(leaf.uop.ops & 1 << Op.BUFFER)
 
 
-def gradient(
-    self: Tensor, *targets: Tensor, gradient: Tensor | None = None
-) -> list[Tensor]:
+def gradient(self: Tensor, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
     """Return the gradients of this value with respect to the targets.
 
     >>> from weft.tensor import Tensor

@@ -39,7 +39,8 @@ def from_host(data: Any, dtype: DType | None, device: str) -> UOp:
 
 def _copied(values: Array, dtype: DType, device: str) -> UOp:
     raw = np.ascontiguousarray(to_storage(dtype, values)).reshape(-1)
-    return buffer_from(dtype, values.shape, device, memoryview(raw.view(np.uint8)))
+    data: Any = raw.view(np.uint8)
+    return buffer_from(dtype, values.shape, device, memoryview(data))
 
 
 def _from_bytes(data: bytes | bytearray, dtype: DType, device: str) -> UOp:

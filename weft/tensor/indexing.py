@@ -18,7 +18,13 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import axis_of, broadcast_shape, require_broadcast_to, require_one_device
+from weft.tensor.checks import (
+    axis_of,
+    broadcast_shape,
+    known,
+    require_broadcast_to,
+    require_one_device,
+)
 from weft.tensor.elementwise import lift
 from weft.tensor.keys import read_key
 
@@ -64,7 +70,7 @@ def _place(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]
     gates, places = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
         is_checked = isinstance(index, np.ndarray)
-        number, gate = _in_axis(tensor.uop, int(view.shape[axis]), is_checked)
+        number, gate = _in_axis(tensor.uop, known(view.shape[axis]), is_checked)
         places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
         gates += [gate] if gate is not None and not shape else []
         gates += [nodes.broadcast(gate, shape)] if gate is not None and shape else []
@@ -194,9 +200,7 @@ def _require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
         )
     require_one_device(name, self, index)
     sizes = zip(index.shape, self.shape, strict=False)
-    fits = index.ndim == self.ndim and all(
-        a <= b for i, (a, b) in enumerate(sizes) if i != axis
-    )
+    fits = index.ndim == self.ndim and all(a <= b for i, (a, b) in enumerate(sizes) if i != axis)
     if not fits:
         raise ShapeError(
             f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}",
@@ -215,10 +219,8 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     axis = _require_index("gather", self, dim, index)
     if not self.ndim:
         return self._same()
-    number, gate = _in_axis(index.uop, int(self.shape[axis]), False)
-    places = [
-        number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)
-    ]
+    number, gate = _in_axis(index.uop, known(self.shape[axis]), False)
+    places = [number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)]
     gate = const(dtypes.bool, True) if gate is None else gate
     return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))
 
@@ -226,9 +228,7 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
 _REDUCTIONS = {"sum": "sum", "prod": "prod", "mean": "sum", "amax": "max", "amin": "min"}
 
 
-def scatter(
-    self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None
-) -> Tensor:
+def scatter(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
     """Put values where an index says along an axis; of several for one place the last stays.
 
     `reduce` is None, "add" or "multiply".
@@ -297,12 +297,12 @@ def _hits(
     if values.ndim == 0:
         values = values.expand(index.shape) if index.ndim else values
     values = values.shrink([(0, size) for size in index.shape])
-    places, moved = int(self.shape[axis]), index.movedim(axis, -1)
+    places, moved = known(self.shape[axis]), index.movedim(axis, -1)
     lead = moved.shape[:-1]
     number = moved.unsqueeze(-2).cast(dtypes.int64)  # (…, 1, values)
     position = self._new(nodes.iota(places, dtypes.int64)).unsqueeze(-1)  # (places, 1)
     hits = (number < 0).where(number + places, number) == position
-    room = [(0, int(a) - int(b)) for a, b in zip(_others(self.shape, axis), lead, strict=True)]
+    room = [(0, known(a) - known(b)) for a, b in zip(_others(self.shape, axis), lead, strict=True)]
     values = values.movedim(axis, -1).pad((*room, (0, 0)))
     return axis, values, hits.pad((*room, (0, 0), (0, 0)))
 

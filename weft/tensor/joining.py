@@ -11,7 +11,7 @@ from weft.ir.shapes import Shape
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import axis_of, broadcast_shape, require_one_device
+from weft.tensor.checks import axis_of, broadcast_shape, known, require_one_device
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -60,7 +60,7 @@ def _rest(tensor: Tensor, axis: int) -> Shape:
 
 def _joined(parts: list[UOp], axis: int) -> UOp:
     """Each part padded to the whole, and chosen where the position is before its end."""
-    sizes = [int(part.shape[axis]) for part in parts]
+    sizes = [known(part.shape[axis]) for part in parts]
     whole = [*parts[0].shape]
     whole[axis] = total = sum(sizes)
     position = nodes.positions(tuple(whole), axis)
@@ -98,7 +98,7 @@ def split(self: Tensor, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tenso
     [[1, 2], [3]]
     """
     axis = axis_of("split", dim, self.ndim)
-    size = int(self.shape[axis])
+    size = known(self.shape[axis])
     if isinstance(sizes, int):
         if sizes < 1 and size:
             raise ArgumentError(f"split: parts of {sizes} elements", law="a part has 1 or more")
@@ -122,7 +122,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Cut into at most `chunks` views of equal size; the last may be smaller."""
     if chunks < 1:
         raise ArgumentError(f"chunk: {chunks} chunks", law="chunk needs 1 or more chunks")
-    size = int(self.shape[axis_of("chunk", dim, self.ndim)])
+    size = known(self.shape[axis_of("chunk", dim, self.ndim)])
     if not size:
         return self.split([0] * chunks, dim)
     return self.split(-(-size // chunks), dim)
@@ -182,9 +182,7 @@ def one_hot(self: Tensor, num_classes: int) -> Tensor:
     [[1, 0, 0], [0, 0, 1]]
     """
     if not self.dtype.is_int:
-        raise DTypeError(
-            f"one_hot: classes are {self.dtype.name}", law="one_hot takes integers"
-        )
+        raise DTypeError(f"one_hot: classes are {self.dtype.name}", law="one_hot takes integers")
     return hot(self, num_classes).cast(dtypes.int64)
 
 

@@ -17,6 +17,7 @@ from weft.ir.shapes import Shape
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentTypeError, IndexOutOfRange, NotSupported
 from weft.tensor import nodes
+from weft.tensor.checks import known
 from weft.tensor.nodes import Step
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Key(NamedTuple):
-    """Steps to a view, and by axis of that view the tensors that index it; host ones are checked."""
+    """Steps to a view, and what indexes that view, by axis; positions of the host are checked."""
 
     steps: tuple[Step, ...]
     advanced: dict[int, Any]
@@ -71,7 +72,9 @@ def _positions(part: Any) -> tuple[Any, ...]:
             raise NotSupported(
                 "index: a bool is no index", law="x[True] would add an axis; use x[None]"
             )
-        return tuple(_Masked(each, size) for each, size in zip(part.nonzero(), part.shape, strict=True))
+        return tuple(
+            _Masked(each, size) for each, size in zip(part.nonzero(), part.shape, strict=True)
+        )
     return (part,)
 
 
@@ -120,7 +123,7 @@ class _Reader:
         if isinstance(part, slice):
             self._slice(part, size)
         elif isinstance(part, (np.ndarray, _Masked)):
-            self._positions(part, size)
+            self._positions(part, known(size))
         elif isinstance(part, self.tensor_type):
             self._take(part, size)
         elif hasattr(part, "__index__") or isinstance(part, UOp):

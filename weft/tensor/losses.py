@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.checks import known
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -61,8 +62,8 @@ def cross_entropy(
     axis = _class_axis(self)
     if Y.shape != self.shape or not Y.is_floating_point():
         _require_classes("cross_entropy", self, Y)
-        Y = Y.one_hot(int(self.shape[axis])).cast(self.dtype).movedim(-1, axis)
-    target = (1 - label_smoothing) * Y + label_smoothing / int(self.shape[axis])
+        Y = Y.one_hot(known(self.shape[axis])).cast(self.dtype).movedim(-1, axis)
+    target = (1 - label_smoothing) * Y + label_smoothing / known(self.shape[axis])
     loss = -(self.log_softmax(axis) * target).sum(axis)
     return _reduced(loss, reduction)
 
@@ -76,7 +77,7 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """Return -log softmax over the last axis at the classes Y; one class value counts nothing."""
     logs = self.log_softmax()
-    counted = Y != ignore_index
+    counted = Y.ne(ignore_index)
     picked = logs.gather(-1, counted.where(Y, 0).unsqueeze(-1)).squeeze(-1)
     loss = -((1 - label_smoothing) * picked + label_smoothing * logs.mean(-1))
     loss = counted.where(loss, 0.0)
@@ -95,7 +96,7 @@ def nll_loss(
     """Return minus the log probability of the right class, weighted by class."""
     _require_classes("nll_loss", self, Y)
     axis = _class_axis(self)
-    counted = Y.ones_like(dtype="bool") if ignore_index is None else Y != ignore_index
+    counted = Y.ones_like(dtype="bool") if ignore_index is None else Y.ne(ignore_index)
     classes = counted.where(Y, 0)
     picked = self.gather(axis, classes.unsqueeze(axis)).squeeze(axis)
     scale = picked.ones_like() if weight is None else weight[classes]

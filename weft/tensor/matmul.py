@@ -1,8 +1,8 @@
 """Products of matrices: matmul, linear, einsum, attention.
 
-A product is a multiplication of expanded operands and a sum over the inner axis; the compiler finds
-the contraction. Halves are multiplied and summed in float32 and rounded once, integers in their own
-dtype, as in PyTorch.
+A product is a multiplication of expanded operands and a sum over the inner axis; the compiler
+finds the contraction. Halves are multiplied and summed in float32 and rounded once, integers in
+their own dtype, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.ir.ops import Op
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import require_one_device
+from weft.tensor.checks import known, require_one_device
 from weft.tensor.convert import dtype_of
 from weft.tensor.elementwise import lift
 from weft.tensor.reduce import fold, widened
@@ -58,7 +58,8 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
                 ("right", right.shape, f"axis {inner} is {right.shape[inner]}"),
             ],
             law=f"left @ right needs left.shape[-1] == right.shape[{inner}]",
-            fix="the last axes agree, so transpose the right operand: left @ right.transpose(-1, -2)"
+            fix="the last axes agree, so transpose the right operand: "
+            + ("left @ right.T" if right.ndim == 2 else "left @ right.transpose(-1, -2)")
             if same_ends
             else "",
         )
@@ -100,9 +101,7 @@ def linear(
     return product + (bias if dtype is None else bias.cast(dtype))
 
 
-def einsum(
-    cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = None
-) -> Tensor:
+def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
     """Multiply and sum by a formula of axis letters; `...` stands for leading axes.
 
     >>> from weft.tensor import Tensor
@@ -166,14 +165,14 @@ def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, 
                 law="a term has a letter for each axis",
             )
         for letter, extent in zip(names, tensor.shape, strict=True):
-            known = sizes.get(letter, 1)
-            if known != 1 and extent not in (1, known):
+            before = sizes.get(letter, 1)
+            if before != 1 and extent not in (1, before):
                 raise ShapeError(
-                    f"einsum: axis {letter!r} has size {known} and size {extent}",
+                    f"einsum: axis {letter!r} has size {before} and size {extent}",
                     facts=[("formula", formula), (f"operand {number}", tensor.shape)],
                     law="one letter has one size",
                 )
-            sizes[letter] = int(extent) if known == 1 else known
+            sizes[letter] = known(extent) if before == 1 else before
     return sizes
 
 
@@ -213,10 +212,10 @@ def scaled_dot_product_attention(
             fix="leave one of them out",
         )
     if enable_gqa:
-        groups = int(self.shape[-3]) // int(key.shape[-3])
+        groups = known(self.shape[-3]) // known(key.shape[-3])
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     scores = self.dot(key.transpose(-2, -1), dtype=promote(self.dtype, dtypes.float32))
-    scores = scores / math.sqrt(int(self.shape[-1]))  # (…, queries, keys)
+    scores = scores / math.sqrt(known(self.shape[-1]))  # (…, queries, keys)
     if is_causal:
         allowed = scores.ones_like(dtype=dtypes.bool).tril()
         scores = allowed.where(scores, -math.inf)

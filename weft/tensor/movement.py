@@ -16,7 +16,7 @@ from weft.ir.shapes import Shape
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import axes_of, axis_of, ints_of, shape_from
+from weft.tensor.checks import axes_of, axis_of, ints_of, known, shape_from
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -41,20 +41,20 @@ def _inferred(shape: Shape, wanted: Sequence[Size]) -> Shape:
     """The wanted shape with its -1 worked out."""
     if any(isinstance(size, UOp) for size in (*shape, *wanted)):
         return tuple(wanted)
-    count = math.prod(int(size) for size in shape)
+    count = math.prod(known(size) for size in shape)
     holes = [axis for axis, size in enumerate(wanted) if size == -1]
-    known = math.prod(int(size) for size in wanted if size != -1)
+    product = math.prod(known(size) for size in wanted if size != -1)
     if len(holes) > 1 or any(isinstance(size, int) and size < -1 for size in wanted):
         raise ShapeError(
             f"reshape: {tuple(wanted)} is no shape",
             law="sizes are 0 or more, and at most one is -1, to be worked out",
         )
-    if holes and known and count % known == 0:
-        return tuple(count // known if size == -1 else size for size in wanted)
-    if holes or known != count:
+    if holes and product and count % product == 0:
+        return tuple(count // product if size == -1 else size for size in wanted)
+    if holes or product != count:
         raise ShapeError(
             f"reshape: {count} elements cannot become {tuple(wanted)}",
-            facts=[("from", shape, f"{count} elements"), ("to", tuple(wanted), f"{known}")],
+            facts=[("from", shape, f"{count} elements"), ("to", tuple(wanted), f"{product}")],
             law="a reshape keeps the number of elements",
         )
     return tuple(wanted)
@@ -88,7 +88,7 @@ def permute(self: Tensor, order: Any, *args: Any) -> Tensor:
     >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    axes = [axis_of("permute", int(axis), self.ndim) for axis in ints_of("permute", order, args)]
+    axes = [axis_of("permute", known(axis), self.ndim) for axis in ints_of("permute", order, args)]
     if sorted(axes) != list(range(self.ndim)):
         raise ShapeError(
             f"permute: {tuple(axes)} is no order of {self.ndim} axes",
@@ -148,10 +148,12 @@ def shrink(self: Tensor, arg: Sequence[tuple[Size, Size] | None]) -> Tensor:
             facts=[("shape", self.shape)],
             law="shrink takes a pair for each axis",
         )
-    pairs = [(0, size) if pair is None else pair for pair, size in zip(arg, self.shape, strict=True)]
+    pairs = [
+        (0, size) if pair is None else pair for pair, size in zip(arg, self.shape, strict=True)
+    ]
     for axis, ((start, stop), size) in enumerate(zip(pairs, self.shape, strict=True)):
         is_known = all(isinstance(each, int) for each in (start, stop, size))
-        if is_known and not 0 <= start <= stop <= size:  # type: ignore[operator]
+        if is_known and not 0 <= start <= stop <= size:
             raise ShapeError(
                 f"shrink: {start} to {stop} is not inside axis {axis} of size {size}",
                 facts=[("shape", self.shape), ("box", tuple(pairs))],
@@ -186,7 +188,7 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     last = axis_of("flatten", end_dim, self.ndim)
     if first > last:
         raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
-    merged = math.prod(int(size) for size in self.shape[first : last + 1])
+    merged = math.prod(known(size) for size in self.shape[first : last + 1])
     return self.reshape((*self.shape[:first], merged, *self.shape[last + 1 :]))
 
 
@@ -260,7 +262,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     result = self._same()
     for shift, dim in zip(offsets, axes, strict=True):
         axis = axis_of("roll", dim, self.ndim)
-        size = int(result.shape[axis])
+        size = known(result.shape[axis])
         cut = -shift % size if size else 0
         if cut:
             parts = result.split([cut, size - cut], dim=axis)
@@ -299,7 +301,7 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
         raise ArgumentError("diagonal: dim1 and dim2 are the same axis")
     rest = [axis for axis in range(self.ndim) if axis not in (a, b)]
     x = self.permute(*rest, a, b)
-    rows, columns = int(x.shape[-2]), int(x.shape[-1])
+    rows, columns = known(x.shape[-2]), known(x.shape[-1])
     top, left = max(-offset, 0), max(offset, 0)
     count = max(0, min(rows - top, columns - left))
     keep = [(0, size) for size in x.shape[:-2]]

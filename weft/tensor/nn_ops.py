@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType, Scalar
 from weft.support.errors import ArgumentError, NotSupported, ShapeError
+from weft.tensor.checks import known
 from weft.tensor.matmul import contract
 from weft.tensor.unary import as_float
 from weft.tensor.windows import window_count, windows
@@ -57,15 +58,15 @@ def conv2d(
     >>> x.conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[3.0, 5.0]]]]
     """
-    kernel = tuple(int(size) for size in weight.shape[2:])
+    kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     _require_channels(self, weight, groups, rank)
     strides, gaps = _each("conv2d", stride, rank), _each("conv2d", dilation, rank)
     edges = _padding("conv2d", padding, rank)
     padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
     _require_windows("conv2d", padded, kernel, strides, gaps)
-    batch, outputs = int(self.shape[0]), int(weight.shape[0])
-    inner = int(weight.shape[1])
+    batch, outputs = known(self.shape[0]), known(weight.shape[0])
+    inner = known(weight.shape[1])
     taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
     places = taps.shape[2 : 2 + rank]
     # (batch, group, 1, positions…, in / groups, taps…)
@@ -82,7 +83,7 @@ def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> N
     fits = (
         self.ndim == weight.ndim == rank + 2
         and self.shape[1] == groups * weight.shape[1]
-        and int(weight.shape[0]) % groups == 0
+        and known(weight.shape[0]) % groups == 0
     )
     if not fits:
         raise ShapeError(
@@ -103,7 +104,7 @@ def _require_windows(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> None:
-    sizes = [int(size) for size in x.shape[-len(kernel) :]] if kernel else []
+    sizes = [known(size) for size in x.shape[-len(kernel) :]] if kernel else []
     for size, taps, step, gap in zip(sizes, kernel, stride, dilation, strict=True):
         if taps < 1 or step < 1 or gap < 1 or window_count(size, taps, step, gap) < 1:
             raise ShapeError(
@@ -132,12 +133,12 @@ def conv_transpose2d(
 
     The weight is (in, out / groups, …).
     """
-    kernel = tuple(int(size) for size in weight.shape[2:])
+    kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     strides, gaps = _each("conv", stride, rank), _each("conv", dilation, rank)
     extra = _each("conv", output_padding, rank)
     edges = _padding("conv", padding, rank)
-    inputs, outputs = int(weight.shape[0]), int(weight.shape[1])
+    inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
     turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
     turned = turned.flip(tuple(range(2, 2 + rank))) if rank else turned
@@ -156,7 +157,7 @@ def _with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
         if stride == 1:
             continue
         axis = 2 + number
-        size = int(x.shape[axis])
+        size = known(x.shape[axis])
         apart = x.unsqueeze(axis + 1)
         room = [(0, 0)] * apart.ndim
         room[axis + 1] = (0, stride - 1)
@@ -186,8 +187,10 @@ def _pooled(
         raise ShapeError(f"{name}: {self.ndim} axes for {rank} spatial ones")
     if ceil_mode:
         edges = [
-            _rounded_up(int(size), *rest)
-            for size, *rest in zip(self.shape[-rank:], edges, kernel, strides, gaps, strict=True)
+            _rounded_up(known(size), pair, taps, step, gap)
+            for size, pair, taps, step, gap in zip(
+                self.shape[-rank:], edges, kernel, strides, gaps, strict=True
+            )
         ]
     none = [(0, 0)] * (self.ndim - rank)
     padded = self.pad([*none, *edges], value=filler) if any(map(any, edges)) else self
@@ -246,7 +249,7 @@ def avg_pool2d(
     taps, axes = _pooled("avg_pool2d", x, *settings, padding, ceil_mode, 0.0)
     total = taps.sum(axes)
     if count_include_pad and not ceil_mode:
-        return total / math.prod(int(taps.shape[axis]) for axis in axes)
+        return total / math.prod(known(taps.shape[axis]) for axis in axes)
     ones = x.ones_like()
     if count_include_pad:  # what ceil_mode adds counts in no case
         edges = _padding("avg_pool2d", padding, len(axes))
@@ -268,5 +271,3 @@ def sequential(self: Tensor, ll: Sequence[Callable[[Any], Any]]) -> Tensor:
         result = function(result)
     made: Tensor = result
     return made
-
-

@@ -9,6 +9,7 @@ from weft.ir.dtypes import Scalar, dtypes
 from weft.ir.uop import const
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import nodes
+from weft.tensor.checks import known
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -32,7 +33,9 @@ def pad(
     pairs = _pairs(self, padding)
     if mode not in MODES:
         raise ArgumentError(f"pad: unknown mode {mode!r}", law="the modes are " + ", ".join(MODES))
-    inner = [(max(-a, 0), int(n) - max(-b, 0)) for (a, b), n in zip(pairs, self.shape, strict=True)]
+    inner = [
+        (max(-a, 0), known(n) - max(-b, 0)) for (a, b), n in zip(pairs, self.shape, strict=True)
+    ]
     if any(start > stop for start, stop in inner):
         raise ShapeError(
             f"pad: more is cut off than there is ({tuple(pairs)})", facts=[("shape", self.shape)]
@@ -77,7 +80,7 @@ def _with_constant(self: Tensor, pairs: list[tuple[int, int]], value: Scalar) ->
 
 def _continued(self: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     """One axis, continued past its ends by what the mode says."""
-    size = int(self.shape[axis])
+    size = known(self.shape[axis])
     limit = {"reflect": size - 1, "circular": size, "replicate": before + after}[mode]
     if max(before, after) > limit or (mode == "replicate" and not size and before + after):
         raise ShapeError(

@@ -1,9 +1,9 @@
 """Random numbers by counting: Threefry-2x32 of a key and a counter.
 
-The state of a device is a tensor of four words, (key, key, counter, counter), which each draw reads
-and advances; so the numbers depend on the seed and on the order in which the program draws, and on
-nothing else. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011):
-twenty rounds of add, rotate and xor, with a word of the key added after every fourth.
+The state of a device is a tensor of four words, (key, key, counter, counter), which each draw
+reads and advances; so the numbers depend on the seed and on the order in which the program draws,
+and on nothing else. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3"
+(2011): twenty rounds of add, rotate and xor, with a word of the key added after every fourth.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError, NotSupported
 from weft.tensor import nodes
-from weft.tensor.checks import ints_of, shape_from
+from weft.tensor.checks import ints_of, known, shape_from
 from weft.tensor.convert import dtype_of
 from weft.tensor.creation import device_name, require_known
 from weft.tensor.host_data import from_host
@@ -130,7 +130,7 @@ def _require_float(name: str, dtype: DType) -> None:
         )
 
 
-def rand(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+def rand(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Draw floats from 0 to below 1, all alike.
 
     >>> from weft.tensor import Tensor
@@ -143,7 +143,7 @@ def rand(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
     return _made(cls, _unit(noise, dtype), sizes, device, requires_grad)
 
 
-def randn(cls: type[Tensor], *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
+def randn(cls: type[Tensor], /, *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
     """Draw floats of the normal distribution with mean 0 and deviation 1.
 
     Box and Muller: a radius from one uniform number and an angle from another.
@@ -165,6 +165,7 @@ def randn(cls: type[Tensor], *shape: Any, dtype: DTypeLike = None, **kwargs: Any
 
 def randint(
     cls: type[Tensor],
+    /,
     *shape: Any,
     low: int = 0,
     high: int = 10,
@@ -189,6 +190,7 @@ def randint(
 
 def uniform(
     cls: type[Tensor],
+    /,
     *shape: Any,
     low: float = 0.0,
     high: float = 1.0,
@@ -204,7 +206,7 @@ def uniform(
 
 
 def normal(
-    cls: type[Tensor], *shape: Any, mean: float = 0.0, std: float = 1.0, **kwargs: Any
+    cls: type[Tensor], /, *shape: Any, mean: float = 0.0, std: float = 1.0, **kwargs: Any
 ) -> Tensor:
     """Draw floats of the normal distribution with this mean and deviation."""
     requires_grad = kwargs.pop("requires_grad", None)
@@ -217,30 +219,30 @@ def _scaled(cls: type[Tensor], limit: float, shape: tuple[Any, ...], kwargs: Any
 
 
 def _sizes(name: str, shape: tuple[Any, ...]) -> list[int]:
-    sizes = [int(size) for size in (ints_of(name, shape[0], shape[1:]) if shape else ())]
+    sizes = [known(size) for size in (ints_of(name, shape[0], shape[1:]) if shape else ())]
     if not sizes:
         raise ArgumentError(f"{name}: there are no axes", law=f"{name} needs a shape")
     return sizes
 
 
-def scaled_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+def scaled_uniform(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Draw from -1 to 1 over the square root of the number of elements."""
     return _scaled(cls, math.prod(_sizes("scaled_uniform", shape)) ** -0.5, shape, kwargs)
 
 
-def glorot_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+def glorot_uniform(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Draw weights whose variance fits the sum of inputs and outputs (Glorot and Bengio)."""
     sizes = _sizes("glorot_uniform", shape)
     return _scaled(cls, math.sqrt(6 / (sizes[0] + math.prod(sizes[1:]))), shape, kwargs)
 
 
-def kaiming_uniform(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+def kaiming_uniform(cls: type[Tensor], /, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
     """Draw weights whose variance fits the inputs and a leaky relu of slope `a` (He et al.)."""
     fan = math.prod(_sizes("kaiming_uniform", shape)[1:])
     return _scaled(cls, math.sqrt(3 * 2 / (1 + a * a) / fan), shape, kwargs)
 
 
-def kaiming_normal(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+def kaiming_normal(cls: type[Tensor], /, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
     """Draw normal weights whose variance fits the inputs and a leaky relu of slope `a`."""
     fan = math.prod(_sizes("kaiming_normal", shape)[1:])
     return cls.normal(*shape, mean=0.0, std=math.sqrt(2 / (1 + a * a) / fan), **kwargs)
@@ -268,5 +270,3 @@ def dropout(self: Tensor, p: float = 0.5) -> Tensor:
         return self.zeros_like()
     kept = self.__class__.rand(*self.shape, dtype=dtypes.float32, device=self.device) >= p
     return kept.where(self, 0) / (1 - p)
-
-

@@ -17,7 +17,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import Axes, axes_of, axis_of
+from weft.tensor.checks import Axes, axes_of, axis_of, known
 from weft.tensor.convert import dtype_of
 from weft.tensor.unary import as_float
 
@@ -125,7 +125,7 @@ def _arg_extreme(op: int, name: str, doc: str) -> Callable[..., Tensor]:
         _require_elements(self, number, name)
         extreme = fold(self, op, number, True, name)
         found = (self == extreme) | self.isnan()
-        size = int(self.shape[number])
+        size = known(self.shape[number])
         position = nodes.positions(self.shape, number)
         beyond = position.const_like(size)
         first = self._new(make(Op.WHERE, position.dtype, (found.uop, position, beyond)))
@@ -145,7 +145,7 @@ argmin: Final = _arg_extreme(
 
 
 def _count(self: Tensor, axis: Axes, name: str) -> int:
-    return math.prod(int(self.shape[i]) for i in axes_of(name, axis, self.ndim))
+    return math.prod(known(self.shape[i]) for i in axes_of(name, axis, self.ndim))
 
 
 def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:

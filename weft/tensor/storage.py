@@ -1,9 +1,9 @@
 """What tensors are views of: a value with versions, and how lazy versions become memory.
 
 A `Storage` has a current version, the node `uop`. A write makes the next version; expressions that
-were built before keep the node they saw. `memory` is the BUFFER that the storage owns, once there is
-one: then a version is that BUFFER, or AFTER a write to it. Each storage has memory of its own, so a
-write in place is seen by the views of this storage and by nobody else.
+were built before keep the node they saw. `memory` is the BUFFER that the storage owns, once there
+is one: then a version is that BUFFER, or AFTER a write to it. Each storage has memory of its own,
+so a write in place is seen by the views of this storage and by nobody else.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from weft.engine.realize import device_of
-from weft.ir.dtypes import DType
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor import (
@@ -41,7 +41,7 @@ from weft.tensor.storage import Storage, owner_of
 class Tensor(Core):
     """Numbers of one dtype in a box of some shape, on a device; computed when asked for.
 
-    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="PYTHON")
     >>> y = (x @ x + 1).relu()
     >>> y
     <Tensor (2, 2) float32 PYTHON lazy>
@@ -221,9 +221,10 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
     if isinstance(data, UOp):
         if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
             return owner
-        return Storage(data, device_of(data, name))
+        return Storage(data, device_of(data))
     if isinstance(data, (bool, int, float)):
         return Storage(creation.scalar_node(data, dtype), name)
     if isinstance(data, np.generic) and dtype is None:
         data = np.asarray(data)
-    return Storage(from_host(data, convert.dtype_of(dtype, None), name), name)
+    target = None if dtype is None else convert.dtype_of(dtype, dtypes.void)
+    return Storage(from_host(data, target, name), name)

@@ -208,8 +208,8 @@ def expm1(self: Tensor) -> Tensor:
 def _odd_series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     """x (1 + c0 x² + c1 x⁴ + …)."""
     squared = x * x
-    total: Any = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
+    total = coefficients[-1] * squared + coefficients[-2]
+    for coefficient in reversed(coefficients[:-2]):
         total = total * squared + coefficient
     return x + x * (squared * total)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from weft.ir.ops import Op
 from weft.tensor import nodes
+from weft.tensor.checks import known
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -24,7 +25,7 @@ def window_count(size: int, kernel: int, stride: int, dilation: int) -> int:
 
 def windows_along(self: Tensor, axis: int, kernel: int, stride: int, dilation: int) -> Tensor:
     """All windows along an axis, with their taps in a new last axis."""
-    size = int(self.shape[axis])
+    size = known(self.shape[axis])
     count = window_count(size, kernel, stride, dilation)
     last = self.permute([*(i for i in range(self.ndim) if i != axis), axis])
     lead = last.shape[:-1]

@@ -48,9 +48,7 @@ def write(self: Tensor, value: Any, name: str) -> None:
     node = new.uop if new.dtype is self.dtype else make(Op.CAST, self.dtype, (new.uop,))
     if node is self.uop:  # the second half of `x[i] += 1`
         return
-    if shape_of(node):
-        node = nodes.broadcast(node, shape)
-    elif self._storage.memory is None:
+    if shape_of(node) or self._storage.memory is None:
         node = nodes.broadcast(node, shape)
     self._storage.write(self._steps, node)
     if self._storage.uop.line is None:

@@ -33,7 +33,10 @@ _NUMBERS: Final = itertools.count()
 
 @functools.cache
 def llvm() -> Any:
-    """The llvmlite binding, with LLVM's options set; they can be set only once."""
+    """The llvmlite binding, with LLVM's options set; they can be set only once.
+
+    To be called with the lock held.
+    """
     import llvmlite.binding as binding
 
     for option in _OPTIONS:
@@ -60,6 +63,13 @@ def _machine(arch: str) -> Any:
 def _ptx_machine(arch: str) -> Any:
     target = llvm().Target.from_triple(_PTX_TRIPLE)
     return target.create_target_machine(cpu=arch, opt=_CODE_EFFORT)
+
+
+def compiler_name(target: Target) -> str:
+    """What made an object file, for the key of a cache: LLVM's version and the machine's kind."""
+    with _LOCK:
+        version = ".".join(str(part) for part in llvm().llvm_version_info)
+        return f"LLVM {version} {_machine(target.arch).triple} {' '.join(_OPTIONS)}"
 
 
 def compile_object(source: str, target: Target) -> bytes:
@@ -126,10 +136,10 @@ def _linker(arch: str) -> Any:
 
 def load_object(binary: bytes, names: tuple[str, ...], target: Target) -> Library:
     """Link an object file into this process, with the functions of these names to be found."""
-    builder = llvm().JITLibraryBuilder().add_object_img(binary).add_current_process()
-    for name in names:
-        builder.export_symbol(name)
     with _LOCK:
+        builder = llvm().JITLibraryBuilder().add_object_img(binary).add_current_process()
+        for name in names:
+            builder.export_symbol(name)
         try:
             return Library(builder.link(_linker(target.arch), f"weft{next(_NUMBERS)}"))
         except RuntimeError as error:

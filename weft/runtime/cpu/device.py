@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.ir.program import Program
 from weft.runtime.cpu import memory as cpu_memory
-from weft.runtime.cpu.compiler import compile_object, load_object
+from weft.runtime.cpu.compiler import compile_object, compiler_name, load_object
 from weft.runtime.cpu.launch import CpuExecutable, Launch, RunList
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool, pool_for
@@ -30,6 +30,11 @@ class CpuDevice:
         self.target = target
         self.pool = pool_for(target) if pool is None else pool
         self._renderer = renderer
+
+    @property
+    def compiler(self) -> str:
+        """What `compile` depends on besides the source and the target, for the key of a cache."""
+        return compiler_name(self.target)
 
     def allocate(self, size: int) -> CpuMemory:
         return cpu_memory.allocate(size)

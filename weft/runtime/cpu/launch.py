@@ -20,8 +20,8 @@ from weft.runtime.cpu.pool_code import RECORD_WORDS
 from weft.support.errors import InternalError
 from weft.target.target import Costs
 
-# Work below this is not worth waking another thread for.
-LEAST_NANOSECONDS: Final = 10_000
+# A share of work below this is not worth another thread: waking one takes 25 microseconds or more.
+LEAST_NANOSECONDS: Final = 20_000
 # More chunks than threads, so that a thread that is slow or late leaves its share to others.
 CHUNKS_PER_THREAD: Final = 4
 

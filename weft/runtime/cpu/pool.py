@@ -20,14 +20,17 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from weft.runtime.cpu.compiler import Library, compile_object, load_object
+from weft.runtime.cpu.compiler import Library, compile_object, compiler_name, load_object
 from weft.runtime.cpu.memory import CpuMemory, allocate
 from weft.runtime.cpu.pool_code import NAMES, RECORD_WORDS, pool_bytes, pool_module
+from weft.support.cache import DiskCache
 from weft.target.cpu import parse_cpu
 from weft.target.target import Target
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # A list is bytes, or the address of one that stays where it is.
 RunRecords = Callable[[int | None, bytes | int, int], None]
@@ -39,6 +42,7 @@ _KERNEL: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 )
 _WORD: Final = 8
+_CACHE: Final = DiskCache("pool", version=1)
 
 
 class Pool(Protocol):
@@ -57,7 +61,9 @@ class _Native:
 
     def __init__(self, target: Target) -> None:
         source = pool_module(target.arch.partition(",")[0])
-        self._library: Library = load_object(compile_object(source, target), NAMES, target)
+        key = "\n".join((compiler_name(target), target.name, source))
+        binary = _CACHE.get_or_make(key, lambda: compile_object(source, target))
+        self._library: Library = load_object(binary, NAMES, target)
         run, start, stop = (self._library.address(name) for name in NAMES)
         self.run: RunRecords = _RUN(run)
         self.start = _START(start)
@@ -124,6 +130,8 @@ class PythonPool:
     def _forget(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
         if self.threads > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._executor = ThreadPoolExecutor(self.threads, "weft")
 
     def run(self, state: int | None, records: bytes | int, count: int) -> None:

@@ -38,6 +38,7 @@ WORKERS: Final = 320
 MUTEX: Final = 384  # no system needs more than 128 bytes for these two
 CONDITION: Final = 512
 THREADS: Final = 640
+STACK_BYTES: Final = 8 << 20  # the memory inside a kernel is here; some systems give little
 SPINS: Final = 2000  # about 50 to 100 microseconds
 
 # What tells a core that it waits: an intrinsic with its declaration.
@@ -54,7 +55,9 @@ def pool_bytes(workers: int) -> int:
 def pool_module(arch: str) -> str:
     """The text of the module for an architecture such as `x86_64`."""
     pause, declaration = _PAUSES[arch]
-    text = "\n".join((f"declare void {declaration}", _DECLARATIONS, _WORK, _WORKER, _RUN, _START, _STOP))
+    text = "\n".join(
+        (f"declare void {declaration}", _DECLARATIONS, _WORK, _WORKER, _RUN, _START, _STOP)
+    )
     for name, value in _PLACES.items():
         text = text.replace(f"${name}", str(value))
     return text.replace("$PAUSE", f"call void {pause}")
@@ -75,11 +78,15 @@ _PLACES: Final = {
     "CONDITION": CONDITION,
     "THREADS": THREADS,
     "SPINS": SPINS,
+    "STACK": STACK_BYTES,
     "HEADER": 8 * RECORD_WORDS,
     "MOST_CHUNKS": MOST_CHUNKS,
 }
 
 _DECLARATIONS: Final = """
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_destroy(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(ptr, ptr)
 declare i32 @pthread_mutex_init(ptr, ptr)
@@ -238,7 +245,7 @@ work:
   call void @work(ptr %pool, i64 %epoch)
   br label %look
 look:
-  %spins = phi i64 [ 0, %work ], [ %spun, %pause ], [ 0, %yield ]
+  %spins = phi i64 [ 0, %work ], [ %spun, %pause ], [ %spun, %yield ]
   %count = load atomic i64, ptr %done acquire, align 8
   %is_over = icmp uge i64 %count, %chunks
   br i1 %is_over, label %leave, label %wait
@@ -323,6 +330,9 @@ entry:
   %condition = getelementptr i8, ptr %pool, i64 $CONDITION
   %threads = getelementptr i8, ptr %pool, i64 $THREADS
   %workers_at = getelementptr i8, ptr %pool, i64 $WORKERS
+  %attributes = alloca [128 x i8], align 16
+  %a = call i32 @pthread_attr_init(ptr %attributes)
+  %s = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $STACK)
   %m = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
   %c = call i32 @pthread_cond_init(ptr %condition, ptr null)
   br label %look
@@ -332,7 +342,7 @@ look:
   br i1 %is_left, label %make, label %leave
 make:
   %thread = getelementptr i64, ptr %threads, i64 %number
-  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %pool)
+  %failed = call i32 @pthread_create(ptr %thread, ptr %attributes, ptr @worker, ptr %pool)
   %is_made = icmp eq i32 %failed, 0
   br i1 %is_made, label %made, label %leave
 made:
@@ -340,6 +350,7 @@ made:
   br label %look
 leave:
   store i64 %number, ptr %workers_at, align 8
+  %d = call i32 @pthread_attr_destroy(ptr %attributes)
   ret i64 %number
 }
 """
