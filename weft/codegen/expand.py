@@ -239,7 +239,9 @@ def spread(node: UOp, lanes: int) -> UOp:
     if node.dtype.lanes == lanes:
         return node
     dtype = node.dtype.vector(lanes)
-    return const(dtype, node.arg) if node.op == Op.CONST else make(Op.VECTOR, dtype, (node,) * lanes)
+    return (
+        const(dtype, node.arg) if node.op == Op.CONST else make(Op.VECTOR, dtype, (node,) * lanes)
+    )
 
 
 def pick(node: UOp, lane: int) -> UOp:
@@ -279,5 +281,3 @@ def stride_of(index: UOp, number: int) -> int | None:
                 return None
             stride += factor
     return stride
-
-

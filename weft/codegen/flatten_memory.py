@@ -111,5 +111,3 @@ class _Stage:
         """The LOAD that a READ becomes."""
         memory, gate, *indices = [made[source] for source in node.src]
         return load(index_of(memory, [self._position(indices)], gate))
-
-

@@ -8,6 +8,8 @@ own loops: each of those wants all the registers there are.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from weft.codegen.context import Context
 from weft.codegen.loops import kinds_of, ranges_of, with_loops
 from weft.ir.ops import Op
@@ -31,16 +33,20 @@ def merge_reductions(kernel: UOp, context: Context) -> UOp:
 
 
 def _try_find_pair(kernel: UOp) -> tuple[UOp, UOp] | None:
-    """Two folds that can share their ranges and do not do so yet."""
+    """Two folds that can share their ranges and do not do so yet.
+
+    A fold that shares its ranges stays with them, or it would go back and forth between two.
+    """
     kinds = kinds_of(kernel)
     alike: dict[object, list[UOp]] = {}
-    for node in topological(kernel):
-        if node.op != Op.REDUCE or is_contraction(node):
-            continue
+    folds = [n for n in topological(kernel) if n.op == Op.REDUCE and not is_contraction(n)]
+    sharing = Counter(node.src[1:] for node in folds)
+    for node in folds:
         own = node.src[1:]
         key = (node.ranges, tuple((r.src[0], kinds[r.arg]) for r in own))
         for other in alike.setdefault(key, []):
-            if other.src[1:] != own and not _needs(node, other.src[1:]):
+            is_free = other.src[1:] != own and sharing[own] == 1
+            if is_free and not _needs(node, other.src[1:]):
                 return other, node
         alike[key].append(node)
     return None

@@ -67,8 +67,8 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
     if _closers(kernel, outer) != _closers(kernel, inner):
         yield "a node closes only one of them"
     count = extent_of(ranges[inner])
-    if count is None:
-        yield f"the extent of range {inner} is symbolic"
+    if count is None or extent_of(ranges[outer]) is None:
+        yield "an extent is symbolic"
     elif not walks_as_one(accesses_of(kernel), outer, inner, count):
         yield "an index would need a division"
     both = 1 << outer | 1 << inner
@@ -163,5 +163,3 @@ def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
         if node.op == Op.RANGE and node.src[0].ranges >> number & 1:
             yield f"the extent of range {node.arg} depends on range {number}"
             return
-
-

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from weft.codegen.choose_opts import choose_opts
+from weft.codegen.decompose.decompose import decompose
+from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.expand import expand
 from weft.codegen.flatten_memory import flatten_memory
 from weft.codegen.linearize import linearize
@@ -70,6 +72,12 @@ CODEGEN: Final = Phase(
             needs={Op.RANGE},
         ),
         Pass("lower-index", lower_index, because="machines compute indices in 32 or 64 bits"),
+        Pass(
+            "emulate-small-floats",
+            emulate_small_floats,
+            because="a target may keep floats in memory that it cannot compute with",
+        ),
+        Pass("decompose", decompose, because="what a target lacks is made of what it has"),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
     ),
     takes=KERNEL_SPEC,

@@ -54,9 +54,7 @@ class _UnevenSplit:
     what decides where memory is touched.
     """
 
-    def __init__(
-        self, kernel: UOp, old: UOp, new: tuple[UOp, UOp], whole: UOp, tail: str
-    ) -> None:
+    def __init__(self, kernel: UOp, old: UOp, new: tuple[UOp, UOp], whole: UOp, tail: str) -> None:
         extent = int(old.src[0].arg)
         self.old = old
         self.closed = {old: new}
@@ -126,5 +124,3 @@ def has_room(stage: UOp, number: int) -> bool:
         if len(factors) != 1 or others.ranges >> number & 1 or low < 0 or high >= factors[0]:
             return False
     return found == 1
-
-

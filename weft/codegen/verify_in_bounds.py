@@ -118,7 +118,9 @@ def _limits(condition: UOp) -> tuple[UOp, Interval]:
     low, high = bounds(subject)
     if inner.op == Op.EQUAL:
         return subject, ((limit, limit) if condition is inner else (low, high))
-    return subject, ((low, min(high, limit - 1)) if condition is inner else (max(low, limit), high))
+    return subject, (
+        (low, min(high, limit - 1)) if condition is inner else (max(low, limit), high)
+    )
 
 
 def _ends(each: UOp, size: Size) -> bool:

@@ -25,7 +25,7 @@ from weft.support.cache import DiskCache
 from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("programs", 1)
-Key = tuple[UOp, str, object]  # kernel, target, settings
+Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
 _WORKERS: Final = 2
 
@@ -48,7 +48,7 @@ class CompileStatistics:
 def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
     """The programs of these kernels on a device; missing ones are made, side by side."""
     settings_key = cache_key()
-    keys: list[Key] = [(kernel, device.target.name, settings_key) for kernel in kernels]
+    keys: list[Key] = [(kernel, device.name, settings_key) for kernel in kernels]
     missing = {
         key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in _LOADED
     }
@@ -90,7 +90,8 @@ def _compile_all(fresh: dict[Key, Program], device: Device) -> dict[Key, Program
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:
-    return repr((dump(kernel), device.target.name, device.target.threads, cache_key()))
+    kind = type(device).__name__  # NULL keeps sources where others keep code
+    return repr((dump(kernel), kind, device.target.name, device.target.threads, cache_key()))
 
 
 def _try_stored(kernel: UOp, device: Device) -> Program | None:

@@ -38,10 +38,19 @@ def _open_opencl(name: str) -> Device:
     return OpenclDevice(render, name)
 
 
+def _open_null(name: str) -> Device:
+    from weft.render.llvm import render
+    from weft.runtime.host import host_target
+    from weft.runtime.null.device import NullDevice
+
+    return NullDevice(render, host_target(), name)
+
+
 KINDS: Final[dict[str, Callable[[str], Device]]] = {
     "CPU": _open_cpu,
     "OPENCL": _open_opencl,
     "PYTHON": _open_python,
+    "NULL": _open_null,
 }
 
 

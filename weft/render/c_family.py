@@ -112,9 +112,8 @@ class _Kernel:
                 self.memories[node] = self.names.reserve(f"p{node.arg[0]}")
         pointers = []
         for parameter in self.program.parameters:
-            dtype = seen.get(parameter.slot, parameter.dtype)
-            if dtype not in self.language.types:
-                dtype = unsigned(dtype)  # nobody looks at it
+            # Nobody looks at an argument that the program does not name.
+            dtype = seen.get(parameter.slot) or unsigned(parameter.dtype)
             word = self.names.reserve(f"p{parameter.slot}")
             pointers.append(Pointer(word, dtype, parameter.is_written))
         return pointers
@@ -135,9 +134,7 @@ class _Kernel:
             if node.op == Op.MEMORY:
                 word, space, size = node.arg
                 self.memories[node] = self.names.claim(word)
-                suffix = "" if self.uses.is_variable(node) else f"[{size}]"
-                kind = self.language.spaces[space] + self.language.memory_type(node.dtype)
-                self._emit(f"{kind} {self.memories[node]}{suffix};")
+                self._emit(self._declaration(node, space, size))
             elif node.op == Op.CONST:
                 value = self.language.literal(node.dtype.scalar, node.arg)
                 self.texts[node] = value
@@ -145,26 +142,37 @@ class _Kernel:
                     lanes = [value.text] * node.dtype.lanes
                     self._declare(node, self.language.build(node.dtype, lanes))
 
+    def _declaration(self, node: UOp, space: str, size: int) -> str:
+        """Memory inside a kernel: an array, or a variable if it is always used whole."""
+        if self.uses.is_variable(node) and size > 1:
+            return f"{self.language.type_name(node.dtype.vector(size))} {self.memories[node]};"
+        suffix = "" if self.uses.is_variable(node) else f"[{size}]"
+        kind = self.language.spaces[space] + self.language.memory_type(node.dtype)
+        return f"{kind} {self.memories[node]}{suffix};"
+
     # Values.
 
     def _value(self, node: UOp) -> None:
         """Write an instruction that has a value, or keep it until it is used."""
-        if node.op == Op.LOAD and node.dtype.lanes > 1:
-            word = self._name(node)
-            place = self._place(node.src[0])
-            self._emit(*c_family_memory.vector_load(self.language, place, word))
-            self.texts[node] = Text(word)
-            return
         reads = node.op == Op.LOAD or any(self.pending.get(source) for source in node.src)
-        if node.op == Op.LOAD:
-            text = c_family_memory.scalar_load(self.language, self._place(node.src[0]))
-        else:
-            text = self._spell(node)
+        text = self._load(node) if node.op == Op.LOAD else self._spell(node)
+        if text is None:
+            return
         if self.uses.is_used_once_nearby(node) and len(text.text) <= LONGEST_INLINE:
             self.texts[node] = text
             self.pending[node] = reads
         else:
             self._declare(node, text)
+
+    def _load(self, node: UOp) -> Text | None:
+        """The expression of a load, or None where statements had to be written."""
+        place = self._place(node.src[0])
+        text = c_family_memory.inline_load(self.language, place)
+        if text is None:
+            word = self._name(node)
+            self._emit(*c_family_memory.vector_load(self.language, place, word))
+            self.texts[node] = Text(word)
+        return text
 
     def _spell(self, node: UOp) -> Text:
         """The expression of an op on scalars or vectors."""
@@ -254,7 +262,8 @@ class _Kernel:
         if node.op == Op.STORE:
             place = self._place(node.src[0])
             value = node.src[1]
-            text = self._use(value) if value.dtype.lanes == 1 else Text(self._named(value))
+            is_inline = value.dtype.lanes == 1 or (place.is_variable and place.gate is None)
+            text = self._use(value) if is_inline else Text(self._named(value))
             return c_family_memory.store(self.language, place, text)
         if node.op == Op.RANGE:
             word = self.names.claim(f"r{node.arg}")

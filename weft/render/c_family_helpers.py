@@ -94,9 +94,9 @@ _COPY_BITS: Final = """
 class Helpers:
     """The functions a program needs, in the order in which they were first asked for."""
 
-    def __init__(self, language: Language, widest: DType) -> None:
+    def __init__(self, language: Language, wide_float: DType) -> None:
         self.language = language
-        self.widest = widest
+        self.wide_float = wide_float
         self.texts: dict[str, str] = {}
 
     def function(self, op: int, dtype: DType) -> str:
@@ -154,9 +154,9 @@ class Helpers:
         return {
             "fmod": self.math("fmod", dtype),
             "copysign": self.math("copysign", dtype),
-            "wide_fmod": self.math("fmod", self.widest),
-            "wide_copysign": self.math("copysign", self.widest),
-            "wide_floor": self.math("floor", self.widest),
+            "wide_fmod": self.math("fmod", self.wide_float),
+            "wide_copysign": self.math("copysign", self.wide_float),
+            "wide_floor": self.math("floor", self.wide_float),
         }
 
     def _limits(self, source: DType, target: DType) -> dict[str, object]:
@@ -183,7 +183,7 @@ class Helpers:
             "T": self._type(result),
             "U": self._type(width),
             "W": self._type(width if width.bits >= 32 else dtypes.uint32),
-            "D": self._type(self.widest),
+            "D": self._type(self.wide_float),
         }
         head = f"{self.language.function} {types['T']} {word}({arguments}) {{"
         self.texts[word] = head + Template(body).substitute(types | fields) + "\n}"

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, DType, Scalar, dtypes
 from weft.ir.program import Program
+from weft.support.errors import InternalError
 
 # How tightly an expression binds, loosest first.
 TERNARY: Final = 0
@@ -53,8 +54,10 @@ class VectorForm:
     typedef: str  # {scalar}, {type}, {lanes}, {bytes}, {width}; "" where the type is built in
     lane: str  # {vector}, {lane}
     build: str  # {type}, {lanes}
+    splat: str = ""  # {type}, {lane}: one value in every lane
     load: str = ""  # {type}, {lanes}, {pointer}; "" where lanes are loaded one by one
     store: str = ""  # and {value}
+    widest: int = 1 << 30  # bytes that a load or store moves; wider vectors go lane by lane
 
 
 # Any language of the family has structs, so any number of lanes has a form.
@@ -122,14 +125,18 @@ class Language:
 
     def type_name(self, dtype: DType) -> str:
         """The type of a value."""
-        if dtype.lanes == 1:
+        if dtype.lanes == 1 and dtype in self.types:
             return self.types[dtype]
         form = self.vector_form(dtype)
         return form.type.format(type=self.memory_type(dtype), name=dtype.name, lanes=dtype.lanes)
 
     def memory_type(self, dtype: DType) -> str:
         """The type of an element in memory."""
-        return self.byte if dtype.kind == BOOL else self.types[dtype.scalar]
+        if dtype.kind == BOOL:
+            return self.byte
+        if dtype.scalar not in self.types:
+            raise InternalError(f"{self.name} has no type for {dtype.scalar.name}")
+        return self.types[dtype.scalar]
 
     def typedef(self, dtype: DType) -> str:
         """The lines that define the type of a vector; none where it is built in."""
@@ -144,8 +151,10 @@ class Language:
         )
 
     def build(self, dtype: DType, lanes: list[str]) -> Text:
-        form = self.vector_form(dtype)
-        return Text(form.build.format(type=self.type_name(dtype), lanes=", ".join(lanes)), PREFIX)
+        form, type_name = self.vector_form(dtype), self.type_name(dtype)
+        if form.splat and len(set(lanes)) == 1:
+            return Text(form.splat.format(type=type_name, lane=lanes[0]), PREFIX)
+        return Text(form.build.format(type=type_name, lanes=", ".join(lanes)), PREFIX)
 
     def lane(self, vector: str, dtype: DType, lane: int) -> str:
         hexadecimal = f"{lane:x}"
@@ -187,7 +196,13 @@ def exact_literal(value: float) -> str:
 
 def unsigned(dtype: DType) -> DType:
     """The unsigned dtype of a width; `index` is as wide as int64."""
-    by_bits = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
+    by_bits = {
+        1: dtypes.uint8,
+        8: dtypes.uint8,
+        16: dtypes.uint16,
+        32: dtypes.uint32,
+        64: dtypes.uint64,
+    }
     return by_bits[dtype.bits]
 
 

@@ -29,7 +29,7 @@ class PlaceText(NamedTuple):
         return self.dtype.lanes == 1
 
     def element(self, lane: int = 0) -> str:
-        """One element, as something that can be read and written."""
+        """One element of memory that is no variable, or the whole variable."""
         if self.is_variable:
             return self.memory
         return f"{self.memory}[{_plus(self.position, lane)}]"
@@ -43,8 +43,10 @@ def _plus(index: Text, lane: int) -> str:
     return f"{index.at(ADD)} + {lane}" if lane else index.text
 
 
-def scalar_load(language: Language, place: PlaceText) -> Text:
-    """The element at a place, 0 where it is gated."""
+def inline_load(language: Language, place: PlaceText) -> Text | None:
+    """The value at a place as an expression, or None where it takes statements."""
+    if not place.is_scalar:
+        return Text(place.memory) if place.is_variable and place.gate is None else None
     return _element(language, place, 0, place.gate if isinstance(place.gate, Text) else None)
 
 
@@ -61,12 +63,14 @@ def _element(language: Language, place: PlaceText, lane: int, gate: Text | None)
 def vector_load(language: Language, place: PlaceText, name: str) -> list[str]:
     """The statements that declare `name` as the vector at a place."""
     dtype, type_name = place.dtype, language.type_name(place.dtype)
-    if isinstance(place.gate, list) or not moves_whole(language, dtype):
+    if isinstance(place.gate, list) or not (place.is_variable or moves_whole(language, dtype)):
         gates = _lane_gates(place)
         lanes = [_element(language, place, lane, gate).text for lane, gate in enumerate(gates)]
         return [f"const {type_name} {name} = {language.build(dtype, lanes).text};"]
-    form = language.vector_form(dtype)
-    load = form.load.format(type=type_name, lanes=dtype.lanes, pointer=place.pointer)
+    load = place.memory
+    if not place.is_variable:
+        form = language.vector_form(dtype)
+        load = form.load.format(type=type_name, lanes=dtype.lanes, pointer=place.pointer)
     if place.gate is None:
         return [f"const {type_name} {name} = {load};"]
     # A statement, because `?:` on vectors may evaluate both sides.
@@ -77,7 +81,7 @@ def vector_load(language: Language, place: PlaceText, name: str) -> list[str]:
 def store(language: Language, place: PlaceText, value: Text) -> list[str]:
     """The statements that write a value at a place; a vector has to be a name."""
     gate = place.gate if isinstance(place.gate, Text) else None
-    if place.is_scalar:
+    if place.is_scalar or place.is_variable:
         statements = [f"{place.element()} = {value.text};"]
     elif not isinstance(place.gate, list) and moves_whole(language, place.dtype):
         written = language.vector_form(place.dtype).store.format(
@@ -112,4 +116,5 @@ def _lane_gates(place: PlaceText, common: Text | None = None) -> list[Text | Non
 
 def moves_whole(language: Language, dtype: DType) -> bool:
     """Whether a vector is loaded and stored at once; bytes of bools are looked at one by one."""
-    return dtype.kind != BOOL and bool(language.vector_form(dtype).load)
+    form = language.vector_form(dtype)
+    return dtype.kind != BOOL and bool(form.load) and dtype.itemsize <= form.widest

@@ -26,11 +26,12 @@ class Uses:
     def __init__(self, program: UOp) -> None:
         self.block: dict[UOp, int] = {}
         self.users: dict[UOp, list[UOp]] = {}
-        self._arrays = {
-            behind(node.src[0])
-            for node in topological(program)
-            if node.op == Op.INDEX and node.dtype.lanes > 1
-        }
+        self._lanes: dict[UOp, set[int]] = {}
+        for node in topological(program):
+            if node.op == Op.INDEX:
+                is_whole = node.src[1].dtype.lanes == 1  # no lane has a gate of its own
+                lanes = self._lanes.setdefault(behind(node.src[0]), set())
+                lanes.add(node.dtype.lanes if is_whole else 0)
         self._walk(program)
 
     def _walk(self, program: UOp) -> None:
@@ -52,11 +53,11 @@ class Uses:
         return len(users) == 1 and self.block[users[0]] == self.block[node]
 
     def is_variable(self, memory: UOp) -> bool:
-        """Whether memory of a thread is a single element."""
-        if memory.op != Op.MEMORY or memory in self._arrays:
+        """Whether memory of a thread is always read and written whole."""
+        if memory.op != Op.MEMORY:
             return False
         _, space, size = memory.arg
-        return space == "register" and bool(size == 1)
+        return space == "register" and self._lanes.get(memory, {1}) == {size}
 
 
 def _operands(node: UOp) -> Iterator[UOp]:

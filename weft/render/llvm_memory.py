@@ -65,10 +65,10 @@ def write_place(code: Code, node: UOp) -> Place | None:
     pointer = base
     if index.op != Op.CONST or index.arg != 0:
         offset = _offset(code, index)
+        # The first lanes of a masked access may lie before the memory.
+        instruction = "getelementptr" + (" inbounds" if gate.dtype.lanes == 1 else "")
         element = element_type(node.dtype)
-        pointer = code.writer.value(
-            f"getelementptr inbounds {element}, {pointer_type} {base}, {offset}"
-        )
+        pointer = code.writer.value(f"{instruction} {element}, {pointer_type} {base}, {offset}")
     return Place(pointer_type, pointer, gate_text, gate.dtype.lanes, memory.op == Op.PARAM)
 
 

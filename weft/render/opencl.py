@@ -76,8 +76,10 @@ _VECTORS: Final = VectorForm(
     typedef="",
     lane="{vector}.s{hexadecimal}",
     build="({type})({lanes})",
+    splat="({type})({lane})",
     load="vload{lanes}(0, {pointer})",
     store="vstore{lanes}({value}, 0, {pointer})",
+    widest=32,  # PoCL crashes on wider calls, or moves wrong lanes, where registers are smaller
 )
 _BUILT_IN: Final = {f"{kind}{n}" for n in (2, 4, 8, 16) for kind in ("vload", "vstore")}
 _CONVERSIONS: Final = {f"as_{name}" for name in _TYPES.values()}

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
 from weft.schedule.fuse import Fusion, memory_of, version_of
 from weft.schedule.indexing import Place
 from weft.schedule.kernel import Kernel, Store
+from weft.schedule.normalize import as_target
 
 
 class Repair:
@@ -125,7 +126,7 @@ def apply_repair(sink: UOp, repair: Repair) -> UOp:
     for node in topological(sink):
         src = [read[source] for source in node.src]
         if node.op == Op.STORE:
-            src[0] = _target(node.src[0], read, plain)
+            src[0] = as_target(node.src[0], read, plain)
             if node in repair.values:
                 src[1] = _staged(src[1])
         elif node.op == Op.AFTER:
@@ -133,14 +134,6 @@ def apply_repair(sink: UOp, repair: Repair) -> UOp:
         plain[node] = rebuild(node, tuple(src))
         read[node] = _staged(plain[node]) if node in repair.copies else plain[node]
     return plain[sink]
-
-
-def _target(view: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> UOp:
-    """A store's view of its memory: the memory itself, never a copy of it."""
-    if view.op in MOVEMENT or view.op == Op.INDEX:
-        inner = _target(view.src[0], read, plain)
-        return rebuild(view, (inner, *(read[source] for source in view.src[1:])))
-    return plain[view]
 
 
 def _staged(node: UOp) -> UOp:

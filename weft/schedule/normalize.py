@@ -1,12 +1,15 @@
-"""Tensor graphs made plain before they are scheduled: constants folded.
+"""Tensor graphs made plain before they are scheduled: constants folded, written values forwarded.
 
-In: a tensor graph. Out: the same values. Movement ops need no rules of their own: they become
-index arithmetic, whose normal form merges them.
+In: a tensor graph. Out: the same values and writes. Movement ops need no rules of their own: they
+become index arithmetic, whose normal form merges them.
 """
 
 from __future__ import annotations
 
-from weft.ir.uop import UOp
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild, topological
 from weft.rewrite.driver import rewrite
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
@@ -16,5 +19,49 @@ NORMALIZE = rules("normalize", FOLD_RULES)
 
 
 def normalize(root: UOp, context: Context) -> UOp:
-    """The graph with constants folded."""
-    return rewrite(root, NORMALIZE)
+    """The graph with constants folded and written values forwarded."""
+    return forward_writes(rewrite(root, NORMALIZE))
+
+
+def forward_writes(root: UOp) -> UOp:
+    """Let readers of memory that was written as a whole see the value that was written.
+
+    before: m1 = m.after(store m = g);  store w = m1 * 2
+    after:  m1 = m.after(store m = g);  store w = g * 2
+    """
+    if not root.ops >> Op.AFTER & 1:
+        return root
+    read: dict[UOp, UOp] = {}  # what readers of a node see
+    plain: dict[UOp, UOp] = {}  # the node itself, for the sink and for later writes
+    for node in topological(root):
+        src = [read[source] for source in node.src]
+        if node.op == Op.STORE:
+            src[0] = as_target(node.src[0], read, plain)
+        elif node.op in (Op.AFTER, Op.SINK):
+            src[0:1] = [plain[source] for source in node.src[:1]]
+        if node.op == Op.SINK:
+            src = [plain[source] for source in node.src]
+        plain[node] = rebuild(node, tuple(src))
+        read[node] = plain[node] if node.op != Op.AFTER else _written(plain[node])
+    return plain[root]
+
+
+def _written(version: UOp) -> UOp:
+    """The value of a version that one store wrote as a whole, or the version."""
+    base, *effects = version.src
+    if len(effects) != 1 or effects[0].op != Op.STORE or effects[0].src[0] is not base:
+        return version
+    value, shape = effects[0].src[1], shape_of(base)
+    if shape_of(value) == shape:
+        return value
+    one = make(Op.RESHAPE, value.dtype, (value,), (1,) * len(shape))
+    is_static = all(isinstance(size, int) for size in shape)
+    return make(Op.EXPAND, value.dtype, (one,), shape) if is_static and shape else version
+
+
+def as_target(view: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> UOp:
+    """A store's view of its memory: the memory itself, never a value that stands for it."""
+    if view.op in MOVEMENT or view.op == Op.INDEX:
+        inner = as_target(view.src[0], read, plain)
+        return rebuild(view, (inner, *(read[source] for source in view.src[1:])))
+    return plain[view]

@@ -50,8 +50,17 @@ class Core:
         return cls._of(Storage(uop, device))
 
     def _new(self, uop: UOp) -> Tensor:
-        """A new tensor with the value of a node, on this tensor's device."""
-        return self._value(uop, self._storage.device)
+        """A new tensor with the value of a node, on this tensor's device.
+
+        Every operation ends here, so it calls as little as it can.
+        """
+        if uop.line is None:
+            uop.line = user_line()
+        made: Any = object.__new__(self.__class__)
+        made._storage = Storage(uop, self._storage.device)
+        made._steps = ()
+        made._seen = made.grad = made.requires_grad = None
+        return made  # type: ignore[no-any-return]
 
     def _same(self) -> Tensor:
         """A new tensor with this value, which later writes to either keep apart."""

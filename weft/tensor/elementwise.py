@@ -95,14 +95,15 @@ UNEQUAL: Final = Operation("ne", KINDS[Op.EQUAL], _unequal)
 
 def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Tensor:
     """The operation on a tensor and an operand; NotImplemented for what is no operand."""
-    a = self.uop
+    # The property `uop` is written out: this is the hottest path of all.
+    a = self.uop if self._steps else self._storage.uop
     if other.__class__ is self.__class__:
-        b = other.uop
+        b = other.uop if other._steps else other._storage.uop
         if self._storage.device != other._storage.device:
             require_one_device(operation.name, self, other)
         dtype = a.dtype if a.dtype is b.dtype else promote(a.dtype, b.dtype)
     else:
-        met = try_operand(self, other)
+        met = try_operand(self, other, operation.makes_floats)
         if met is None:
             return NotImplemented  # type: ignore[no-any-return]  # Python asks the other
         b, dtype = met
@@ -133,12 +134,14 @@ def _as_dtype(node: UOp, dtype: DType) -> UOp:
     return const(dtype, node.arg) if node.op == Op.CONST else node.cast(dtype)
 
 
-def try_operand(self: Tensor, other: Operand) -> tuple[UOp, DType] | None:
+def try_operand(
+    self: Tensor, other: Operand, makes_floats: bool = False
+) -> tuple[UOp, DType] | None:
     """An operand that is no tensor, as a node, and the dtype in which the two meet."""
     if isinstance(other, np.generic):
         other = other.item()
     if isinstance(other, (bool, int, float)):
-        dtype = promote_scalar(self.dtype, other)
+        dtype = promote_scalar(self.dtype, float(other) if makes_floats else other)
         return const(dtype, other), dtype
     if isinstance(other, UOp) and other.dtype is dtypes.index:
         dtype = promote_scalar(self.dtype, 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.ir.dtypes import DType, Scalar
 from weft.support.errors import ArgumentError, NotSupported, ShapeError
@@ -167,7 +167,17 @@ def _with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
     return x
 
 
-def _pooled(
+class _Frame(NamedTuple):
+    """What a pool slides over its input, and how the input is padded for it."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    edges: list[tuple[int, int]]
+    room: list[tuple[int, int]]  # what ceil_mode adds after the edges
+
+
+def _frame(
     name: str,
     self: Tensor,
     kernel_size: Ints,
@@ -175,40 +185,38 @@ def _pooled(
     dilation: Ints,
     padding: Ints,
     ceil_mode: bool,
-    filler: Scalar,
-) -> tuple[Tensor, tuple[int, ...]]:
-    """Windows with padding (…, positions…, taps…), and the axes of the taps."""
+) -> _Frame:
     rank = 2 if isinstance(kernel_size, int) else len(kernel_size)
-    kernel = _each(name, kernel_size, rank)
-    strides = kernel if stride is None else _each(name, stride, rank)
-    gaps = _each(name, dilation, rank)
-    edges = _padding(name, padding, rank)
     if self.ndim < rank:
         raise ShapeError(f"{name}: {self.ndim} axes for {rank} spatial ones")
-    if ceil_mode:
-        edges = [
-            _rounded_up(known(size), pair, taps, step, gap)
-            for size, pair, taps, step, gap in zip(
-                self.shape[-rank:], edges, kernel, strides, gaps, strict=True
-            )
-        ]
-    none = [(0, 0)] * (self.ndim - rank)
-    padded = self.pad([*none, *edges], value=filler) if any(map(any, edges)) else self
-    _require_windows(name, padded, kernel, strides, gaps)
-    taps = windows(padded, kernel, strides, gaps)
-    return taps, tuple(range(self.ndim, self.ndim + rank))
+    kernel, gaps = _each(name, kernel_size, rank), _each(name, dilation, rank)
+    strides = kernel if stride is None else _each(name, stride, rank)
+    edges = _padding(name, padding, rank)
+    sizes = [known(size) for size in self.shape[self.ndim - rank :]]
+    each = zip(sizes, edges, kernel, strides, gaps, strict=True)
+    room = [(0, _missing(*one) if ceil_mode else 0) for one in each]
+    return _Frame(kernel, strides, gaps, edges, room)
 
 
-def _rounded_up(
-    size: int, edges: tuple[int, int], kernel: int, stride: int, dilation: int
-) -> tuple[int, int]:
-    """Padding that lets a last, partial window in; it must start inside the input."""
+def _windows_of(name: str, self: Tensor, frame: _Frame, edge: Scalar, rest: Scalar) -> Tensor:
+    """Windows (…, positions…, taps…), with one value in the padding and one beyond it."""
+    none = [(0, 0)] * (self.ndim - len(frame.kernel))
+    padded = self
+    for pairs, value in ((frame.edges, edge), (frame.room, rest)):
+        if any(map(any, pairs)):
+            padded = padded.pad([*none, *pairs], value=value)
+    _require_windows(name, padded, frame.kernel, frame.stride, frame.dilation)
+    return windows(padded, frame.kernel, frame.stride, frame.dilation)
+
+
+def _missing(size: int, edges: tuple[int, int], kernel: int, stride: int, dilation: int) -> int:
+    """How much a last, partial window lacks; it must start inside the input or its padding."""
     low, high = edges
     reach = dilation * (kernel - 1) + 1
     count = -(-(size + low + high - reach) // stride) + 1
     if (count - 1) * stride >= size + low:
         count -= 1
-    return low, max(high, (count - 1) * stride + reach - size - low)
+    return max(0, (count - 1) * stride + reach - size - low - high)
 
 
 def max_pool2d(
@@ -228,10 +236,10 @@ def max_pool2d(
     """
     if return_indices:
         raise NotSupported("max_pool2d: return_indices", law="only the values are returned so far")
-    taps, axes = _pooled(
-        "max_pool2d", self, kernel_size, stride, dilation, padding, ceil_mode, self.dtype.min
-    )
-    return taps.max(axes)
+    frame = _frame("max_pool2d", self, kernel_size, stride, dilation, padding, ceil_mode)
+    least = self.dtype.min
+    taps = _windows_of("max_pool2d", self, frame, least, least)
+    return taps.max(tuple(range(self.ndim, taps.ndim)))
 
 
 def avg_pool2d(
@@ -245,18 +253,14 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the average of each window over the last axes."""
     x = as_float(self)
-    settings = (kernel_size, stride, dilation)
-    taps, axes = _pooled("avg_pool2d", x, *settings, padding, ceil_mode, 0.0)
-    total = taps.sum(axes)
+    frame = _frame("avg_pool2d", x, kernel_size, stride, dilation, padding, ceil_mode)
+    taps = _windows_of("avg_pool2d", x, frame, 0.0, 0.0)
+    axes = tuple(range(x.ndim, taps.ndim))
     if count_include_pad and not ceil_mode:
-        return total / math.prod(known(taps.shape[axis]) for axis in axes)
-    ones = x.ones_like()
-    if count_include_pad:  # what ceil_mode adds counts in no case
-        edges = _padding("avg_pool2d", padding, len(axes))
-        ones = ones.pad([*[(0, 0)] * (x.ndim - len(axes)), *edges], value=1)
-        padding = 0
-    counts, _ = _pooled("avg_pool2d", ones, *settings, padding, ceil_mode, 0.0)
-    return total / counts.sum(axes)
+        return taps.sum(axes) / math.prod(frame.kernel)
+    # What ceil_mode adds counts in no case.
+    ones = _windows_of("avg_pool2d", x.ones_like(), frame, float(count_include_pad), 0.0)
+    return taps.sum(axes) / ones.sum(axes)
 
 
 def sequential(self: Tensor, ll: Sequence[Callable[[Any], Any]]) -> Tensor:

@@ -149,10 +149,19 @@ def realize(storages: Iterable[Storage]) -> None:
     wanted = [each for each in dict.fromkeys(storages) if not each.is_realized]
     if not wanted:
         return
-    wanted += [each for each in _LAZY if each.memory is not None and each not in wanted]
-    _separate(wanted)
-    for device in dict.fromkeys(each.device for each in wanted):
-        _realize_on(device, [each for each in wanted if each.device == device])
+    waiting = [each for each in _LAZY if each.memory is not None and each not in wanted]
+    _separate(wanted + waiting)
+    for device in dict.fromkeys(each.device for each in wanted + waiting):
+        asked = [each for each in wanted if each.device == device]
+        along = [each for each in waiting if each.device == device]
+        try:
+            _realize_on(device, asked + along)
+        except Exception:
+            # A write that cannot be carried out is the error of whoever reads it.
+            if along and asked:
+                _realize_on(device, asked)
+            elif asked:
+                raise
 
 
 def _separate(storages: list[Storage]) -> None:
@@ -176,3 +185,8 @@ def _realize_on(device: str, wanted: list[Storage]) -> None:
     for storage, version in zip(others, versions[len(wanted) :], strict=True):
         # An equal value that another storage has memory for now is copied from there.
         storage.uop = _copied(version) if version.op == Op.BUFFER else version
+
+
+def lazy_storages() -> list[Storage]:
+    """All storages whose current version is not memory yet."""
+    return list(_LAZY)

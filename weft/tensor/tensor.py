@@ -222,9 +222,9 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
         if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
             return owner
         return Storage(data, device_of(data))
+    if isinstance(data, np.generic):  # some are Python floats too, and have a dtype all the same
+        data = np.asarray(data)
     if isinstance(data, (bool, int, float)):
         return Storage(creation.scalar_node(data, dtype), name)
-    if isinstance(data, np.generic) and dtype is None:
-        data = np.asarray(data)
     target = None if dtype is None else convert.dtype_of(dtype, dtypes.void)
     return Storage(from_host(data, target, name), name)

@@ -205,6 +205,11 @@ def expm1(self: Tensor) -> Tensor:
     return small.where((small.where(x, 0.0) / 2).tanh() * (x.exp() + 1), x.exp() - 1)
 
 
+def _magnitude(x: Tensor) -> Tensor:
+    """|x|, whose gradient at 0 is that of x: an odd function of it has a slope there."""
+    return x.signbit().where(-x, x)
+
+
 def _odd_series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
     """x (1 + c0 x² + c1 x⁴ + …)."""
     squared = x * x
@@ -241,7 +246,7 @@ _ATAN = tuple((-1) ** (n + 1) / (2 * n + 3) for n in range(6))
 def atan(self: Tensor) -> Tensor:
     """Return the arctangent in radians."""
     x = as_float(self)
-    magnitude = x.abs()
+    magnitude = _magnitude(x)
     inverted = magnitude > 1
     reduced = inverted.where(1 / inverted.where(magnitude, 1.0), magnitude)  # in [0, 1]
     # atan(t) = angle + atan((t - slope) / (1 + t slope)) where slope = tan(angle).
@@ -285,7 +290,7 @@ def _is_huge(x: Tensor) -> Tensor:
 def asinh(self: Tensor) -> Tensor:
     """Return the inverse hyperbolic sine."""
     x = as_float(self)
-    huge, magnitude = _is_huge(x), x.abs()
+    huge, magnitude = _is_huge(x), _magnitude(x)
     inside = huge.where(1.0, magnitude)
     squared = inside * inside
     near = (inside + squared / (1 + (1 + squared).sqrt())).log1p()
@@ -298,8 +303,8 @@ def acosh(self: Tensor) -> Tensor:
     x = as_float(self)
     huge = _is_huge(x)
     above = huge.where(1.0, x) - 1
-    near = (above + (above * (above + 2)).sqrt()).log1p()
-    return huge.where((x * huge.where(1.0, x.ones_like())).log() + LN2, near)
+    near = (above + above.sqrt() * (above + 2).sqrt()).log1p()
+    return huge.where(huge.where(x, 1.0).log() + LN2, near)
 
 
 def atanh(self: Tensor) -> Tensor:

@@ -54,9 +54,7 @@ def _number(dtype: DType, rng: random.Random) -> float:
     return rng.randrange(2) if dtype.bits == 1 else rng.randrange(-5, 6)
 
 
-def check(
-    case: Case, machine: Target, opts: Sequence[Opt] | None, seed: int = 0
-) -> Program:
+def check(case: Case, machine: Target, opts: Sequence[Opt] | None, seed: int = 0) -> Program:
     """Generate the program of a case, run both, and compare all memory."""
     program = generate(case.kernel, machine, None if opts is None else tuple(opts))
     expected = arguments(case.kernel, case.variables, seed)

@@ -13,9 +13,7 @@ MACHINES = {
     "vectors": target(vector_bits=128),
     "vectors_and_threads": target(vector_bits=128, threads=2, costs=Costs(launch=0.0)),
     "groups": target(has_groups=True, has_barrier=True, group_limit=8),
-    "groups_and_vectors": target(
-        has_groups=True, has_barrier=True, group_limit=8, vector_bits=64
-    ),
+    "groups_and_vectors": target(has_groups=True, has_barrier=True, group_limit=8, vector_bits=64),
 }
 
 

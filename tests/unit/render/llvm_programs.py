@@ -1,5 +1,6 @@
 """Programs written by hand, run as machine code and in the interpreter, and compared."""
 
+import ctypes
 import functools
 import mmap
 from collections.abc import Mapping, Sequence
@@ -207,16 +208,15 @@ def numbers(size: int, dtype: DType = F32, start: int = 0) -> Memory:
 
 
 class GuardedPage:
-    """A page between two that may not be touched; `memory` are its last bytes."""
+    """A page between two that may not be touched; `memory` are its last or first bytes."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, is_first: bool = False) -> None:
         self._map = mmap.mmap(-1, 3 * mmap.PAGESIZE)
-        import ctypes
-
         whole = (ctypes.c_char * len(self._map)).from_buffer(self._map)
         start = ctypes.addressof(whole)
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
         for page in (0, 2):
             assert libc.mprotect(start + page * mmap.PAGESIZE, mmap.PAGESIZE, 0) == 0
-        self.memory = CpuMemory(start + 2 * mmap.PAGESIZE - size, size, whole)
+        offset = mmap.PAGESIZE if is_first else 2 * mmap.PAGESIZE - size
+        self.memory = CpuMemory(start + offset, size, whole)

@@ -18,7 +18,9 @@ from weft.target.opencl import opencl_target
 DTYPES = sorted(
     {dtypes.bool, dtypes.float32, dtypes.float64, *INTEGERS}, key=lambda dtype: dtype.name
 )
-LANES = [1, 4, 3]
+# Four lanes are a type of both languages, three are a struct.
+SHAPES = [(dtype, lanes) for dtype in DTYPES for lanes in (1, 4)]
+SHAPES += [(dtype, 3) for dtype in (dtypes.bool, dtypes.int8, dtypes.uint32, dtypes.float64)]
 SHIFTS = (Op.SHL, Op.SHR)
 
 
@@ -57,8 +59,7 @@ def results(dtype: DType, x: UOp, y: UOp) -> list[UOp]:
     return found
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("dtype, lanes", SHAPES, ids=lambda x: getattr(x, "name", str(x)))
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_op_on_every_dtype(device: str, dtype: DType, lanes: int):
     left, right = pairs(dtype, 150 if lanes == 1 else 40)

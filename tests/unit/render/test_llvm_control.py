@@ -200,6 +200,17 @@ def test_lanes_that_are_masked_off_are_not_touched(lanes: int):
     assert out.memory.view.cast("f").tolist() == [1.0] * 3
 
 
+def test_lanes_before_the_memory_are_not_touched():
+    source, out = GuardedPage(24, is_first=True), GuardedPage(24, is_first=True)
+    inside = ~mask(2, 8)
+    value = get(at(argument(1), -2, inside, 8))
+    run_on_pages(
+        [value, put(at(argument(0), -2, inside, 8), value + const(value.dtype, 1.0))],
+        [out.memory, source.memory],
+    )
+    assert out.memory.view.cast("f").tolist() == [1.0] * 6
+
+
 def test_a_vector_that_is_gated_off_is_not_touched():
     source, out = GuardedPage(16), GuardedPage(16)
     turn = counter(0, 1000)

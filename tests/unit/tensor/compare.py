@@ -20,7 +20,7 @@ def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     if dtype == "bool":
         return source.integers(0, 2, shape).astype(bool)
     values = source.integers(low, 7, shape)
-    return (values / 2 if dtype.startswith("float") else values).astype(dtype)
+    return np.asarray(values / 2 if dtype.startswith("float") else values).astype(dtype)
 
 
 def torch_of(value: Any) -> Any:
@@ -69,4 +69,6 @@ def assert_same(ours: Tensor, array: Any, rtol: float = 0, atol: float = 0) -> N
     if array.dtype.kind == "f":
         zeros = array == 0
         if not atol:
-            np.testing.assert_array_equal(np.signbit(ours.numpy()[zeros]), np.signbit(array[zeros]))
+            np.testing.assert_array_equal(
+                np.signbit(ours.numpy()[zeros]), np.signbit(array[zeros])
+            )

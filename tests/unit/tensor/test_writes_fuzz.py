@@ -1,7 +1,7 @@
 """Random programs of views, reads and writes, with NumPy as the oracle.
 
-A program holds a few integer tensors, views of them and lazy expressions, and realizes some of them
-at random points. Every line must mean what it means in NumPy, where it runs at once.
+A program holds a few integer tensors, views of them and lazy expressions, and realizes some of
+them at random points. Every line must mean what it means in NumPy, where it runs at once.
 """
 
 import random
@@ -138,9 +138,7 @@ class Program:
             del self.pairs[gone]
 
     def index(self, tensor: Tensor) -> int:
-        return next(
-            (i for i, (each, _) in enumerate(self.pairs) if each is tensor), -1
-        )
+        return next((i for i, (each, _) in enumerate(self.pairs) if each is tensor), -1)
 
     def run(self) -> None:
         actions = [self.view, self.write, self.write, self.write, self.write_at_index, self.read]

@@ -22,7 +22,7 @@ from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
 _PTX_TRIPLE: Final = "nvptx64-nvidia-cuda"
-# LLVM's name for the machines of a feature.
+# LLVM's name for the machines of a feature, the best first.
 _CPUS: Final = {"avx512f": "x86-64-v4", "avx2": "x86-64-v3"}
 _BASE_CPUS: Final = {"x86_64": "x86-64", "aarch64": "generic"}
 _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
@@ -53,7 +53,7 @@ def _machine(arch: str) -> Any:
     name, *features = arch.split(",")
     process = binding.get_process_triple()
     triple = name + process[process.index("-") :]
-    cpu = next((_CPUS[feature] for feature in features if feature in _CPUS), _BASE_CPUS[name])
+    cpu = next((_CPUS[level] for level in _CPUS if level in features), _BASE_CPUS[name])
     return binding.Target.from_triple(triple).create_target_machine(
         cpu=cpu, opt=_CODE_EFFORT, reloc="default", codemodel="jitdefault", jit=True
     )

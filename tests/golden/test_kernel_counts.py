@@ -1,0 +1,107 @@
+"""The number of kernels of well-known expressions. A change that moves one says so, and why."""
+
+import numpy as np
+import pytest
+
+from weft.engine.storage import GlobalCounters
+from weft.tensor.tensor import Tensor
+
+
+def random(*shape: int) -> Tensor:
+    generator = np.random.default_rng(sum(shape))
+    return Tensor(generator.standard_normal(shape).astype(np.float32)).realize()
+
+
+def kernels(make, *inputs) -> int:
+    GlobalCounters.reset()
+    results = make(*inputs)
+    results = results if isinstance(results, (tuple, list)) else (results,)
+    results[0].realize(*results[1:])
+    return GlobalCounters.kernel_count
+
+
+def labels(count: int, classes: int) -> Tensor:
+    return Tensor((np.arange(count) * 7 % classes).astype(np.int32)).realize()
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "shapes"),
+    [
+        ("softmax", lambda x: x.softmax(), [(64, 128)]),
+        ("log_softmax", lambda x: x.log_softmax(), [(64, 128)]),
+        ("layernorm", lambda x: x.layernorm(), [(64, 128)]),
+        ("rmsnorm", lambda x: x / ((x * x).mean(-1, keepdim=True) + 1e-6).sqrt(), [(64, 128)]),
+        ("mean and std", lambda x: (x.mean(1), x.std(1)), [(64, 128)]),
+        ("argmax", lambda x: x.argmax(1), [(64, 128)]),
+        ("matmul + bias + gelu", lambda x, w, b: (x @ w + b).gelu(), [(32, 64), (64, 48), (48,)]),
+        (
+            "conv2d + bias + relu",
+            lambda x, w, b: x.conv2d(w, b, padding=1).relu(),
+            [(2, 8, 14, 14), (16, 8, 3, 3), (16,)],
+        ),
+        ("sum of relu", lambda a, b, c: (a * b + c).relu().sum(), [(64, 64)] * 3),
+        ("batch norm", lambda x: (x - x.mean((0, 2), keepdim=True)), [(8, 16, 10)]),
+    ],
+)
+def test_one_kernel(name, make, shapes):
+    inputs = [random(*shape) for shape in shapes]
+    assert kernels(make, *inputs) == 1
+
+
+def test_cross_entropy_of_each_row_is_one_kernel():
+    logits, wanted = random(32, 10), labels(32, 10)
+    per_row = lambda: logits.sparse_categorical_crossentropy(wanted, reduction="none")  # noqa: E731
+    assert kernels(per_row) == 1
+    assert kernels(lambda: logits.sparse_categorical_crossentropy(wanted)) <= 2
+
+
+def test_an_embedding_reads_only_the_rows_it_needs():
+    table, rows = random(5000, 16), Tensor([3, 17, 4000]).realize()
+    assert kernels(lambda: table[rows]) == 1
+    assert GlobalCounters.global_mem < 5000
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x + Tensor.arange(64),
+        lambda x: x + Tensor.eye(64)[0],
+        lambda x: (Tensor.arange(64) < 10).where(x, 0),
+        lambda x: x * Tensor([3]).one_hot(64)[0],
+    ],
+)
+def test_aranges_and_masks_never_reach_memory(make):
+    x = random(64)
+    before = GlobalCounters.mem_used
+    made = make(x)
+    assert kernels(lambda: made) == 1
+    assert GlobalCounters.peak_memory[x.device] <= before + 64 * 4 + 128
+
+
+def test_adam_over_one_parameter_is_one_kernel():
+    w, m, v, g = (random(40, 50) for _ in range(4))
+
+    def step():
+        m.assign(m * 0.9 + g * 0.1)
+        v.assign(v * 0.99 + g * g * 0.01)
+        w.assign(w - 0.001 * m / (v.abs().sqrt() + 1e-8))
+        return w, m, v
+
+    assert kernels(step) == 1
+
+
+def test_slice_assignments_from_scalars_are_one_kernel():
+    x = random(100)
+
+    def step():
+        for start in range(0, 100, 10):
+            x[start : start + 10] = float(start)
+        return x
+
+    assert kernels(step) == 1
+    assert x.tolist() == [float(i // 10 * 10) for i in range(100)]
+
+
+def test_a_slice_of_realized_memory_is_no_kernel():
+    x = random(10, 10)
+    assert kernels(lambda: x[2:5]) == 0

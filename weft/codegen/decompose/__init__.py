@@ -1,0 +1,1 @@
+"""What a target lacks, written with what it has: one file per subject."""

@@ -1,0 +1,124 @@
+"""The pass that rewrites ops which a target lacks into ops that it has.
+
+In: a lowered kernel without small floats that the target lacks. Out: the same with native ops
+only. Which rules are on follows from the target's data; a rule's result is rewritten again, so a
+function may be written with another one that is lacking too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from weft.codegen.context import Context
+from weft.codegen.decompose import exponentials, integers, rounding, trigonometry
+from weft.codegen.decompose.float_parts import LAYOUTS, like
+from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.ops import ELEMENTWISE, Op, mask_of, name
+from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
+from weft.rewrite.driver import rewrite
+from weft.rewrite.pattern import op_
+from weft.rewrite.rule import Rule, structural
+from weft.rewrite.ruleset import RuleSet, rules
+from weft.support.errors import NotSupported
+from weft.target.target import Target
+
+Function = Callable[[UOp], UOp | None]
+
+
+def _of_float(function: Callable[..., UOp]) -> Function:
+    """A function of floats, computed in float32 where the dtype is smaller."""
+
+    def expanded(node: UOp) -> UOp | None:
+        if node.dtype.kind != FLOAT:
+            return None
+        if node.dtype.scalar in LAYOUTS:
+            return function(*node.src)
+        wide = like(node, dtypes.float32)
+        src = tuple([make(Op.CAST, wide, (source,)) for source in node.src])
+        return make(Op.CAST, node.dtype, (make(node.op, wide, src),))
+
+    return expanded
+
+
+def _power(node: UOp) -> UOp | None:
+    if node.dtype.kind == FLOAT:
+        return _of_float(exponentials.power)(node)
+    return exponentials.integer_power(*node.src)
+
+
+def _not_greater(node: UOp) -> UOp:
+    x, y = node.src
+    return (x < y) | x.equal(y) if x.dtype.kind == FLOAT else ~(y < x)
+
+
+# What stands for an op where it is lacking.
+FUNCTIONS: Final[dict[int, Function]] = {
+    Op.EXP: _of_float(exponentials.exponential),
+    Op.EXP2: _of_float(exponentials.exponential_2),
+    Op.LOG: _of_float(exponentials.logarithm),
+    Op.LOG2: _of_float(exponentials.logarithm_2),
+    Op.SIN: _of_float(trigonometry.sine),
+    Op.COS: _of_float(trigonometry.cosine),
+    Op.TANH: _of_float(exponentials.hyperbolic_tangent),
+    Op.ERF: _of_float(exponentials.error_function),
+    Op.POW: _power,
+    Op.FLOOR: rounding.round_down,
+    Op.TRUNC: rounding.truncate,
+    Op.ROUND: rounding.round_to_even,
+    Op.MAX: rounding.greater,
+    Op.MIN: rounding.lesser,
+    Op.FLOORDIV: integers.floor_quotient,
+    Op.FLOORMOD: integers.floor_remainder,
+    Op.TRUNCMOD: integers.truncated_remainder,
+    Op.LESS_EQUAL: _not_greater,
+}
+
+
+def decompose(kernel: UOp, context: Context) -> UOp:
+    """Write the kernel with ops that the target has."""
+    target = context.target
+    result = rewrite(kernel, rules_for(target.native_ops))
+    _require_native(result, target)
+    return result
+
+
+@cache
+def rules_for(native_ops: frozenset[int]) -> RuleSet:
+    """The rules of every target that has these ops."""
+    chosen = [
+        _rule("shift-or-truncate-quotient", Op.FLOORDIV, integers.simpler_quotient),
+        _rule("mask-or-truncate-remainder", Op.FLOORMOD, integers.simpler_remainder),
+    ]
+    for op, function in FUNCTIONS.items():
+        if op not in native_ops:
+            chosen.append(_rule(f"decompose-{name(op).lower().replace('_', '-')}", op, function))
+    return rules("decompose", *chosen)
+
+
+def _rule(rule_name: str, op: int, function: Function) -> Rule:
+    def expanded(node: UOp) -> UOp | None:
+        return function(node)
+
+    return structural(op_(op))(expanded)._replace(name=rule_name)
+
+
+def _require_native(kernel: UOp, target: Target) -> None:
+    lacking = ELEMENTWISE - target.native_ops
+    if kernel.ops & mask_of(*lacking):
+        names = [name(op) for op in sorted(lacking) if kernel.ops >> op & 1]
+        raise NotSupported(
+            f"{', '.join(names)} on {target.name}",
+            law="an op that a target lacks has to be written with ops that it has",
+        )
+    for node in topological(kernel):
+        dtype = node.dtype.scalar
+        if node.op in ELEMENTWISE and node.op != Op.BITCAST and dtype not in target.native_dtypes:
+            raise NotSupported(
+                f"{dtype.name} on {target.name}",
+                facts=[("op", name(node.op))],
+                law="the target computes in "
+                + ", ".join(sorted(d.name for d in target.native_dtypes)),
+            )

@@ -1,0 +1,196 @@
+"""Floats that a target cannot compute with are computed in float32 and rounded after each op.
+
+In: a lowered kernel. Out: a dtype such as float16, bfloat16 or fp8 that the target lacks occurs
+only in memory and at the LOAD, STORE and BITCAST next to it; its values are float32s on the grid
+of the dtype. float32 has more than twice the digits of each of them, so rounding the float32
+result once more is the correctly rounded result. Conversions agree bit for bit with
+`weft.ir.small_floats`: to nearest even, what is too large becomes infinity, or NaN in a format
+without infinities.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.codegen.context import Context
+from weft.codegen.decompose.float_parts import absolute, bits_of, float_of, like, where
+from weft.codegen.loops import rebuilt
+from weft.ir import small_floats
+from weft.ir.dtypes import BOOL, FIXED, FLOAT, SCALARS, DType, dtypes
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.small_floats import FloatFormat
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import topological
+from weft.target.target import Target
+
+_F32: Final = dtypes.float32
+_INFINITY: Final = 0x7F800000
+_MAGNITUDE: Final = 0x7FFFFFFF
+# What gives a value of the format again when its sources are such values.
+_EXACT: Final = frozenset((Op.NEG, Op.MAX, Op.MIN, Op.WHERE, Op.FLOOR, Op.TRUNC, Op.ROUND))
+
+
+def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
+    """Compute in float32 what the target has no instructions for."""
+    target = context.target
+    nodes = topological(kernel, enter=lambda node: node.op not in (Op.PARAM, Op.BUFFER))
+    if not any(_is_lacking(node.dtype, target) for node in nodes):
+        return kernel
+    made: dict[UOp, UOp] = {}
+    for node in nodes:
+        is_place = node.op in (Op.PARAM, Op.BUFFER, Op.MEMORY)
+        made[node] = node if is_place else _emulated(node, made, target)
+    return made[kernel]
+
+
+def _is_lacking(dtype: DType, target: Target) -> bool:
+    return dtype.kind == FLOAT and dtype.bits < 32 and dtype.scalar not in target.native_dtypes
+
+
+def _emulated(node: UOp, made: dict[UOp, UOp], target: Target) -> UOp:
+    dtype = node.dtype
+    if node.op == Op.STORE and _is_lacking(node.src[1].dtype, target):
+        raw = _bits(made[node.src[1]], node.src[1].dtype)
+        value = make(Op.BITCAST, node.src[1].dtype, (raw,))
+        ranges = [made[r] for r in node.src[2:]]
+        return make(Op.STORE, dtype, (made[node.src[0]], value, *ranges))
+    if node.op == Op.BITCAST and _is_lacking(node.src[0].dtype, target):
+        raw = _bits(made[node.src[0]], node.src[0].dtype)
+        return raw if dtype is raw.dtype else make(Op.BITCAST, dtype, (raw,))
+    if node.op in (Op.INDEX, Op.AFTER) or not _is_lacking(dtype, target):
+        return rebuilt(node, made, {})
+    wide = like(node, _F32)
+    if node.op == Op.CONST:
+        return const(wide, node.arg)
+    src = tuple([made[source] for source in node.src])
+    if node.op in (Op.LOAD, Op.BITCAST):
+        raw = src[0] if node.op == Op.BITCAST else make(Op.LOAD, dtype, src)
+        return _value(make(Op.BITCAST, _unsigned(node, dtype), (raw,)), dtype)
+    if node.op == Op.CAST:
+        return round_to(_to_float32(src[0], target), _format(dtype))
+    result = make(node.op, wide, src, node.arg)
+    if node.op not in ELEMENTWISE:
+        return result
+    loses_zero = _format(dtype).nan == "negative-zero"
+    return result if node.op in _EXACT and not loses_zero else round_to(result, _format(dtype))
+
+
+def _format(dtype: DType) -> FloatFormat:
+    assert dtype.format is not None
+    return dtype.format
+
+
+def _unsigned(node: UOp, dtype: DType) -> DType:
+    return like(node, SCALARS[f"uint{dtype.bits}"])
+
+
+def _encoded(value: float) -> int:
+    """The bits of a float32."""
+    return small_floats.encode(small_floats.FLOAT32, value)
+
+
+def round_to(x: UOp, format: FloatFormat) -> UOp:
+    """A float32 rounded to the nearest value of a format."""
+    bits = bits_of(x)
+    size = bits & _MAGNITUDE
+    cut = 23 - format.mantissa_bits
+    odd = (size >> cut) & 1
+    rounded = (size + ((1 << cut - 1) - 1) + odd) & ~((1 << cut) - 1)
+    smallest = small_floats.finfo(format).smallest_normal
+    if format.exponent_bits < 8:
+        # Adding a power of two with the right last place rounds subnormals in hardware.
+        at = 2.0 ** (1 - format.bias - format.mantissa_bits + 23)
+        small = bits_of((absolute(x) + at) - at)
+        rounded = where(size < _encoded(smallest), small, rounded)
+    largest = _encoded(small_floats.finfo(format).max)
+    beyond = _INFINITY if format.infinities else _encoded(float("nan"))
+    rounded = where(rounded > largest, rounded.const_like(beyond), rounded)
+    sign = bits & int(bits.dtype.min)
+    if format.nan == "negative-zero":
+        sign = where(rounded.equal(0), sign.const_like(0), sign)
+    return where(size > _INFINITY, x, float_of(rounded | sign))
+
+
+def _bits(x: UOp, dtype: DType) -> UOp:
+    """The bits, in a format, of a float32 that is one of its values."""
+    format = _format(dtype)
+    bits = bits_of(x)
+    size = bits & _MAGNITUDE
+    cut = 23 - format.mantissa_bits
+    result = (size >> cut) - ((127 - format.bias) << format.mantissa_bits)
+    if format.exponent_bits < 8:
+        count = absolute(x) * 2.0 ** (format.bias - 1 + format.mantissa_bits)
+        smallest = _encoded(small_floats.finfo(format).smallest_normal)
+        result = where(size < smallest, make(Op.CAST, bits.dtype, (count,)), result)
+    if format.infinities:
+        result = where(size.equal(_INFINITY), bits.const_like(format.infinity_bits), result)
+    sign = (bits >> 31) & format.sign_bit
+    if format.nan == "negative-zero":
+        sign = where(result.equal(0), sign.const_like(0), sign)
+    result = where(size > _INFINITY, bits.const_like(format.nan_bits), result) | sign
+    return make(Op.CAST, _unsigned(x, dtype), (result,))
+
+
+def _value(raw: UOp, dtype: DType) -> UOp:
+    """The value of bits in a format, as a float32."""
+    format = _format(dtype)
+    bits = make(Op.CAST, like(raw, dtypes.int32), (raw,))
+    size = bits & (format.sign_bit - 1)
+    cut = 23 - format.mantissa_bits
+    result = (size << cut) + ((127 - format.bias) << 23)
+    if format.exponent_bits < 8:
+        count = make(Op.CAST, like(raw, _F32), (size,))
+        small = bits_of(count * 2.0 ** (1 - format.bias - format.mantissa_bits))
+        result = where(size < 1 << format.mantissa_bits, small, result)
+    sign = (bits & format.sign_bit) << (32 - format.bits)
+    if format.nan == "ieee":
+        special = (size << cut) | _INFINITY
+        result = where(size < format.infinity_bits, result, special) | sign
+    else:
+        pattern, whole = (
+            (size, format.sign_bit - 1) if format.nan == "all-ones" else (bits, format.sign_bit)
+        )
+        nan = bits.const_like(_encoded(float("nan")))
+        result = where(pattern.equal(whole), nan, result) | sign
+    return float_of(result)
+
+
+def _to_float32(x: UOp, target: Target) -> UOp:
+    """A number as a float32 that rounds on as the number itself would.
+
+    Where digits are lost, the last one kept is made odd, so that no tie arises that was none.
+    """
+    wide = like(x, _F32)
+    kind, bits = x.dtype.kind, x.dtype.bits
+    if kind == FLOAT and bits == 64:
+        return _odd_float32(x)
+    if kind == BOOL or bits < 32 or kind == FLOAT:
+        return make(Op.CAST, wide, (x,))
+    if bits == 64 and dtypes.float64 not in target.native_dtypes:
+        return make(Op.CAST, wide, (x,))
+    number = _with_sticky_bit(x, 8 if bits == 32 else 11)
+    if bits == 32:
+        return make(Op.CAST, wide, (number,))
+    return _odd_float32(make(Op.CAST, like(x, dtypes.float64), (number,)))
+
+
+def _with_sticky_bit(x: UOp, lost: int) -> UOp:
+    """A large integer whose lowest bits are gathered in one."""
+    assert x.dtype.kind & FIXED
+    low = x & ((1 << lost) - 1)
+    sticky = where(low.equal(0), x.const_like(0), x.const_like(1 << lost))
+    short = (x >> lost) << lost | sticky
+    limit = 1 << x.dtype.bits - lost
+    is_large = ~(x < limit) if x.dtype.is_unsigned else ~(x < limit) | (x < -limit)
+    return where(is_large, short, x)
+
+
+def _odd_float32(x: UOp) -> UOp:
+    """A float64 as a float32; where that is not exact, as the odd one of its two neighbors."""
+    near = make(Op.CAST, like(x, _F32), (x,))
+    back = make(Op.CAST, x.dtype, (near,))
+    bits = bits_of(near)
+    step = where(absolute(back) < absolute(x), bits.const_like(1), bits.const_like(-1))
+    is_even = (bits & 1).equal(0)
+    is_lossy = (back < x) | (x < back)
+    return float_of(where(is_lossy & is_even, bits + step, bits))

@@ -1,0 +1,1 @@
+"""A device that schedules and compiles for any target, and runs nothing."""
