@@ -80,7 +80,7 @@ def _index_ranges(condition: UOp) -> int:
 
 
 def walks_as_one(accesses: Sequence[Access], outer: int, inner: int, count: int) -> bool:
-    """Whether two nested loops, the inner of `count` turns, go through memory like a single one."""
+    """Whether two nested loops, the inner of `count` turns, walk memory like a single one."""
     both = 1 << outer | 1 << inner
     return not any(
         (access.tangled | access.seen) & both

@@ -89,7 +89,7 @@ class _Lister:
         return self.last_effect
 
     def complete(self, stores: list[UOp], effect: UOp) -> None:
-        """What a loop has written can be read once it has ended, by other threads after a barrier."""
+        """What a loop writes can be read once it has ended, by other threads after a barrier."""
         depth = len(self.levels) - 1
         if any(map(self.is_shared, stores)):
             effect = self.last_effect = make(Op.BARRIER, dtypes.void, (effect,))

@@ -1,8 +1,8 @@
 """The loops of a kernel: its table of ranges and kinds, and rewrites that replace ranges.
 
-A kernel is `KERNEL(effects..., ranges...; (name, loops))`. The table `loops` orders all ranges from
-outside to inside and gives each its kind; nodes mention ranges only by number. Every pass that
-adds, removes or replaces a range does it here, so the table and the nodes cannot disagree.
+A kernel is `KERNEL(effects..., ranges...; (name, loops))`. The table `loops` orders all ranges
+from outside to inside and gives each its kind; nodes mention ranges only by number. Every pass
+that adds, removes or replaces a range does it here, so the table and the nodes cannot disagree.
 """
 
 from __future__ import annotations

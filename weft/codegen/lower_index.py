@@ -32,7 +32,7 @@ def bind_hardware(kernel: UOp, context: Context) -> UOp:
         return kernel
     bound = {r.arg for r in values}
     loops = [(number, kind) for number, kind in kinds_of(kernel).items() if number not in bound]
-    return replace_ranges(kernel, values, {r: () for r in values}, loops)
+    return replace_ranges(kernel, values, dict.fromkeys(values, ()), loops)
 
 
 def lower_index(kernel: UOp, context: Context) -> UOp:

@@ -29,7 +29,7 @@ from weft.rules.simplify import simplify
 def normalize_kernel(kernel: UOp, context: Context) -> UOp:
     """List all ranges, drop those of one turn, simplify indices and gates."""
     units = {r: r.const_like(0) for r in ranges_of(kernel).values() if extent_of(r) == 1}
-    none: dict[UOp, tuple[UOp, ...]] = {r: () for r in units}
+    none: dict[UOp, tuple[UOp, ...]] = dict.fromkeys(units, ())
     made: dict[UOp, UOp] = dict(units)
     for node in topological(kernel):
         if node in made:

@@ -38,7 +38,7 @@ TAILS: Final = ("clamp", "mask")
 BOUND: Final = (LOOP, GRID, THREAD)
 
 
-class Refusal(ArgumentError):
+class Refusal(ArgumentError):  # noqa: N818 -- the word says it
     """An opt that is not legal here; the message says why."""
 
     def __init__(self, opt: Opt, reason: str) -> None:

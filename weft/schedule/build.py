@@ -15,16 +15,10 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute
 from weft.rewrite.driver import rewrite
 from weft.rules.memory import KERNEL_RULES
-from weft.schedule.fuse import (
-    MEMORY,
-    Fusion,
-    gather_place,
-    memory_of,
-    resolve_view,
-    stand_in,
-)
+from weft.schedule.fuse import Fusion
 from weft.schedule.indexing import Place, through, validity
 from weft.schedule.kernel import Kernel, Store
+from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in
 
 Key = tuple[UOp, Place]
 

@@ -15,13 +15,12 @@ import math
 from collections import defaultdict
 from typing import Final, NamedTuple
 
-from weft.ir.build import index, param, true
+from weft.ir.build import param, true
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.rules.simplify import simplify
 from weft.schedule.cost import (
     Estimate,
     Work,
@@ -32,13 +31,13 @@ from weft.schedule.cost import (
 )
 from weft.schedule.indexing import Place, everywhere, through
 from weft.schedule.kernel import Kernel, Path, Store, extent, turns
+from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
 # Values computed one for one with their uses, which pass their place on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
 _LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
-MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
 CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 
 
@@ -463,52 +462,6 @@ class Fusion:
         kernel.work = size_of(node) * self.work.of(node)
         self.kernels.append(kernel)
         return kernel
-
-
-def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
-    """The place in the source of an INDEX, and the place in its index tensors.
-
-    The loaded indices are not known yet, so a stand-in stands for each: the element of a PARAM
-    that no program has. `Builder` puts the loaded value there.
-    """
-    source, _, *indices = node.src
-    rank = len(shape_of(node)) - (len(shape_of(source)) - len(indices))
-    at = place.indices[:rank]
-    loaded = [stand_in(node, axis, at, place.gate) for axis in range(len(indices))]
-    gate = place.gate
-    for i, size in zip(loaded, shape_of(source), strict=False):
-        gate = gate & ~(i < 0) & (i < index(size))
-    return Place((*loaded, *place.indices[rank:]), simplify(gate)), Place(at, place.gate)
-
-
-def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
-    """What index number `axis` of a gather loads at a place, as an index expression."""
-    slot = (node, axis)
-    memory = make(Op.PARAM, dtypes.int64, (), (slot, tuple(1 << 40 for _ in at)))
-    place = make(Op.INDEX, dtypes.int64, (memory, gate, *at))
-    return simplify(make(Op.LOAD, dtypes.int64, (place,)).cast(dtypes.index))
-
-
-def memory_of(node: UOp) -> UOp:
-    """The memory behind a view or a version of it."""
-    while node.op == Op.AFTER or node.op == Op.INDEX or node.op in MOVEMENT:
-        node = node.src[0]
-    return node
-
-
-def version_of(view: UOp) -> UOp:
-    """The version of memory that a view shows."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
-        view = view.src[0]
-    return view
-
-
-def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:
-    """The memory behind a view, and where in it a place of the view lies."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
-        place = through(view, place) if view.op in MOVEMENT else gather_place(view, place)[0]
-        view = view.src[0]
-    return view, place
 
 
 def _free(place: Place) -> int:

@@ -12,8 +12,9 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import Context
-from weft.schedule.fuse import Fusion, memory_of
+from weft.schedule.fuse import Fusion
 from weft.schedule.hazards import apply_repair, order_writes
+from weft.schedule.memory import memory_of
 from weft.support.errors import InternalError
 
 MOST_REPAIRS: Final = 20

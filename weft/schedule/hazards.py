@@ -14,9 +14,10 @@ from weft.ir.dtypes import INDEX
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
-from weft.schedule.fuse import Fusion, memory_of, version_of
+from weft.schedule.fuse import Fusion
 from weft.schedule.indexing import Place
 from weft.schedule.kernel import Kernel, Store
+from weft.schedule.memory import memory_of, version_of
 from weft.schedule.normalize import as_target
 
 

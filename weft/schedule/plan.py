@@ -13,7 +13,7 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.schedule.context import Context, Plan
 
-ALIGNMENT: Final = 64
+ALIGNMENT: Final = 256  # what any device asks of a part of its memory
 
 
 def plan_memory(schedule: UOp, context: Context) -> UOp:

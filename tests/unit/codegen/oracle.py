@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from tests.unit.codegen.kernels import Case
 from weft.codegen.generate import generate
 from weft.codegen.opts import Opt
-from weft.ir.dtypes import FLOAT, SCALARS, VOID, INDEX, DType
+from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType, Scalar
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.program import Program
+from weft.ir.scalar import from_bits, to_bits
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -60,11 +61,38 @@ def check(case: Case, machine: Target, opts: Sequence[Opt] | None, seed: int = 0
     expected = arguments(case.kernel, case.variables, seed)
     result = arguments(case.kernel, case.variables, seed)
     run_kernel(case.kernel, expected, case.variables)
-    run_program(program.instructions, result, case.variables)
+    run_program(program.instructions, as_seen(program, result), case.variables)
     for slot, (want, got) in enumerate(zip(expected, result, strict=True)):
         for place, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
             assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {place}: {x} != {y}"
     return program
+
+
+def as_seen(program: Program, memories: list[Memory]) -> list[Memory]:
+    """The memories as the program sees them: by their bits, where the target lacks the dtype."""
+    params = {
+        node.arg[0]: node for node in topological(program.instructions) if node.op == Op.PARAM
+    }
+    return [
+        _BitsOf(params[slot].dtype, memory)
+        if slot in params and params[slot].dtype is not memory.dtype
+        else memory
+        for slot, memory in enumerate(memories)
+    ]
+
+
+class _BitsOf(Memory):
+    """The bits of another memory."""
+
+    def __init__(self, dtype: DType, other: Memory) -> None:
+        super().__init__(dtype, other.size)
+        self.other = other
+
+    def get(self, index: int, node: UOp | None = None) -> Scalar:
+        return to_bits(self.other.dtype, self.other.get(index, node))
+
+    def set(self, index: int, value: Scalar, node: UOp | None = None) -> None:
+        self.other.set(index, from_bits(self.other.dtype, int(value)), node)
 
 
 def is_close(x: float, y: float, dtype: DType, exact: bool) -> bool:

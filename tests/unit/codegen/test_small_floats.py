@@ -80,7 +80,8 @@ def samples_around(format: small_floats.FloatFormat, source: DType, rng: Any) ->
     patterns = rng.integers(0, format.largest_bits, 300)
     grid = [small_floats.decode(format, int(p)) for p in [*patterns, *range(6)]]
     above = [small_floats.decode(format, int(p) + 1) for p in [*patterns, *range(6)]]
-    middles = np.array([float((Fraction(a) + Fraction(b)) / 2) for a, b in zip(grid, above)])
+    pairs = zip(grid, above, strict=True)
+    middles = np.array([float((Fraction(a) + Fraction(b)) / 2) for a, b in pairs])
     exact_ones = np.array([*grid, *middles, 0.0, math.inf, math.nan]).astype(kind)
     most = small_floats.finfo(format).max
     with np.errstate(over="ignore"):

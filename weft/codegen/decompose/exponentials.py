@@ -46,7 +46,7 @@ def _constants(x: UOp, value: Fraction) -> tuple[float, float]:
 
 
 def _short_pair(x: UOp, value: Fraction) -> tuple[float, float]:
-    """A number as a float with few bits, whose product with a small integer is exact, and a rest."""
+    """A number as a float so short that its product with a small integer is exact, and a rest."""
     bits = 12 if x.dtype.bits == 32 else 40
     high = math.floor(value * 2**bits) / 2.0**bits
     rest = value - Fraction(high)
@@ -58,27 +58,17 @@ def exponential(x: UOp) -> UOp:
     low, high = (-104.0, 89.0) if x.dtype.bits == 32 else (-746.0, 710.0)
     inside = where(x < low, x.const_like(low), x)
     inside = where(inside > high, x.const_like(high), inside)
-    return _exponential_of_pair((inside, None))
+    return _bounded_exponential(inside)
 
 
-def _exponential_of_pair(x: tuple[UOp, UOp | None]) -> UOp:
-    """e ** (high + low), for a sum that does not go far beyond what has a finite result."""
-    mantissa, exponent = _exponential_parts(x)
-    return scaled(mantissa, exponent)
-
-
-def _exponential_parts(x: tuple[UOp, UOp | None]) -> tuple[UOp, UOp]:
-    """A number near 1 and the power of two by which it makes e ** (high + low)."""
-    high, low = x
-    times, exponent = rounded(high * _constants(high, _PER_LOG_2)[0])
-    log_2_high, log_2_low = _short_pair(high, _LOG_2)
-    rest = high - times * log_2_high
-    if low is not None:
-        rest = rest + (low - times * log_2_low)
-    else:
-        rest = rest - times * log_2_low
-    tail = polynomial(rest, polynomials.EXP[high.dtype.scalar.name])
-    return (rest + rest * rest * tail) + 1.0, exponent
+def _bounded_exponential(x: UOp) -> UOp:
+    """e ** x, for an x that does not go far beyond what has a finite result."""
+    times, exponent = rounded(x * _constants(x, _PER_LOG_2)[0])
+    log_2_high, log_2_low = _short_pair(x, _LOG_2)
+    rest = x - times * log_2_high
+    rest = rest - times * log_2_low
+    tail = polynomial(rest, polynomials.EXP[x.dtype.scalar.name])
+    return scaled((rest + rest * rest * tail) + 1.0, exponent)
 
 
 def exponential_2(x: UOp) -> UOp:
@@ -86,12 +76,11 @@ def exponential_2(x: UOp) -> UOp:
     low, high = (-151.0, 129.0) if x.dtype.bits == 32 else (-1076.0, 1025.0)
     inside = where(x < low, x.const_like(low), x)
     inside = where(inside > high, x.const_like(high), inside)
-    return _power_of_two_of_pair((inside, None))
+    return _power_of_two(inside)
 
 
-def _power_of_two_of_pair(x: tuple[UOp, UOp | None]) -> UOp:
+def _power_of_two(high: UOp, low: UOp | None = None) -> UOp:
     """2 ** (high + low)."""
-    high, low = x
     times, exponent = rounded(high)
     rest = high - times
     if low is not None:
@@ -101,7 +90,7 @@ def _power_of_two_of_pair(x: tuple[UOp, UOp | None]) -> UOp:
 
 
 def _reduced(x: UOp) -> tuple[UOp, UOp]:
-    """A positive number as m * 2**k, with m between sqrt(1/2) and sqrt(2); (m - 1, k as a float)."""
+    """A positive number as m * 2**k, with sqrt(1/2) <= m < sqrt(2): m - 1, and k as a float."""
     layout = layout_of(x)
     smallest = 2.0 ** (1 - layout.bias)
     is_small = x < smallest
@@ -180,7 +169,7 @@ def hyperbolic_tangent(x: UOp) -> UOp:
     near = x + x * square * polynomial(square, polynomials.TANH[x.dtype.scalar.name])
     largest = 10.0 if x.dtype.bits == 32 else 20.0
     bounded = where(size < largest, size, x.const_like(largest))
-    grown = _exponential_of_pair((bounded + bounded, None))
+    grown = _bounded_exponential(bounded + bounded)
     far = with_sign(x.const_like(1.0) - x.const_like(2.0) / (grown + 1.0), sign_bits(x))
     # A product with -0.0 can be 0.0, so a zero stands for itself.
     return where(is_nan(x) | x.equal(0.0), x, where(square < 0.3, near, far))
@@ -194,7 +183,7 @@ def error_function(x: UOp) -> UOp:
     last = 4.0 if x.dtype.bits == 32 else 6.0
     bounded = where(size < last, size, x.const_like(last))
     logarithm_of_rest = polynomial(bounded - 1.0, polynomials.ERFC[x.dtype.scalar.name])
-    rest = _exponential_of_pair((logarithm_of_rest, None))
+    rest = _bounded_exponential(logarithm_of_rest)
     far = with_sign(x.const_like(1.0) - rest, sign_bits(x))
     return where(is_nan(x), x, where(size < 1.0, near, far))
 
@@ -209,9 +198,7 @@ def power(x: UOp, y: UOp) -> UOp:
     is_far = ~(absolute(high) < limit)
     edge = with_sign(x.const_like(limit), sign_bits(high))
     high, low = where(is_far, edge, high), where(is_far, x.const_like(0.0), low)
-    high, low = sum_ordered(high, low)
-    result = _power_of_two_of_pair((high, low))
-    return _power_at_ends(x, y, size, result)
+    return _power_at_ends(x, y, size, _power_of_two(*sum_ordered(high, low)))
 
 
 def _power_at_ends(x: UOp, y: UOp, size: UOp, result: UOp) -> UOp:

@@ -46,23 +46,25 @@ def round_down(node: UOp) -> UOp:
 
 def greater(node: UOp) -> UOp:
     """MAX: NaN if either is, and 0.0 is greater than -0.0."""
-    return _chosen(node, *node.src, Op.AND)
+    x, y = node.src
+    return _chosen(x, y, x < y, y < x, Op.OR, Op.AND)
 
 
 def lesser(node: UOp) -> UOp:
     """MIN: NaN if either is, and -0.0 is less than 0.0."""
-    y, x = node.src
-    return _chosen(node, x, y, Op.OR)
+    x, y = node.src
+    return _chosen(x, y, y < x, x < y, Op.AND, Op.OR)
 
 
-def _chosen(node: UOp, x: UOp, y: UOp, join: int) -> UOp:
-    is_max = node.op == Op.MAX
-    if node.dtype.kind == BOOL:
-        return x | y if is_max else x & y
-    less, more = (x < y, y < x) if is_max else (y < x, x < y)
-    if node.dtype.kind != FLOAT:
-        return where(less, y, x)
-    bits = make(join, bits_of(x).dtype, (bits_of(x), bits_of(y)))
+def _chosen(
+    x: UOp, y: UOp, prefers_y: UOp, prefers_x: UOp, join_bools: int, join_zeros: int
+) -> UOp:
+    """The one of two values that is preferred; where neither is, the two ops say."""
+    if x.dtype.kind == BOOL:
+        return make(join_bools, x.dtype, (x, y))
+    if x.dtype.kind != FLOAT:
+        return where(prefers_y, y, x)
+    bits = make(join_zeros, bits_of(x).dtype, (bits_of(x), bits_of(y)))
     # Equal floats differ in bits only if they are zeros; what is left has a NaN.
     same = where(x.equal(y), float_of(bits), x + y)
-    return where(less, y, where(more, x, same))
+    return where(prefers_y, y, where(prefers_x, x, same))

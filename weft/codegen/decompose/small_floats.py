@@ -1,8 +1,8 @@
 """Floats that a target cannot compute with are computed in float32 and rounded after each op.
 
-In: a lowered kernel. Out: a dtype such as float16, bfloat16 or fp8 that the target lacks occurs
-only in memory and at the LOAD, STORE and BITCAST next to it; its values are float32s on the grid
-of the dtype. float32 has more than twice the digits of each of them, so rounding the float32
+In: a lowered kernel. Out: a dtype such as float16, bfloat16 or fp8 that the target lacks occurs no
+more. Memory of it is memory of unsigned integers, its bits, and its values are float32s on the
+grid of the dtype. float32 has more than twice the digits of each of them, so rounding the float32
 result once more is the correctly rounded result. Conversions agree bit for bit with
 `weft.ir.small_floats`: to nearest even, what is too large becomes infinity, or NaN in a format
 without infinities.
@@ -29,6 +29,8 @@ _MAGNITUDE: Final = 0x7FFFFFFF
 # What gives a value of the format again when its sources are such values.
 _EXACT: Final = frozenset((Op.NEG, Op.MAX, Op.MIN, Op.WHERE, Op.FLOOR, Op.TRUNC, Op.ROUND))
 
+_PLACES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.AFTER, Op.INDEX))
+
 
 def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
     """Compute in float32 what the target has no instructions for."""
@@ -38,8 +40,7 @@ def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
         return kernel
     made: dict[UOp, UOp] = {}
     for node in nodes:
-        is_place = node.op in (Op.PARAM, Op.BUFFER, Op.MEMORY)
-        made[node] = node if is_place else _emulated(node, made, target)
+        made[node] = _emulated(node, made, target)
     return made[kernel]
 
 
@@ -51,21 +52,28 @@ def _emulated(node: UOp, made: dict[UOp, UOp], target: Target) -> UOp:
     dtype = node.dtype
     if node.op == Op.STORE and _is_lacking(node.src[1].dtype, target):
         raw = _bits(made[node.src[1]], node.src[1].dtype)
-        value = make(Op.BITCAST, node.src[1].dtype, (raw,))
         ranges = [made[r] for r in node.src[2:]]
-        return make(Op.STORE, dtype, (made[node.src[0]], value, *ranges))
+        return make(Op.STORE, dtype, (made[node.src[0]], raw, *ranges))
     if node.op == Op.BITCAST and _is_lacking(node.src[0].dtype, target):
         raw = _bits(made[node.src[0]], node.src[0].dtype)
         return raw if dtype is raw.dtype else make(Op.BITCAST, dtype, (raw,))
-    if node.op in (Op.INDEX, Op.AFTER) or not _is_lacking(dtype, target):
+    if node.op in (Op.PARAM, Op.BUFFER) and not _is_lacking(dtype, target):
+        return node
+    if not _is_lacking(dtype, target):
         return rebuilt(node, made, {})
+    if node.op in _PLACES:
+        src = node.src if node.op in (Op.PARAM, Op.BUFFER) else tuple([made[s] for s in node.src])
+        return make(node.op, _unsigned(node, dtype), src, node.arg)
     wide = like(node, _F32)
     if node.op == Op.CONST:
         return const(wide, node.arg)
     src = tuple([made[source] for source in node.src])
-    if node.op in (Op.LOAD, Op.BITCAST):
-        raw = src[0] if node.op == Op.BITCAST else make(Op.LOAD, dtype, src)
-        return _value(make(Op.BITCAST, _unsigned(node, dtype), (raw,)), dtype)
+    if node.op == Op.LOAD:
+        return _value(make(Op.LOAD, src[0].dtype, src), dtype)
+    if node.op == Op.BITCAST:
+        raw_dtype = _unsigned(node, dtype)
+        is_raw = src[0].dtype is raw_dtype
+        return _value(src[0] if is_raw else make(Op.BITCAST, raw_dtype, src), dtype)
     if node.op == Op.CAST:
         return round_to(_to_float32(src[0], target), _format(dtype))
     result = make(node.op, wide, src, node.arg)
@@ -164,7 +172,7 @@ def _to_float32(x: UOp, target: Target) -> UOp:
     kind, bits = x.dtype.kind, x.dtype.bits
     if kind == FLOAT and bits == 64:
         return _odd_float32(x)
-    if kind == BOOL or bits < 32 or kind == FLOAT:
+    if kind in (BOOL, FLOAT) or bits < 32:
         return make(Op.CAST, wide, (x,))
     if bits == 64 and dtypes.float64 not in target.native_dtypes:
         return make(Op.CAST, wide, (x,))

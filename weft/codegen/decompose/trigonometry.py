@@ -10,6 +10,7 @@ closest to a multiple of pi/2. Arguments below pi/4 are not reduced.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Final
@@ -156,10 +157,7 @@ def _window(start: UOp, padding: int, count: int, most: int) -> list[UOp]:
     chosen = [make(Op.CAST, wide, (limb,)) for limb in limbs[: count + 1]]
     by = make(Op.CAST, wide, (start & 31,))
     back = by.const_like(32) - by
-    return [
-        (left << by | right >> back) & _MASK
-        for left, right in zip(chosen, chosen[1:], strict=False)
-    ]
+    return [(left << by | right >> back) & _MASK for left, right in itertools.pairwise(chosen)]
 
 
 _MASK: Final = 0xFFFFFFFF

@@ -1,0 +1,19 @@
+"""A sample of `fuzz.schedules`, by the cost model and with random decisions."""
+
+import pytest
+
+from fuzz import schedules
+from fuzz.schedules import Program, check, main
+from weft.schedule import fuse_in_order
+
+
+@pytest.mark.parametrize("flag", [[], ["--random"]])
+def test_random_programs_keep_their_values(flag, seed, capsys, monkeypatch):
+    monkeypatch.setattr(fuse_in_order, "Fusion", fuse_in_order.Fusion)  # put back afterwards
+    assert main(["--count", "150", "--seed", str(seed), *flag]) == 0
+    assert "0 differences" in capsys.readouterr().out
+
+
+def test_a_wrong_schedule_is_found(monkeypatch):
+    monkeypatch.setattr(schedules, "run_schedule", lambda *_: None)
+    assert any(check(Program(number)) for number in range(20))
