@@ -30,6 +30,7 @@ from weft.ir.text_syntax import INFIX, PREFIXES
 from weft.rewrite.pattern import Pattern
 from weft.rewrite.rule import Rule
 from weft.rewrite.ruleset import RuleSet
+from weft.rules.memory import KERNEL_RULES
 from weft.rules.simplify import SIMPLIFY
 from weft.support.error_table import ERROR_TABLE, ErrorRow
 from weft.support.settings import table
@@ -278,9 +279,9 @@ def rules_page() -> Iterator[str]:
 
 
 def families() -> list[tuple[str, RuleSet]]:
-    """The rule sets that SIMPLIFY is made of with their modules, in its order."""
+    """The rule sets that KERNEL_RULES is made of with their modules, in its order."""
     found: list[tuple[int, str, RuleSet]] = []
-    places = {id(item): place for place, item in enumerate(SIMPLIFY.all_rules)}
+    places = {id(item): place for place, item in enumerate(KERNEL_RULES.all_rules)}
     for info in pkgutil.iter_modules(weft.rules.__path__):
         module = importlib.import_module(f"weft.rules.{info.name}")
         for value in vars(module).values():
@@ -288,7 +289,7 @@ def families() -> list[tuple[str, RuleSet]]:
                 found.append((places[id(value.all_rules[0])], info.name, value))
     count, listed = len(places), sum(len(family.all_rules) for _, _, family in found)
     if listed != count:
-        sys.exit(f"SIMPLIFY has {count} rules, and the sets of weft/rules have {listed}")
+        sys.exit(f"KERNEL_RULES has {count} rules, and the sets of weft/rules have {listed}")
     return [(module, family) for _, module, family in sorted(found, key=lambda row: row[0])]
 
 

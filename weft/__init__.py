@@ -22,6 +22,19 @@ from weft.support.errors import (
 )
 from weft.support.settings import Context
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from weft.engine.storage import GlobalCounters
+    from weft.tensor.function import function
+    from weft.tensor.tensor import Tensor
+
+# These bring NumPy or LLVM with them, so they are imported when they are first asked for.
+_LAZY = {
+    "GlobalCounters": "weft.engine.storage",
+    "Tensor": "weft.tensor.tensor",
+    "function": "weft.tensor.function",
+}
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -30,11 +43,13 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "FileFormatError",
+    "GlobalCounters",
     "IndexOutOfRange",
     "InternalError",
     "NotSupported",
     "OutOfMemory",
     "ShapeError",
+    "Tensor",
     "TextError",
     "UOp",
     "UnknownAttribute",
@@ -42,4 +57,17 @@ __all__ = [
     "UsageError",
     "Variable",
     "dtypes",
+    "function",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

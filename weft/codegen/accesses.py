@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.codegen.flatten_memory import flat_index
-from weft.codegen.loops import first_range
+from weft.codegen.loops import first_range, nodes_of
 from weft.ir.build import Size
 from weft.ir.dtypes import INDEX, DType
 from weft.ir.linear import linear
@@ -41,7 +41,7 @@ class Access(NamedTuple):
 def accesses_of(kernel: UOp) -> list[Access]:
     """Every access of a kernel, and every other use of an index."""
     found: list[Access] = []
-    for node in topological(kernel):
+    for node in nodes_of(kernel):
         if node.op in (Op.INDEX, Op.READ):
             memory = behind(node.src[0])
             sizes = memory.arg[1] if memory.op == Op.STAGE else shape_of(memory)

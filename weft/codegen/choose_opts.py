@@ -18,11 +18,11 @@ from weft.support.settings import settings
 
 def choose_opts(kernel: UOp, context: Context) -> UOp:
     """Apply the opts of this kernel."""
-    opts = context.opts
-    if opts is None:
-        opts = () if settings.NOOPT else heuristic.choose_opts(kernel, context.target)
-    context.chosen = opts
-    result = apply_opts(kernel, opts)
+    if context.opts is not None or settings.NOOPT:
+        context.chosen = context.opts or ()
+        result = apply_opts(kernel, context.chosen)
+    else:
+        context.chosen, result = heuristic.choose_opts(kernel, context.target)
     _require_threads(result, context)
     if settings.SPEC:
         verify_in_bounds(result, "choose-opts")

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.codegen.loops import GRID, THREAD, extent_of, kinds_of, own_ranges, ranges_of
+from weft.codegen.loops import GRID, THREAD, extent_of, kinds_of, nodes_of, own_ranges, ranges_of
 from weft.ir.build import index
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make, range_ids
-from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 
 MOST_AXES: Final = 3
@@ -30,7 +29,7 @@ def thread_axes(kernel: UOp) -> dict[int, int]:
     order = [number for number, kind in reversed(kinds.items()) if kind == THREAD]
     axes: dict[int, int] = {}
     extents: list[int | None] = []
-    closers = [node for node in topological(kernel) if own_ranges(node)]
+    closers = [node for node in nodes_of(kernel) if own_ranges(node)]
     closers.sort(key=lambda node: node not in kernel.src)  # the results decide, others fit in
     for node in closers:
         own = {r.arg for r in own_ranges(node)}

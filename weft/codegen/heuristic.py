@@ -21,6 +21,7 @@ from weft.codegen.loops import (
     VECTOR,
     extent_of,
     kinds_of,
+    nodes_of,
     own_ranges,
     ranges_of,
 )
@@ -30,7 +31,6 @@ from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
@@ -41,8 +41,8 @@ TURNS_PER_THREAD: Final = 4
 THREADS: Final = 256
 
 
-def choose_opts(kernel: UOp, target: Target) -> tuple[Opt, ...]:
-    """The opts of a normalized kernel for a target."""
+def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
+    """The opts of a normalized kernel for a target, and the kernel after them."""
     chooser = _Chooser(kernel, target)
     chooser.merge_loops()
     if target.vector_bits:
@@ -52,7 +52,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[Opt, ...]:
         chooser.spread_over_threads()
     else:
         chooser.spread_over_cores()
-    return tuple(chooser.opts)
+    return tuple(chooser.opts), chooser.kernel
 
 
 class _Chooser:
@@ -95,7 +95,7 @@ class _Chooser:
         kinds = kinds_of(self.kernel)
         order = {number: i for i, number in enumerate(kinds)}
         found: list[tuple[UOp, list[int]]] = []
-        for node in topological(self.kernel):
+        for node in nodes_of(self.kernel):
             own = [r.arg for r in own_ranges(node) if kinds[r.arg] == LOOP]
             if own:
                 found.append((node, sorted(own, key=order.__getitem__)))
@@ -150,7 +150,7 @@ class _Chooser:
         vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
         return not any(
             node.ranges >> number & 1 and (node.ranges & vectors or node.op == Op.STAGE)
-            for node in topological(self.kernel)
+            for node in nodes_of(self.kernel)
         )
 
     def lanes(self, number: int, accesses: list[Access]) -> int:
@@ -166,7 +166,7 @@ class _Chooser:
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""
         extent = self.extent(number) or 1
-        heavy = any(node.op in _HEAVY for node in topological(self.kernel))
+        heavy = any(node.op in _HEAVY for node in nodes_of(self.kernel))
         most = MOST_COPIES if is_fold or not heavy else 1
         for copies in (4, 2):
             if copies <= most and extent % copies == 0 and extent > copies:
@@ -177,7 +177,7 @@ class _Chooser:
         """Unroll a loop of the store over which a contraction uses each vector again."""
         kinds = kinds_of(self.kernel)
         vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
-        for node in topological(self.kernel):
+        for node in nodes_of(self.kernel):
             if not is_contraction(node) or not node.ranges & vectors:
                 continue
             factors = factors_of(node)
@@ -206,7 +206,7 @@ class _Chooser:
         common = {n for n, kind in kinds.items() if kind == LOOP}
         for node in stores:
             common &= {r.arg for r in own_ranges(node)}
-        for node in topological(self.kernel):
+        for node in nodes_of(self.kernel):
             if node.op in (Op.REDUCE, Op.STAGE):
                 common = {n for n in common if node.ranges >> n & 1}
         return [n for n in kinds if n in common]
@@ -224,7 +224,7 @@ class _Chooser:
 
     def is_in_place(self) -> bool:
         """Whether the kernel reads memory that it writes."""
-        nodes = topological(self.kernel)
+        nodes = nodes_of(self.kernel)
         written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
         read = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
         return not written.isdisjoint(read)
@@ -243,7 +243,7 @@ class _Chooser:
         tail = "mask" if self.is_in_place() else "clamp"
         for number in loops[: -MOST_AXES - 1 : -1]:
             extent = self.extent(number)
-            if extent is None or most < 2:
+            if not extent or most < 2:
                 continue
             count = 1 << int(math.log2(min(extent, most)))
             if count > 1 and self.split_and(number, count, tail, _to_thread) >= 0:

@@ -51,6 +51,7 @@ class _Lister:
         self.effect: dict[UOp, UOp] = {}  # what has happened once a store is complete
         self.effect_depth: dict[UOp, int] = {}
         self.last_effect: UOp | None = None
+        self.written_later: dict[UOp, bool] = {}
         self.run(place_stores(kernel))
         self.program = make(Op.LINEAR, dtypes.void, tuple(self.levels[0].lines))
 
@@ -158,15 +159,22 @@ class _Lister:
         writers = self.writers.get(behind(version))
         if not writers:
             return False
-        before: set[UOp] = set()
-        waiting = [version]
-        while waiting:
-            node = waiting.pop()
-            while node.op == Op.AFTER:
-                before.update(node.src[1:])
-                waiting += [store.src[0].src[0] for store in node.src[1:]]
-                node = node.src[0]
-        return not before.issuperset(writers)
+        if version not in self.written_later:
+            self.written_later[version] = not _stores_before(version).issuperset(writers)
+        return self.written_later[version]
+
+
+def _stores_before(version: UOp) -> set[UOp]:
+    """The stores that a version of some memory follows, those before them included."""
+    before: set[UOp] = set()
+    waiting = [version]
+    while waiting:
+        node = waiting.pop()
+        while node.op == Op.AFTER:
+            before.update(node.src[1:])
+            waiting += [store.src[0].src[0] for store in node.src[1:]]
+            node = node.src[0]
+    return before
 
 
 def _writers(nodes: list[UOp]) -> dict[UOp, list[UOp]]:

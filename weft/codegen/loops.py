@@ -8,11 +8,13 @@ that adds, removes or replaces a range does it here, so the table and the nodes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from weft.ir.dtypes import BOOL, INDEX
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp, make, on_sweep
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 
@@ -43,9 +45,24 @@ def with_loops(kernel: UOp, loops: Iterable[tuple[int, str]]) -> UOp:
     return make(Op.KERNEL, kernel.dtype, kernel.src, (kernel.arg[0], tuple(loops)))
 
 
-def ranges_of(kernel: UOp) -> dict[int, UOp]:
+@lru_cache(maxsize=32)
+def nodes_of(kernel: UOp) -> tuple[UOp, ...]:
+    """Every node of a kernel, sources first; remembered, since every opt asks several times."""
+    return tuple(topological(kernel))
+
+
+@lru_cache(maxsize=32)
+def ranges_of(kernel: UOp) -> Mapping[int, UOp]:
     """Every range of a kernel by its number."""
-    return {node.arg: node for node in topological(kernel) if node.op == Op.RANGE}
+    return MappingProxyType({node.arg: node for node in nodes_of(kernel) if node.op == Op.RANGE})
+
+
+def _forget() -> None:
+    nodes_of.cache_clear()
+    ranges_of.cache_clear()
+
+
+on_sweep(_forget)
 
 
 def extent_of(node: UOp) -> int | None:
@@ -97,7 +114,7 @@ def replace_ranges(
     closed no more. A fold over no range is the value itself.
     """
     made: dict[UOp, UOp] = dict(values)
-    for node in topological(kernel):
+    for node in nodes_of(kernel):
         if node in made:
             continue
         made[node] = rebuilt(node, made, closed)

@@ -13,6 +13,7 @@ from weft.codegen.loops import (
     VECTOR,
     extent_of,
     kinds_of,
+    nodes_of,
     own_ranges,
     ranges_of,
 )
@@ -20,7 +21,6 @@ from weft.codegen.split_range import has_room
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
 
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
@@ -35,7 +35,7 @@ def _closers(kernel: UOp, number: int) -> list[UOp]:
     """The nodes that close a range."""
     return [
         node
-        for node in topological(kernel)
+        for node in nodes_of(kernel)
         if node.op in (Op.STORE, Op.REDUCE, Op.STAGE)
         and any(r.arg == number for r in own_ranges(node))
     ]
@@ -72,7 +72,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
     elif not walks_as_one(accesses_of(kernel), outer, inner, count):
         yield "an index would need a division"
     both = 1 << outer | 1 << inner
-    for node in topological(kernel):
+    for node in nodes_of(kernel):
         if node.op in (Op.REDUCE, Op.STAGE) and node.ranges & both not in (0, both):
             yield "a fold or stage depends on only one of them"
             return
@@ -98,7 +98,7 @@ def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[st
 
 def is_independent(kernel: UOp, number: int) -> Iterator[str]:
     """Whether no turn of a loop reads memory that another turn writes."""
-    nodes = topological(kernel)
+    nodes = nodes_of(kernel)
     writes = [node.src[0] for node in nodes if node.op == Op.STORE]
     written = {behind(place.src[0]): place for place in writes}
     for node in nodes:
@@ -139,7 +139,7 @@ def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
     if extent not in LANES:
         yield f"{extent} lanes; a vector has one of {', '.join(map(str, LANES))}"
     vectors = sum(1 << n for n, kind in kinds_of(kernel).items() if kind == VECTOR)
-    for node in topological(kernel):
+    for node in nodes_of(kernel):
         if node.ranges >> number & 1 and node.ranges & vectors & ~(1 << number):
             yield "a value would have two vector ranges"
             return
@@ -147,13 +147,16 @@ def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
 
 def can_be_unrolled(kernel: UOp, number: int) -> Iterator[str]:
     extent = extent_of(ranges_of(kernel)[number])
-    if extent is None or extent > MOST_UNROLLED:
-        yield f"{extent} turns are too many to write out"
+    if not extent or extent > MOST_UNROLLED:
+        turns = "a symbolic number of" if extent is None else str(extent)
+        yield f"{turns} turns cannot be written out; it takes 1 to {MOST_UNROLLED}"
 
 
 def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
     """Whether no memory and no loop would have to be copied with the turns of a range."""
-    for node in topological(kernel):
+    if kernel.ops >> Op.AFTER & 1 and any(n.op == Op.REDUCE for n in _closers(kernel, number)):
+        yield "a fold without a loop would read memory too late, which the kernel writes"
+    for node in nodes_of(kernel):
         if node.op == Op.STAGE and node.ranges >> number & 1:
             yield f"a stage is filled once per turn of range {number}"
             return

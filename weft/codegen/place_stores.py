@@ -67,11 +67,16 @@ class _Placer:
         # The item after which what a store writes is complete.
         self.done: dict[UOp, Block | Task] = {}
         self.needs: dict[UOp, list[UOp]] = {}
-        stores = [node for node in kernel.src if node.op == Op.STORE]
+        versions = [node for node in topological(kernel) if node.op == Op.AFTER]
+        awaited = {store for version in versions for store in version.src[1:]}
+        self.readers = _readers_before(versions)
+        stores = [node for node in kernel.src if node not in awaited]
         groups: dict[Path, list[UOp]] = {}
         for store in stores:
             groups.setdefault(self.path(store), []).append(store)
         for group in _in_order(list(groups.values())):
+            if versions:
+                _verify_no_late_reads(group)
             path = self.path(group[0])
             self.place([(store, path) for store in group])
             needed = [need for store in group for need in self.needs_of(store)]
@@ -94,6 +99,7 @@ class _Placer:
             parts = topological(*store.src[:2], enter=lambda node: node.op != Op.AFTER)
             waits = [node for node in parts if node.op == Op.AFTER]
             found = [need for node in waits for need in node.src[1:]]
+            found += self.readers.get(store, ())
             found = self.needs[store] = list(dict.fromkeys(found))
         return found
 
@@ -162,6 +168,35 @@ class _Placer:
         made = Block(loop)
         block.add(made)
         return made
+
+
+def _readers_before(versions: Sequence[UOp]) -> dict[UOp, list[UOp]]:
+    """For each store into an argument that is waited for, the awaited stores that read it before.
+
+    They see the contents from before it, so it waits for them.
+    """
+    found: dict[UOp, list[UOp]] = {}
+    awaited = {store: version for version in versions for store in version.src[1:]}
+    for writer, version in awaited.items():
+        memory = behind(writer.src[0].src[0])
+        if memory.op == Op.MEMORY:
+            continue
+        for other in awaited.keys() - version.src:
+            parts = topological(*other.src[:2], enter=lambda node: node.op != Op.AFTER)
+            if any(part.op == Op.INDEX and part.src[0] is memory for part in parts):
+                found.setdefault(writer, []).append(other)
+    return found
+
+
+def _verify_no_late_reads(group: Sequence[UOp]) -> None:
+    """Raise where stores read, themselves, old contents of memory that is written before them."""
+    direct = topological(*group, enter=lambda node: node.op != Op.AFTER)
+    old = {node.src[0] for node in direct if node.op == Op.INDEX}
+    below = topological(*[node for node in direct if node.op == Op.AFTER])
+    written = {behind(node.src[0].src[0]) for node in below if node.op == Op.STORE}
+    if not old.isdisjoint(written):
+        what = "a store reads the old contents of memory that is written before it"
+        raise InternalError(what, pass_name="linearize")
 
 
 def starts_of(store: UOp) -> tuple[UOp, ...]:

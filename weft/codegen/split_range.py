@@ -14,6 +14,7 @@ from weft.codegen.loops import (
     extent_of,
     first_range,
     kinds_of,
+    nodes_of,
     own_ranges,
     ranges_of,
     rebuilt,
@@ -26,7 +27,6 @@ from weft.ir.folds import identity
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 
 
@@ -63,7 +63,7 @@ class _UnevenSplit:
         last = whole if self.is_masked else simplify(whole.minimum(extent - 1))
         self.plain: dict[UOp, UOp] = {old: whole}
         self.safe: dict[UOp, UOp] = {old: last}
-        for node in topological(kernel):
+        for node in nodes_of(kernel):
             if node is not old:
                 self.plain[node] = self.form(node, self.plain)
                 self.safe[node] = self.form(node, self.safe)

@@ -128,7 +128,25 @@ def _run(name: str, body: UOp) -> None:
     variables = {n.src[0].arg[0]: int(n.src[1].arg) for n in nodes if n.op == Op.BIND}
     unbound = {n: n.src[0] for n in nodes if n.op == Op.BIND}
     prepared = _prepare(substitute(body, {**parameters, **unbound}), name)
+    if settings.CHECK == "levels":
+        _run_checked(body, prepared, memory, variables)
+    else:
+        prepared.run([buffer_of(node) for node in memory], variables)
+
+
+def _run_checked(
+    body: UOp, prepared: Prepared, memory: list[UOp], variables: dict[str, int]
+) -> None:
+    """Run, and compare what came out with the interpreter after every phase."""
+    from weft.engine.check import LevelCheck
+
+    check = LevelCheck(memory, variables)
+    check.add_tensor_level(body)
+    check.add_schedule(prepared.schedule)
+    check.add_codegen(prepared.schedule, prepared.device.target)
     prepared.run([buffer_of(node) for node in memory], variables)
+    check.add_device()
+    check.verify(body)
 
 
 def _prepare(body: UOp, name: str) -> Prepared:

@@ -14,7 +14,11 @@ a = any_("a")
 
 
 def where_of_gated_read(a: UOp, x: UOp, node: UOp) -> UOp | None:
-    """Drop a choice between a gated read and zero, where the gate says the same."""
+    """Drop a choice between a gated read and zero, where the gate says the same.
+
+    before: where(g, load p[i if g], 0)
+    after:  load p[i if g]
+    """
     zero = node.src[2]
     gate = (x.src[0] if x.op == Op.LOAD else x).src[1]
     if zero.arg != 0 or str(zero.arg).startswith("-"):

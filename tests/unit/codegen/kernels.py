@@ -331,6 +331,38 @@ def accumulate_over_an_outer_loop() -> Case:
     return Case(make(Op.KERNEL, dtypes.void, made.src, ("accumulate", loops)), exact=True)
 
 
+def read_after_a_store() -> Case:
+    """One fold sees what the kernel writes, another what was there before."""
+    x, out = param(0, I32, (6,)), param(1, I32, (1,))
+    i, k, q = range_(0, 6), range_(1, 6), range_(2, 6)
+    double = put(x, [i], at(x, i) * 2, [i])
+    new = total(at(make(Op.AFTER, I32, (x, double)), k), k)
+    value = new * 100 + total(at(x, q), q)
+    return Case(kernel("after", double, put(out, [index(0)], value, [])), exact=True)
+
+
+def empty_loop() -> Case:
+    out, a = param(0, F32, (3,)), param(1, F32, (3, 0))
+    i, k = range_(0, 3), range_(1, 0)
+    return Case(kernel("empty", put(out, [i], total(at(a, i, k), k), [i])), exact=True)
+
+
+def maximum_with_nan() -> Case:
+    out, a = param(0, F32, (4,)), param(1, F32, (4, 6))
+    i, k = range_(0, 4), range_(1, 6)
+    value = where(k.equal(i), const(F32, float("nan")), at(a, i, k))
+    chosen = where(i.cast(I32) < 2, at(a, i, k), value)
+    return Case(kernel("nan", put(out, [i], reduce_ranges(chosen, Op.MAX, [k]), [i])), exact=True)
+
+
+def closed_by_the_kernel() -> Case:
+    out, a = param(0, F32, (4, 8)), param(1, F32, (4, 8))
+    i, j = range_(0, 4), range_(1, 8)
+    stored = put(out, [i, j], at(a, i, j) + 1.0, [j])
+    loops = ((0, "loop"), (1, "loop"))
+    return Case(make(Op.KERNEL, dtypes.void, (stored, i), ("outer", loops)), exact=True)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     made.__name__: made
     for made in (
@@ -365,5 +397,9 @@ CASES: dict[str, Callable[[], Case]] = {
         transposed_stage,
         half_precision,
         accumulate_over_an_outer_loop,
+        read_after_a_store,
+        empty_loop,
+        maximum_with_nan,
+        closed_by_the_kernel,
     )
 }

@@ -39,7 +39,7 @@ class CpuMemory:
         self.address = 0
 
     def __del__(self) -> None:
-        if self._is_ours:
+        if self._is_ours and _free is not None:  # names may be gone when the interpreter ends
             self._is_ours = False
             _free(self.address)
 
