@@ -6,8 +6,11 @@ heuristic chooses; NOOPT=1 takes none. Under SPEC every access is proven in boun
 
 from __future__ import annotations
 
+import math
+
 from weft.codegen import heuristic
 from weft.codegen.context import Context
+from weft.codegen.hardware import MOST_AXES, thread_axes
 from weft.codegen.loops import THREAD, extent_of, kinds_of, ranges_of
 from weft.codegen.opts import apply_opts
 from weft.codegen.verify_in_bounds import verify_in_bounds
@@ -18,11 +21,12 @@ from weft.support.settings import settings
 
 def choose_opts(kernel: UOp, context: Context) -> UOp:
     """Apply the opts of this kernel."""
-    if context.opts is not None or settings.NOOPT:
-        context.chosen = context.opts or ()
-        result = apply_opts(kernel, context.chosen)
+    opts = () if settings.NOOPT else context.opts
+    if opts is None:
+        opts, result = heuristic.choose_opts(kernel, context.target)
     else:
-        context.chosen, result = heuristic.choose_opts(kernel, context.target)
+        result = apply_opts(kernel, opts)
+    context.chosen = opts
     _require_threads(result, context)
     if settings.SPEC:
         verify_in_bounds(result, "choose-opts")
@@ -38,9 +42,10 @@ def _require_threads(kernel: UOp, context: Context) -> None:
             law="a target without groups runs the turns of grid loops on its threads",
         )
     ranges = ranges_of(kernel)
-    for number in threads:
-        if (extent_of(ranges[number]) or 0) > context.target.group_limit:
-            raise NotSupported(
-                f"{extent_of(ranges[number])} threads in a group, on {context.target.name}",
-                law=f"a group has at most {context.target.group_limit} threads",
-            )
+    axes = {axis: extent_of(ranges[number]) for number, axis in thread_axes(kernel).items()}
+    count = math.prod(extent or 1 for extent in axes.values())
+    if count > context.target.group_limit or len(axes) > MOST_AXES:
+        raise NotSupported(
+            f"{count} threads on {len(axes)} axes of a group, on {context.target.name}",
+            law=f"a group has {MOST_AXES} axes and {context.target.group_limit} threads at most",
+        )

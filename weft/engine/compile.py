@@ -57,12 +57,8 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
         programs: dict[Key, Program | None] = {
             key: _try_stored(kernel, device) for key, kernel in missing.items()
         }
-        fresh = {
-            key: _generate(kernel, device)
-            for key, kernel in missing.items()
-            if programs[key] is None
-        }
-        programs.update(_compile_all(fresh, device))
+        fresh = {key: kernel for key, kernel in missing.items() if programs[key] is None}
+        programs.update(_make_all(fresh, device))
         for key, program in programs.items():
             assert program is not None
             _LOADED[key] = Loaded(program, device.load(program))
@@ -76,16 +72,17 @@ def _generate(kernel: UOp, device: Device) -> Program:
     return program.with_source(device.render(program))
 
 
-def _compile_all(fresh: dict[Key, Program], device: Device) -> dict[Key, Program]:
-    if len(fresh) > 1:
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            binaries = list(pool.map(device.compile, fresh.values()))
-    else:
-        binaries = [device.compile(program) for program in fresh.values()]
-    done = {}
-    for (key, program), binary in zip(fresh.items(), binaries, strict=True):
-        done[key] = program.with_binary(binary)
-        _CACHE.put(_disk_key(key[0], device), _pack(done[key]))
+def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
+    """Generate the programs one by one; each is compiled while the next is generated."""
+    done: dict[Key, Program] = {}
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        waiting = {}
+        for key, kernel in fresh.items():
+            program = _generate(kernel, device)
+            waiting[key] = (program, pool.submit(device.compile, program))
+        for key, (program, binary) in waiting.items():
+            done[key] = program.with_binary(binary.result())
+            _CACHE.put(_disk_key(key[0], device), _pack(done[key]))
     return done
 
 

@@ -64,7 +64,8 @@ def is_too_large(kernel: UOp) -> bool:
         extent = extent_of(ranges_of(kernel)[number]) or 1
         copies *= extent if kind in ("vector", "unroll") else 1
         threads *= extent if kind == "thread" else 1
-    return copies > MOST_COPIES or threads > 32
+    axes = [kind for _, kind in kernel.arg[1] if kind == "thread"]
+    return copies > MOST_COPIES or threads > 32 or len(axes) > 3
 
 
 @pytest.mark.parametrize("name", CASES)

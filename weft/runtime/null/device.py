@@ -1,6 +1,6 @@
 """`NULL`: memory and kernels are counted, nothing is stored and nothing runs.
 
-It takes the target of another device, so the kernels, the memory plan and the code of a model can be
+It takes the target of another device, so the kernels, memory and code of a model can be
 looked at without its hardware, and without the time to run it.
 """
 

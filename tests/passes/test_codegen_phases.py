@@ -1,0 +1,59 @@
+"""The list of codegen passes, and that no pass changes what a kernel means."""
+
+import pytest
+
+from tests.unit.codegen.kernels import CASES
+from tests.unit.codegen.oracle import arguments, is_close, target
+from weft.codegen.context import Context
+from weft.codegen.generate import generate
+from weft.codegen.phases import CODEGEN
+from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.reference.kernel import run_kernel
+from weft.rewrite.phase import PassReport
+from weft.support.settings import Context as Settings
+
+MACHINE = target(vector_bits=128)
+
+
+def test_a_pass_is_called_as_its_function_and_says_why():
+    for step in CODEGEN.passes:
+        assert step.run.__name__ == step.name.replace("-", "_")
+        assert step.because
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_passes_from_kernel_to_kernel_keep_its_meaning(name: str, seed: int):
+    case = CASES[name]()
+    expected = arguments(case.kernel, case.variables, seed)
+    run_kernel(case.kernel, expected, case.variables)
+    kernel, context = case.kernel, Context(MACHINE)
+    for step in CODEGEN.passes:
+        if step.gives is not KERNEL_SPEC:
+            return
+        kernel = step.run(kernel, context)
+        memories = arguments(case.kernel, case.variables, seed)
+        run_kernel(kernel, memories, case.variables)
+        for want, got in zip(expected, memories, strict=True):
+            for x, y in zip(want.values, got.values, strict=True):
+                assert is_close(x, y, want.dtype, case.exact), step.name
+
+
+def test_reports_tell_what_each_pass_did():
+    reports: list[PassReport] = []
+    generate(CASES["elementwise"]().kernel, MACHINE, reports=reports)
+    by_name = {report.name: report for report in reports}
+    assert by_name["lower-reductions"].skipped
+    assert by_name["choose-opts"].changed
+
+
+def test_noopt_takes_no_opts():
+    kernel = CASES["matmul"]().kernel
+    with Settings(NOOPT=1):
+        program = generate(kernel, MACHINE)
+    assert program.instructions is generate(kernel, MACHINE, ()).instructions
+    assert program.instructions is not generate(kernel, MACHINE).instructions
+
+
+def test_the_same_input_gives_the_same_program():
+    kernel = CASES["softmax"]().kernel
+    assert generate(kernel, MACHINE) == generate(kernel, MACHINE)
