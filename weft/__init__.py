@@ -25,6 +25,7 @@ from weft.support.settings import Context
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft.engine.storage import GlobalCounters
+    from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
     from weft.tensor.tensor import Tensor
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "GlobalCounters": "weft.engine.storage",
     "Tensor": "weft.tensor.tensor",
+    "custom_kernel": "weft.tensor.custom",
     "function": "weft.tensor.function",
 }
 
@@ -56,6 +58,7 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "Variable",
+    "custom_kernel",
     "dtypes",
     "function",
 ]
@@ -66,7 +69,12 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    from weft.support.message import nearest
+
+    guess = nearest(name, __all__)
+    raise UnknownAttribute(
+        f"module 'weft' has no attribute {name!r}", fix=f"write weft.{guess}" if guess else ""
+    )
 
 
 def __dir__() -> list[str]:

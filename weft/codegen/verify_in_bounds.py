@@ -90,37 +90,57 @@ def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
 def _bounds_under(each: UOp, gate: UOp | None) -> Interval:
     """The interval of an index where the gate holds.
 
-    What the gate compares is a sum with a known interval; the index is written with that sum in
-    the place of one of its terms.
+    What the gate compares are sums with known intervals; the index is written with those sums in
+    the places of some of its terms: with each sum alone, for each of its terms, and with all sums
+    together. What one way leaves open another may decide, so the intervals are intersected.
     """
     low, high = bounds(each)
-    for condition in conditions(gate) if gate is not None else ():
-        subject, span = _limits(condition)
-        terms = linear(subject)[1]
-        for term, factor in terms:
-            if abs(factor) == 1 and term.ranges & each.ranges == term.ranges:
-                rest = [(t, -f * factor) for t, f in terms if t is not term]
-                known = variable("sum", max(span[0], -_FAR), min(span[1], _FAR))
-                value = known * factor + from_linear(each.dtype, 0, rest)
-                inner = bounds(simplify(substitute(each, {term: value})))
-                low, high = max(low, inner[0]), min(high, inner[1])
+    spans = _spans(gate) if gate is not None else {}
+    parts = [(subject, span) for subject, span in spans.items() if subject.ranges & each.ranges]
+    together: dict[UOp, UOp] = {}
+    ways = [together]
+    for number, (subject, span) in enumerate(parts):
+        alone = _solved(subject, span, number)
+        ways += [{term: value} for term, value in alone.items()]
+        together |= dict([pair for pair in alone.items() if pair[0] not in together][:1])
+    for way in ways:
+        inner = bounds(simplify(substitute(each, way)))
+        low, high = max(low, inner[0]), min(high, inner[1])
     return low, high
 
 
-def _limits(condition: UOp) -> tuple[UOp, Interval]:
-    """The sum that a condition compares with a constant, and the interval it leaves."""
-    inner = condition.src[0] if condition.op == Op.NOT else condition
-    if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[1].op != Op.CONST:
-        return index(0), (0, 0)
-    subject, limit = inner.src[0], inner.src[1].arg
-    if subject.dtype.kind != INDEX:
-        return index(0), (0, 0)
-    low, high = bounds(subject)
-    if inner.op == Op.EQUAL:
-        return subject, ((limit, limit) if condition is inner else (low, high))
-    return subject, (
-        (low, min(high, limit - 1)) if condition is inner else (max(low, limit), high)
-    )
+def _solved(subject: UOp, span: Interval, number: int) -> dict[UOp, UOp]:
+    """Each term of a sum, in terms of the sum: where i + k is s, i is s - k and k is s - i."""
+    solved: dict[UOp, UOp] = {}
+    whole = variable(f"sum {number}", max(span[0], -_FAR), min(span[1], _FAR))
+    terms = linear(subject)[1]
+    for term, factor in terms:
+        if abs(factor) == 1:
+            rest = [(t, -f * factor) for t, f in terms if t is not term]
+            solved[term] = whole * factor + from_linear(subject.dtype, 0, rest)
+    return solved
+
+
+def _spans(gate: UOp) -> dict[UOp, Interval]:
+    """The interval that the gate leaves for each sum that it compares with a constant."""
+    found: dict[UOp, Interval] = {}
+    for condition in conditions(gate):
+        inner = condition.src[0] if condition.op == Op.NOT else condition
+        if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[1].op != Op.CONST:
+            continue
+        subject, limit = inner.src[0], int(inner.src[1].arg)
+        if subject.dtype.kind != INDEX:
+            continue
+        low, high = found.get(subject) or bounds(subject)
+        if inner.op == Op.LESS and condition is inner:
+            high = min(high, limit - 1)
+        elif inner.op == Op.LESS:
+            low = max(low, limit)
+        elif condition is inner:
+            low, high = limit, limit
+        if low <= high:
+            found[subject] = (low, high)
+    return found
 
 
 def _ends(each: UOp, size: Size) -> bool:

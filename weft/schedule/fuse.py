@@ -16,7 +16,7 @@ from collections import defaultdict
 from typing import Final, NamedTuple
 
 from weft.ir.build import param, true
-from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -473,7 +473,7 @@ def _free(place: Place) -> int:
 
 def _widens(node: UOp) -> bool:
     """A cast to a wider type: memory holds the narrow one."""
-    return node.dtype.bits > node.src[0].dtype.bits and node.src[0].dtype.kind | FLOAT != 0
+    return node.dtype.bits > node.src[0].dtype.bits
 
 
 def _fold_sizes(node: UOp) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """`@function`: a Python function becomes one CALL in the graph.
 
-The function is traced with its tensor arguments as parameters. Whatever else it reads (weights, the
-random state, values of an enclosing function) becomes a further argument, so the body mentions
+The function is traced with its tensor arguments as parameters. Whatever else it reads (weights,
+the random state, values of an enclosing function) becomes a further argument, so the body mentions
 nothing but its parameters: a layer that is used many times, with other weights each time, is the
 same body and is scheduled and compiled once. Writes to tensors inside become results that are
 written outside. A call runs by itself: nothing is fused across its border.

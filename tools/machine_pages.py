@@ -1,0 +1,160 @@
+"""The reference pages of phases and of devices, from the lists in the code. Opens no device."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+
+from table_page import anchor, code, head, markdown_table, summary, wrapped
+
+from weft.codegen.phases import CODEGEN
+from weft.engine.devices import KINDS
+from weft.ir.ops import ELEMENTWISE, INFO, name
+from weft.rewrite.phase import Pass, Phase
+from weft.schedule.phases import SCHEDULE
+from weft.target.c import c_target
+from weft.target.cpu import LEVELS, cpu_target
+from weft.target.cuda import cuda_target
+from weft.target.opencl import opencl_target
+from weft.target.target import Target
+
+# phases.md
+
+PHASES = {"weft/schedule/phases.py": SCHEDULE, "weft/codegen/phases.py": CODEGEN}
+
+
+def phases_page() -> Iterator[str]:
+    yield from head("Phases", " and ".join(PHASES))
+    yield from wrapped("""
+        Every pass between a tensor graph and a program, in the order in which they run. `schedule`
+        runs once for a graph and makes kernels; `codegen` runs once for each kernel and makes a
+        program. A pass that needs an op is skipped where the graph has none. Under `SPEC=1` the
+        graph is checked against the spec of the phase before and after it, and against that of a
+        pass behind the pass.
+    """)
+    for file, phase in PHASES.items():
+        yield ""
+        yield f"## {phase.name.capitalize()}"
+        yield ""
+        yield f"[{file}](../../{file}) {phase_text(phase)}"
+        yield ""
+        heads = ["pass", "because", "needs", "checked"]
+        yield from markdown_table(heads, map(pass_row, phase.passes))
+
+
+def phase_text(phase: Phase) -> str:
+    takes, gives = (spec.scope if spec else "graph" for spec in (phase.takes, phase.gives))
+    return f"takes a {takes} and gives a {gives}."
+
+
+def pass_row(step: Pass) -> tuple[str, ...]:
+    file = step.run.__module__.replace(".", "/") + ".py"
+    return (
+        f"{anchor(step.name)}[{step.name}](../../{file})",
+        step.because,
+        ", ".join(code(name(op)) for op in sorted(step.needs)),
+        f"a {step.gives.scope}" if step.gives else "",
+    )
+
+
+# devices.md
+
+
+def devices_page() -> Iterator[str]:
+    yield from head("Devices", "weft/engine/devices.py and weft/target/")
+    yield from wrapped("""
+        A device is opened when it is first asked for. A tensor is made on the device that is
+        named, else on that of the setting `DEVICE`, else on `CPU`; `to` copies it to another. A
+        number tells several of a kind apart: `OPENCL:1`.
+    """)
+    yield from DEVICES_EXAMPLE.splitlines()
+    yield ""
+    heads = ["device", "what it is", "renderer", "runtime"]
+    yield from markdown_table(heads, (device_row(*item) for item in KINDS.items()))
+    yield ""
+    yield "## Targets"
+    yield ""
+    yield from wrapped("""
+        A target is what a code generator knows of a machine, as data, so code for it can be made
+        and read on any machine. These are the families, each with its defaults. Ops that a target
+        lacks are written with those that it has, by the pass `decompose`. Dtypes that it only
+        stores are computed in a wider one.
+    """)
+    yield ""
+    heads = ["target", "from", "vector", "group", "computes in", "lacks"]
+    yield from markdown_table(heads, map(target_row, targets()))
+
+
+DEVICES_EXAMPLE = """
+```python
+from weft import Tensor
+
+x = Tensor([1.0, 2.0], device="PYTHON")
+print(x.to("CPU") * 2)
+```
+<!-- output -->
+```text
+<Tensor (2,) float32 CPU lazy>
+```
+"""
+
+
+def device_row(kind: str, opens: Callable[..., object]) -> tuple[str, ...]:
+    found = imports_of(opens)
+    runtime = next(
+        module
+        for module in found
+        if module.startswith("weft.runtime.") and module.endswith(".device")
+    )
+    renderer = next((module for module in found if module.startswith("weft.render.")), "")
+    meaning = summary(importlib.import_module(runtime)).partition(": ")[2]
+    return (
+        anchor(kind) + code(kind),
+        meaning[:1].upper() + meaning[1:],
+        file_link(renderer) if renderer else "none",
+        file_link(runtime),
+    )
+
+
+def imports_of(function: Callable[..., object]) -> list[str]:
+    """The modules that a function imports when it runs."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return [
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    ]
+
+
+def file_link(module: str) -> str:
+    path = module.replace(".", "/") + ".py"
+    return f"[{path.removeprefix('weft/')}](../../{path})"
+
+
+def targets() -> list[Target]:
+    cpus = [
+        cpu_target(arch, (feature,) if feature else ())
+        for arch, levels in LEVELS.items()
+        for feature in levels
+    ]
+    return [*cpus, c_target(), opencl_target(), cuda_target()]
+
+
+def target_row(target: Target) -> tuple[str, ...]:
+    files = {"CPU": "cpu", "C": "c", "OPENCL": "opencl", "CUDA": "cuda"}
+    lacking = [row.name for row in INFO if row.number in ELEMENTWISE - target.native_ops]
+    return (
+        code(target.name),
+        file_link(f"weft.target.{files[target.device]}"),
+        f"{target.vector_bits} bits" if target.vector_bits else "none",
+        f"{target.group_limit} threads" if target.has_groups else "none",
+        dtypes_text(target),
+        ", ".join(map(code, lacking)) or "nothing",
+    )
+
+
+def dtypes_text(target: Target) -> str:
+    """The floats that a target computes in; every target has all integers and bool."""
+    floats = sorted(d.name for d in target.native_dtypes if d.is_float)
+    return ", ".join(["bool", "integers", *floats])
