@@ -110,10 +110,9 @@ def device_row(kind: str, opens: Callable[..., object]) -> tuple[str, ...]:
         if module.startswith("weft.runtime.") and module.endswith(".device")
     )
     renderer = next((module for module in found if module.startswith("weft.render.")), "")
-    meaning = summary(importlib.import_module(runtime)).partition(": ")[2]
     return (
         anchor(kind) + code(kind),
-        meaning[:1].upper() + meaning[1:],
+        summary(importlib.import_module(runtime)),
         file_link(renderer) if renderer else "none",
         file_link(runtime),
     )

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 import tables
 
+from weft.codegen.phases import CODEGEN
+from weft.engine import devices
 from weft.ir.ops import INFO
 from weft.rules.simplify import SIMPLIFY
+from weft.schedule.phases import SCHEDULE
 from weft.support.error_table import ERROR_TABLE
 from weft.support.settings import table
 
@@ -41,6 +44,8 @@ def test_check_finds_a_stale_page(
         ("settings.md", [row.name for row in table()]),
         ("errors.md", [row.name for row in ERROR_TABLE]),
         ("rules.md", [item.name for item in SIMPLIFY.all_rules]),
+        ("phases.md", [step.name for step in (*SCHEDULE.passes, *CODEGEN.passes)]),
+        ("devices.md", list(devices.KINDS)),
     ],
 )
 def test_every_row_has_its_place(page: str, names: list[str]):
@@ -53,3 +58,9 @@ def test_every_row_has_its_place(page: str, names: list[str]):
 
 def test_settings_name_the_packages_that_read_them():
     assert "rewrite" in tables.readers("SPEC")
+
+
+def test_the_page_of_devices_opens_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(devices, "_OPEN", {})
+    assert any("`OPENCL`" in line for line in tables.devices_page())
+    assert not devices._OPEN

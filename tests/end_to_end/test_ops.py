@@ -63,6 +63,20 @@ def arrays(case: Case, has_edges: bool = True) -> list[Any]:
     ]
 
 
+Shared = dict[Any, Tensor]
+
+
+def tensors(case: Case, shared: Shared, has_edges: bool = True) -> list[Tensor]:
+    """The inputs of a case. Equal ones are one tensor, so that kernels that read it are one."""
+    found = []
+    for array in arrays(case, has_edges):
+        key = (array.tobytes(), array.shape, array.dtype.name, case.dtype, case.is_view)
+        if key not in shared:
+            shared[key] = tensor(array, case)
+        found.append(shared[key])
+    return found
+
+
 def tensor(array: Any, case: Case) -> Tensor:
     """The array as a tensor; of a view, every second element of memory from the end on."""
     if case.is_view and array.ndim:
@@ -116,8 +130,8 @@ def expected(case: Case) -> list[Expected]:
     return found
 
 
-def outputs(case: Case) -> list[Tensor]:
-    return listed(case.row.ours(*(tensor(array, case) for array in arrays(case))))
+def outputs(case: Case, shared: Shared) -> list[Tensor]:
+    return listed(case.row.ours(*tensors(case, shared)))
 
 
 def problem_of(ours: Tensor, wanted: Expected, ulps: float, of_largest: bool) -> str | None:
@@ -200,7 +214,8 @@ def assert_none(problems: dict[Case, str]) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_values_are_those_of_torch(device: str, rows: list[Row]):
     with Context(DEVICE=device):
-        made = {case: outputs(case) for row in rows for case in cases(row)}
+        shared: Shared = {}
+        made = {case: outputs(case, shared) for row in rows for case in cases(row)}
         problems = realize_together(made)
         for case, some in made.items():
             if case in problems:
@@ -222,8 +237,8 @@ def weights(shape: Shape) -> Any:
     return values_of("numbers", "float32", shape, 9)
 
 
-def gradients(case: Case) -> list[Tensor]:
-    inputs = [tensor(array, case) for array in arrays(case, False)]
+def gradients(case: Case, shared: Shared) -> list[Tensor]:
+    inputs = tensors(case, shared, False)
     total: Any = 0.0
     for each in listed(case.row.ours(*inputs)):
         total = (each * Tensor(weights(each.shape))).sum() + total
@@ -249,7 +264,8 @@ def expected_gradients(case: Case) -> list[Expected]:
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_gradients_are_those_of_torch(device: str, rows: list[Row]):
     with Context(DEVICE=device):
-        made = {case: gradients(case) for row in rows for case in gradient_cases(row)}
+        shared: Shared = {}
+        made = {case: gradients(case, shared) for row in rows for case in gradient_cases(row)}
         problems = realize_together(made)
         for case, some in made.items():
             if case in problems:
@@ -274,7 +290,7 @@ def test_values_are_those_of_numpy(row: Row):
         if case.dtype not in ("float32", "float64", "int32"):
             continue
         with Context(DEVICE="CPU"), np.errstate(all="ignore"):
-            (ours,) = outputs(case)
+            (ours,) = outputs(case, {})
             inputs = arrays(case)
             wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
             assert row.numpy is not None
@@ -308,7 +324,7 @@ def test_kernels_of_the_ops_become_code_for_gpus():
     before = set(compiled._LOADED)
     with Context(DEVICE="NULL", CACHE=False):
         for row in rows:
-            made = outputs(next(cases(row)))
+            made = outputs(next(cases(row)), {})
             made[0].realize(*made[1:])
     kernels = [key[0] for key in compiled._LOADED if key not in before]
     assert len(kernels) >= PTX_SAMPLE

@@ -51,20 +51,12 @@ def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Answer]) -> R
 
 
 class Spec:
-    """The laws of one level. `scope` is what a graph of that level is called in messages.
-
-    The bodies of calls obey the same laws, or those of `body` where it is given.
-    """
+    """The laws of one level. `scope` is what a graph of that level is called in messages."""
 
     def __init__(
-        self,
-        scope: str,
-        rows: Sequence[Row],
-        graph_rows: Sequence[GraphRow] = (),
-        body: Spec | None = None,
+        self, scope: str, rows: Sequence[Row], graph_rows: Sequence[GraphRow] = ()
     ) -> None:
         self.scope = scope
-        self.body = self if body is None else body
         self.rows = tuple(rows)
         self.graph_rows = tuple(graph_rows)
         self._by_op: dict[int, list[Row]] = {}
@@ -102,10 +94,14 @@ class Spec:
         return None
 
 
+# The laws of bodies that are of another level than what calls them, by the op at their root.
+BODY_SPECS: Final[dict[int, Spec]] = {}
+
+
 def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
-    """Raise an InternalError unless the graph and the bodies of its calls obey the spec."""
+    """Raise an InternalError unless the graph and the bodies of its calls obey their specs."""
     for scope in (*bodies(root), root):
-        laws = spec if scope is root else spec.body
+        laws = spec if scope is root else BODY_SPECS.get(scope.op, spec)
         fault = laws.find_fault(scope)
         if fault is not None:
             _raise(scope, laws, fault, pass_name)

@@ -6,7 +6,6 @@ from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.spec import Answer, Spec, row
-from weft.ir.spec_kernel import KERNEL_SPEC
 from weft.ir.uop import UOp
 
 
@@ -31,5 +30,4 @@ SCHEDULE_SPEC: Final = Spec(
         row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),
         row("sizes are nodes", (Op.CONST, Op.VARIABLE), lambda node: True),
     ),
-    body=KERNEL_SPEC,
 )

@@ -6,7 +6,7 @@ import pytest
 
 from weft.support.settings import Context
 
-DEVICES = ("CPU",)
+DEVICES = ("PYTHON",)
 
 
 @pytest.fixture(params=DEVICES, autouse=True)
