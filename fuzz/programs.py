@@ -320,7 +320,10 @@ class Generator:
             return Line(f"{made} = {name}.permute({order})", f"{made} = {name}.transpose({order})")
         if kind == 2:
             axes = [axis for axis in range(array.ndim) if self.random.random() < 0.5]
-            return Line(f"{made} = {name}.flip({axes})", f"{made} = np.flip({name}, {axes})")
+            # NumPy's own flip copies an array without axes.
+            steps = ["::-1" if axis in axes else ":" for axis in range(array.ndim)]
+            theirs = f"{name}[{', '.join([*steps, '...'])}]"
+            return Line(f"{made} = {name}.flip({axes})", f"{made} = {theirs}")
         if kind == 3 and self.random.random() < 0.6:
             shape = tuple(self.random.randint(1, 3) if s == 1 else s for s in array.shape)
             shape = (2, *shape) if self.random.random() < 0.3 else shape
@@ -516,11 +519,14 @@ class Generator:
     def realize(self) -> Line | None:
         found = [name for name in self.oracle.names if name[0] in "tr"]
         chosen = self.random.sample(found, min(len(found), self.random.randint(1, 2)))
-        return Line(f"{chosen[0]}.realize({', '.join(chosen[1:])})", "pass") if chosen else None
+        return self.realized(chosen) if chosen else None
+
+    def realized(self, names: Sequence[str]) -> Line:
+        first, *rest = names
+        return Line(f"{first}.realize({', '.join(rest)})", ", ".join(names))
 
     def realize_all(self) -> Line | None:
-        first, *rest = self.oracle.names
-        return Line(f"{first}.realize({', '.join(rest)})", "pass")
+        return self.realized(list(self.oracle.names))
 
     def forget(self) -> Line | None:
         found = [name for name in self.oracle.names]

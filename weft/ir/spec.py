@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, NoReturn
 
-from weft.ir.ops import INFO, name
+from weft.ir.ops import INFO, Op, name
 from weft.ir.text import locate, show
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
@@ -94,17 +94,20 @@ class Spec:
         return None
 
 
-# The laws of bodies that are of another level than what calls them, by the op at their root.
-BODY_SPECS: Final[dict[int, Spec]] = {}
-
-
 def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
     """Raise an InternalError unless the graph and the bodies of its calls obey their specs."""
     for scope in (*bodies(root), root):
-        laws = spec if scope is root else BODY_SPECS.get(scope.op, spec)
+        laws = spec if scope is root else _laws_of_body(scope, spec)
         fault = laws.find_fault(scope)
         if fault is not None:
             _raise(scope, laws, fault, pass_name)
+
+
+def _laws_of_body(body: UOp, spec: Spec) -> Spec:
+    """A body is of the level of its caller, unless it is a kernel."""
+    from weft.ir.spec_kernel import KERNEL_SPEC
+
+    return KERNEL_SPEC if body.op == Op.KERNEL else spec
 
 
 def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:

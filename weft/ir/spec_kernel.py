@@ -10,7 +10,7 @@ from typing import Final
 
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import shape_of
-from weft.ir.spec import BODY_SPECS, Answer, GraphRow, Row, Spec, row
+from weft.ir.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.spec_common import (
     AFTER_ROWS,
     CALL_ROWS,
@@ -160,4 +160,3 @@ _GRAPH_ROWS: Final = (
 )
 
 KERNEL_SPEC: Final = Spec("kernel", _ROWS, _GRAPH_ROWS)
-BODY_SPECS[Op.KERNEL] = KERNEL_SPEC

@@ -7,14 +7,18 @@ at equal places are the same node, so they are computed once.
 
 from __future__ import annotations
 
-from weft.ir.build import index_of, load, reduce_ranges, true
+from weft.ir.build import index, index_of, load, reduce_ranges, true
 from weft.ir.dtypes import dtypes
+from weft.ir.folds import identity
 from weft.ir.ops import MOVEMENT, Op
-from weft.ir.shapes import shape_of
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute
 from weft.rewrite.driver import rewrite
+from weft.rules.in_bounds import is_in_bounds
 from weft.rules.memory import KERNEL_RULES
+from weft.rules.simplify import simplify
+from weft.rules.validity import narrow, narrow_gate
 from weft.schedule.fuse import Fusion
 from weft.schedule.indexing import Place, through, validity
 from weft.schedule.kernel import Kernel, Store
@@ -37,6 +41,7 @@ class Builder:
         base, target = item.memory, item.target
         if item.node.op == Op.STORE:
             target = self._load_indices(item.node.src[0], item.place, target)
+        target = guard(target, shape_of(memory_of(base)))
         place = index_of(memory_of(base), target.indices, target.gate)
         made = make(Op.STORE, dtypes.void, (place, value, *item.ranges))
         return rewrite(made, KERNEL_RULES)
@@ -110,6 +115,8 @@ class Builder:
         if node.op == Op.REDUCE:
             ranges = self.fusion.fold_place(node, place, self.kernel)[0]
             loops = [loop for loop in ranges if loop.op == Op.RANGE]
+            if 0 in shape_of(node.src[0]):
+                return const(node.dtype, identity(node.arg[0], node.dtype))
             return reduce_ranges(made[0], node.arg[0], loops) if loops else made[0]
         if node.op == Op.INDEX:
             value = substitute(made[0], self._loaded(node, place))
@@ -130,4 +137,25 @@ class Builder:
     def _load(self, node: UOp, place: Place) -> UOp:
         view = node if node.op in MEMORY else self.fusion.kept[node].memory
         base, target = resolve_view(view, place)
-        return load(index_of(memory_of(base), target.indices, target.gate))
+        memory = memory_of(base)
+        if 0 in shape_of(memory):
+            return const(node.dtype, 0)  # there is nothing to read, and nobody looks
+        guarded = guard(target, shape_of(memory))
+        return load(index_of(memory, guarded.indices, guarded.gate))
+
+
+def guard(place: Place, shape: Shape) -> Place:
+    """A place whose indices are proven to lie in memory, or stand behind a gate that says so.
+
+    Under a gate the indices are simplified by what it says, which often is the proof.
+    """
+    gate = place.gate
+    if gate is true():
+        indices = place.indices
+    else:
+        gate = narrow_gate(gate)
+        indices = tuple(narrow(i, gate) for i in place.indices)
+    for i, size in zip(indices, shape, strict=True):
+        if not is_in_bounds(i, size, gate):
+            gate = gate & ~(i < 0) & (i < index(size))
+    return Place(indices, simplify(gate))

@@ -356,9 +356,15 @@ class Fusion:
                 self.makers[later].after.add(self.makers[store])
 
     def _lasts(self, store: UOp) -> bool:
-        """Whether what a store writes is never overwritten, so that others can read it there."""
+        """Whether what a store writes is never overwritten, so that others can read it there.
+
+        Index tensors may send two elements to one place, and some to none.
+        """
+        view = store.src[0]
+        while view.op in MOVEMENT:
+            view = view.src[0]
         version = self._version_after.get(store)
-        return version is None or not self._replacing[version]
+        return view.op != Op.INDEX and (version is None or not self._replacing[version])
 
     def temporary(self, node: UOp) -> UOp:
         """New memory for a value."""

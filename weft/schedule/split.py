@@ -27,6 +27,8 @@ def split_kernels(sink: UOp, context: Context) -> UOp:
     fusion = context.fusion
     calls: list[UOp] = []
     for kernel in in_order(fusion.kernels):
+        if kernel.call is None and 0 in kernel.extents:
+            continue  # it writes no element
         if kernel.call is None:
             calls.append(_call(fusion, kernel))
         else:

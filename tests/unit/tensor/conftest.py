@@ -6,7 +6,7 @@ import pytest
 
 from weft.support.settings import Context
 
-DEVICES = ("PYTHON",)
+DEVICES = ("CPU",)
 
 
 @pytest.fixture(params=DEVICES, autouse=True)

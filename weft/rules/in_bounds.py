@@ -1,0 +1,91 @@
+"""The proof that an index stays inside its memory wherever its gate holds.
+
+The schedule asks it for every access and guards what it cannot prove; codegen asks again after
+every opt. Indices are proven by intervals, with what the gate says; symbolic extents by putting in
+the last turn of each range.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from weft.ir.bounds import bounds
+from weft.ir.build import Size, index, variable
+from weft.ir.linear import from_linear, linear
+from weft.ir.ops import Op
+from weft.ir.uop import Interval, UOp
+from weft.ir.walk import substitute
+from weft.rules.logic import conditions
+from weft.rules.simplify import simplify
+from weft.rules.validity import limits
+
+_FAR: Final = 1 << 62
+
+
+def is_in_bounds(each: UOp, size: Size, gate: UOp | None) -> bool:
+    """Whether 0 <= index < size wherever the gate holds.
+
+    >>> from weft.ir.build import range_
+    >>> i = range_(0, 8)
+    >>> is_in_bounds(i + 1, 8, None), is_in_bounds(i + 1, 8, i < 7)
+    (False, True)
+    """
+    limit = size if isinstance(size, int) else bounds(size)[0]
+    low, high = bounds(each)
+    for least, most in _intervals_under(each, gate):
+        low, high = max(low, least), min(high, most)
+        if low >= 0 and high < limit:
+            return True
+    return low >= 0 and (_is_below(each, index(size), gate) or _ends(each, size))
+
+
+def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
+    """Whether the gate itself, or the range of the index, says that it is below a size."""
+    if each.op == Op.RANGE and each.src[0] is size:
+        return True
+    return gate is not None and simplify(each < size) in conditions(gate)
+
+
+def _intervals_under(each: UOp, gate: UOp | None) -> Iterator[Interval]:
+    """Intervals of an index where the gate holds, the cheap ones first.
+
+    What the gate compares are sums with known intervals; the index is written with those sums in
+    the places of some of its terms: with one sum for each of its terms, then with two.
+    """
+    yield bounds(each)
+    spans = limits(conditions(gate)) if gate is not None else {}
+    parts = [(x, span) for x, span in spans.items() if not x.ranges or x.ranges & each.ranges]
+    singles: list[tuple[UOp, UOp]] = []
+    for number, (subject, span) in enumerate(parts):
+        singles += _solved(subject, span, number)
+    for single in singles:
+        yield bounds(simplify(substitute(each, dict([single]))))
+    for pair in itertools.combinations(singles, 2):
+        yield bounds(simplify(substitute(each, dict(pair))))
+
+
+def _solved(subject: UOp, span: Interval, number: int) -> list[tuple[UOp, UOp]]:
+    """Each term of a sum, in terms of the sum: where i + k is s, i is s - k and k is s - i."""
+    solved: list[tuple[UOp, UOp]] = []
+    whole = variable(f"sum {number}", max(span[0], -_FAR), min(span[1], _FAR))
+    terms = linear(subject)[1]
+    for term, factor in terms:
+        if abs(factor) == 1:
+            rest = [(t, -f * factor) for t, f in terms if t is not term]
+            solved.append((term, whole * factor + from_linear(subject.dtype, 0, rest)))
+    return solved
+
+
+def _ends(each: UOp, size: Size) -> bool:
+    """Whether an index is below a symbolic size with every range at its last turn."""
+    constant, terms = linear(simplify(each))
+    greatest = index(constant)
+    for term, factor in terms:
+        if factor < 0 or term.op != Op.RANGE:
+            greatest = greatest + from_linear(each.dtype, 0, [(term, factor)])
+        else:
+            greatest = greatest + (term.src[0] - 1) * factor
+    below = simplify(greatest < index(size))
+    return below.op == Op.CONST and bool(below.arg)
