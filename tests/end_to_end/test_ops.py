@@ -24,7 +24,7 @@ from weft.tensor import Tensor
 
 HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 # A kernel takes OpenCL half a second to compile; rows that are realized together share kernels.
-ROWS_TOGETHER = 16
+ROWS_TOGETHER = 40
 PTX_SAMPLE = 60
 # Each op of a formula rounds to the small dtype, and a formula has a few.
 SMALL_FLOAT_ULPS = 8.0
@@ -69,8 +69,8 @@ Shared = dict[Any, Tensor]
 def tensors(case: Case, shared: Shared, has_edges: bool = True) -> list[Tensor]:
     """The inputs of a case. Equal ones are one tensor, so that kernels that read it are one."""
     found = []
-    for array in arrays(case, has_edges):
-        key = (array.tobytes(), array.shape, array.dtype.name, case.dtype, case.is_view)
+    for number, array in enumerate(arrays(case, has_edges)):
+        key = (number, array.tobytes(), array.shape, array.dtype.name, case.dtype, case.is_view)
         if key not in shared:
             shared[key] = tensor(array, case)
         found.append(shared[key])

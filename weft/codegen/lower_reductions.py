@@ -15,8 +15,7 @@ from __future__ import annotations
 from weft.codegen.context import Context
 from weft.codegen.loops import rebuilt
 from weft.ir.build import index, load, store, true
-from weft.ir.dtypes import FLOAT
-from weft.ir.dtypes import dtypes as types
+from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.folds import identity
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
@@ -29,8 +28,8 @@ def widen_reductions(kernel: UOp, context: Context) -> UOp:
     for node in topological(kernel):
         new = rebuilt(node, made, {})
         if new.op == Op.REDUCE and new.dtype.kind == FLOAT and new.dtype.bits < 32:
-            wide = make(Op.CAST, types.float32, (new.src[0],))
-            folded = make(Op.REDUCE, types.float32, (wide, *new.src[1:]), new.arg)
+            wide = make(Op.CAST, dtypes.float32, (new.src[0],))
+            folded = make(Op.REDUCE, dtypes.float32, (wide, *new.src[1:]), new.arg)
             new = make(Op.CAST, new.dtype, (folded,))
         made[node] = new
     return made[kernel]

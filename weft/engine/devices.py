@@ -46,9 +46,17 @@ def _open_null(name: str) -> Device:
     return NullDevice(render, host_target(), name)
 
 
+def _open_c(name: str) -> Device:
+    from weft.render.c import render
+    from weft.runtime.c.device import CDevice
+
+    return CDevice(render, name)
+
+
 KINDS: Final[dict[str, Callable[[str], Device]]] = {
     "CPU": _open_cpu,
     "OPENCL": _open_opencl,
+    "C": _open_c,
     "PYTHON": _open_python,
     "NULL": _open_null,
 }

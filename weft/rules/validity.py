@@ -113,6 +113,8 @@ def _under(node: UOp, known: list[tuple[UOp, Interval]]) -> UOp:
 
 def size(node: UOp) -> int:
     """The number of operations in an expression, each shared one counted once."""
+    if not node.src or node.op == Op.RANGE:
+        return 0
     seen = {node}
     stack = [node]
     while stack:

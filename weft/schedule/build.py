@@ -7,13 +7,14 @@ at equal places are the same node, so they are computed once.
 
 from __future__ import annotations
 
-from weft.ir.build import index, index_of, load, reduce_ranges, true
+from weft.ir.bounds import bounds
+from weft.ir.build import index, index_of, load, reduce_ranges, true, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.folds import identity
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, topological
 from weft.rewrite.driver import rewrite
 from weft.rules.in_bounds import is_in_bounds
 from weft.rules.memory import KERNEL_RULES
@@ -149,13 +150,25 @@ def guard(place: Place, shape: Shape) -> Place:
 
     Under a gate the indices are simplified by what it says, which often is the proof.
     """
-    gate = place.gate
-    if gate is true():
-        indices = place.indices
-    else:
+    loaded = _stand_ins(place)
+    gate = substitute(place.gate, loaded)
+    indices = tuple(substitute(i, loaded) for i in place.indices)
+    if gate is not true():
         gate = narrow_gate(gate)
-        indices = tuple(narrow(i, gate) for i in place.indices)
+        indices = tuple(narrow(i, gate) for i in indices)
     for i, size in zip(indices, shape, strict=True):
         if not is_in_bounds(i, size, gate):
             gate = gate & ~(i < 0) & (i < index(size))
-    return Place(indices, simplify(gate))
+    back = {variable: stand for stand, variable in loaded.items()}
+    made = tuple(simplify(substitute(i, back)) for i in indices)
+    return Place(made, simplify(substitute(simplify(gate), back)))
+
+
+def _stand_ins(place: Place) -> dict[UOp, UOp]:
+    """The loaded indices of a place, and variables that keep them whole meanwhile."""
+    loads = [
+        node
+        for node in topological(place.gate, *place.indices)
+        if node.op == Op.CAST and node.src[0].op == Op.LOAD
+    ]
+    return {node: variable(f"loaded {number}", *bounds(node)) for number, node in enumerate(loads)}

@@ -10,7 +10,7 @@ the tensor graph, after which it is fused again.
 from __future__ import annotations
 
 from weft.ir.bounds import bounds
-from weft.ir.dtypes import INDEX
+from weft.ir.dtypes import INDEX, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
@@ -18,7 +18,7 @@ from weft.schedule.fuse import Fusion
 from weft.schedule.indexing import Place
 from weft.schedule.kernel import Kernel, Store
 from weft.schedule.memory import memory_of, version_of
-from weft.schedule.normalize import as_target
+from weft.schedule.normalize import as_target, call_arguments
 
 
 class Repair:
@@ -75,7 +75,23 @@ def order_writes(fusion: Fusion) -> Repair:
             _order_writers(fusion, kernel, item, fusion.makers[effect], effect, repair)
     for kernel, item in stores:
         _order_readers(fusion, kernel, item, repair)
+    for version in fusion.readers:
+        _order_calls(fusion, version, repair)
     return repair
+
+
+def _order_calls(fusion: Fusion, version: UOp, repair: Repair) -> None:
+    """A call that writes memory runs after those that read the version before."""
+    calls = [n for n in version.src[1:] if n.op == Op.CALL] if version.op == Op.AFTER else []
+    for call in calls:
+        kernel = fusion.makers[call]
+        for use in fusion.readers.get(version.src[0], ()):
+            if use.kernel is kernel:
+                continue
+            if use.kernel.depends_on(kernel):
+                repair.copies.add(version.src[0])
+            else:
+                kernel.after.add(use.kernel)
 
 
 def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) -> None:
@@ -132,6 +148,8 @@ def apply_repair(sink: UOp, repair: Repair) -> UOp:
                 src[1] = _staged(src[1])
         elif node.op == Op.AFTER:
             src[0] = plain[node.src[0]]
+        elif node.op == Op.CALL and node.dtype is dtypes.void:
+            src = call_arguments(node, read, plain)
         plain[node] = rebuild(node, tuple(src))
         read[node] = _staged(plain[node]) if node in repair.copies else plain[node]
     return plain[sink]

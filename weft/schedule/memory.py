@@ -13,6 +13,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
 
@@ -48,6 +49,12 @@ def memory_of(node: UOp) -> UOp:
     while node.op == Op.AFTER or node.op == Op.INDEX or node.op in MOVEMENT:
         node = node.src[0]
     return node
+
+
+def written_slots(body: UOp) -> frozenset[int]:
+    """The parameters that the kernel of a call writes to."""
+    stores = [node for node in topological(body) if node.op == Op.STORE]
+    return frozenset(memory_of(store.src[0]).arg[0] for store in stores)
 
 
 def version_of(view: UOp) -> UOp:

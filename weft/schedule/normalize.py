@@ -6,6 +6,7 @@ become index arithmetic, whose normal form merges them.
 
 from __future__ import annotations
 
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
@@ -14,6 +15,7 @@ from weft.rewrite.driver import rewrite
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
 from weft.schedule.context import Context
+from weft.schedule.memory import written_slots
 
 NORMALIZE = rules("normalize", FOLD_RULES)
 
@@ -41,6 +43,8 @@ def forward_writes(root: UOp) -> UOp:
             src[0:1] = [plain[source] for source in node.src[:1]]
         if node.op == Op.SINK:
             src = [plain[source] for source in node.src]
+        elif node.op == Op.CALL and node.dtype is dtypes.void:
+            src = call_arguments(node, read, plain)
         plain[node] = rebuild(node, tuple(src))
         read[node] = plain[node] if node.op != Op.AFTER else _written(plain[node])
     return plain[root]
@@ -57,6 +61,12 @@ def _written(version: UOp) -> UOp:
     one = make(Op.RESHAPE, value.dtype, (value,), (1,) * len(shape))
     is_static = all(isinstance(size, int) for size in shape)
     return make(Op.EXPAND, value.dtype, (one,), shape) if is_static and shape else version
+
+
+def call_arguments(call: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> list[UOp]:
+    """The arguments of a call: what it writes is memory itself, what it reads may be a copy."""
+    written = written_slots(call.arg)
+    return [(plain if slot in written else read)[x] for slot, x in enumerate(call.src)]
 
 
 def as_target(view: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> UOp:

@@ -74,7 +74,7 @@ class Settings:
         variable="WEFT_DEFAULT_INT",
         choices=("int8", "int16", "int32", "int64"),
     )
-    DEVICE: str = _row("", "The device of a new tensor; '' is the best one present.")
+    DEVICE: str = _row("", "The device of a new tensor; '' is CPU.")
     BEAM: int = _row(
         0,
         "How many candidates the kernel search keeps; 0 is no search.",

@@ -90,7 +90,9 @@ def abs_(self: Tensor) -> Tensor:
     """Return the magnitude; the least integer wraps to itself."""
     if self.dtype.kind in (BOOL, UINT):
         return self._same()
-    return self.maximum(-self)
+    greater = self.maximum(-self)
+    # Of -0.0 and 0.0 a machine may call either the greater; their sum with 0.0 is 0.0.
+    return greater + 0.0 if self.dtype.kind == FLOAT else greater
 
 
 def bitwise_not(self: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from weft.ir.build import (
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
+from weft.ir.walk import topological
 
 F32, I32 = dtypes.float32, dtypes.int32
 
@@ -49,14 +50,8 @@ def put(memory: UOp, indices: list[UOp], value: UOp, ranges: list[UOp]) -> UOp:
 
 
 def kernel(name: str, *stores: UOp) -> UOp:
-    numbers = sorted({node.arg for node in _below(stores) if node.op == Op.RANGE})
+    numbers = sorted({node.arg for node in topological(*stores) if node.op == Op.RANGE})
     return make(Op.KERNEL, dtypes.void, stores, (name, tuple((n, "loop") for n in numbers)))
-
-
-def _below(stores: tuple[UOp, ...]) -> list[UOp]:
-    from weft.ir.walk import topological
-
-    return topological(*stores)
 
 
 def exp(x: UOp) -> UOp:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from weft.ir.dtypes import SCALARS, DType, dtypes
+from weft.ir.dtypes import SCALARS, DType, canonical, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 
@@ -123,8 +123,6 @@ def pair_of(dtype: DType, numerator: int, denominator: int) -> tuple[float, floa
 
 def _nearest(dtype: DType, numerator: int, denominator: int) -> float:
     """The fraction in a dtype; through float64, which is close enough for the low parts."""
-    from weft.ir.dtypes import canonical
-
     shift = max(denominator.bit_length() - abs(numerator).bit_length() + 80, 0)
     value = math.ldexp(float((numerator << shift) // denominator), -shift)
     return float(canonical(dtype.scalar, value))
