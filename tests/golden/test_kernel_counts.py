@@ -1,5 +1,7 @@
 """The number of kernels of well-known expressions. A change that moves one says so, and why."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def labels(count: int, classes: int) -> Tensor:
             [(2, 8, 14, 14), (16, 8, 3, 3), (16,)],
         ),
         ("sum of relu", lambda a, b, c: (a * b + c).relu().sum(), [(64, 64)] * 3),
-        ("batch norm", lambda x: (x - x.mean((0, 2), keepdim=True)), [(8, 16, 10)]),
+        ("batch norm", lambda x: x - x.mean((0, 2), keepdim=True), [(8, 16, 10)]),
     ],
 )
 def test_one_kernel(name, make, shapes):
@@ -105,3 +107,35 @@ def test_slice_assignments_from_scalars_are_one_kernel():
 def test_a_slice_of_realized_memory_is_no_kernel():
     x = random(10, 10)
     assert kernels(lambda: x[2:5]) == 0
+
+
+def test_a_training_step_of_a_perceptron():
+    """Three layers with Adam: forward 4 (each layer, log-softmax), loss 1, backward 12.
+
+    Of the backward kernels 5 are updates of a weight or of biases with their gradients fused in
+    (the biases of equal size share one), 2 carry the gradient through a layer, and 5 small ones
+    come from the loss.
+    """
+    sizes = [784, 512, 512, 10]
+    weights = [random(a, b) for a, b in pairwise(sizes)]
+    biases = [random(b) for b in sizes[1:]]
+    parameters = weights + biases
+    first, second = ([random(*p.shape) for p in parameters] for _ in range(2))
+    x, wanted = random(128, 784), labels(128, 10)
+
+    def step():
+        h = x
+        for number, (w, b) in enumerate(zip(weights, biases, strict=True)):
+            h = h @ w + b
+            h = h.relu() if number < 2 else h
+        loss = h.sparse_categorical_crossentropy(wanted)
+        gradients = loss.gradient(*parameters)
+        while gradients:
+            number = len(gradients) - 1
+            p, m, v, g = parameters[number], first[number], second[number], gradients.pop()
+            m.assign(m * 0.9 + g * 0.1)
+            v.assign(v * 0.999 + g * g * 0.001)
+            p.assign(p - 0.001 * m / (v.abs().sqrt() + 1e-8))
+        return (loss, *parameters, *first, *second)
+
+    assert kernels(step) == 17

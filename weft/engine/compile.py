@@ -20,6 +20,7 @@ from weft.ir.ops import Op
 from weft.ir.program import Estimate, Parameter, Program
 from weft.ir.text import dump, parse
 from weft.ir.uop import UOp, make
+from weft.rewrite.phase import PassReport
 from weft.runtime.device import Device, Executable
 from weft.support.cache import DiskCache
 from weft.support.settings import cache_key, settings
@@ -67,8 +68,11 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
 
 
 def _generate(kernel: UOp, device: Device) -> Program:
-    program = generate(kernel, device.target)
+    reports: list[PassReport] = []
+    program = generate(kernel, device.target, reports=reports)
     CompileStatistics.generated += 1
+    if settings.DEBUG >= 5:
+        print(f"codegen of {program.name}", *reports, sep="\n")
     return program.with_source(device.render(program))
 
 

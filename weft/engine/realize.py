@@ -25,7 +25,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
-from weft.schedule.schedule import make_schedule
+from weft.schedule.schedule import Schedule, make_schedule
 from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
 
@@ -157,7 +157,7 @@ def _prepare(body: UOp, name: str) -> Prepared:
     if found is None:
         schedule = make_schedule(body, on.target)
         if settings.DEBUG >= 1:
-            _print_schedule(name, schedule.kernels, schedule.log)
+            _print_schedule(name, schedule)
         found = Prepared(schedule, on)
         if len(_PREPARED) >= _MOST_PREPARED:
             _PREPARED.pop(next(iter(_PREPARED)))
@@ -168,10 +168,13 @@ def _prepare(body: UOp, name: str) -> Prepared:
     return found
 
 
-def _print_schedule(name: str, kernels: UOp, log: tuple[str, ...]) -> None:
-    print(f"schedule on {name}: {len(kernels.src)} kernels")
+def _print_schedule(name: str, schedule: Schedule) -> None:
+    print(f"schedule on {name}: {len(schedule.kernels.src)} kernels, {schedule.plan.size} bytes")
+    if settings.DEBUG >= 5:
+        for report in schedule.reports:
+            print(report)
     if settings.DEBUG >= 3:
-        for line in log:
+        for line in schedule.log:
             print(f"  {line}")
-        for call in kernels.src:
+        for call in schedule.kernels.src:
             print(dump(call.arg))

@@ -18,7 +18,7 @@ from weft.ir.dtypes import DType
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.runtime.device import Device, Handle
-from weft.support.errors import InternalError
+from weft.support.errors import InternalError, OutOfMemory
 
 
 class Buffer:
@@ -35,15 +35,57 @@ class Buffer:
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
         if self.handle is None:
-            self.handle = self.device.allocate(max(self.size, 1))
+            self.handle = _SPARE.take(self.device, max(self.size, 1))
             GlobalCounters.allocated(self.device.name, self.size)
         return self.handle
 
     def free(self) -> None:
         if self.handle is not None and self.keep is None:
-            self.device.free(self.handle)
+            _SPARE.give(self.device, max(self.size, 1), self.handle)
             GlobalCounters.freed(self.device.name, self.size)
         self.handle = self.keep = None
+
+
+class _Spare:
+    """Memory that was freed and is handed out again: steps of a loop ask for the same sizes.
+
+    At most `LIMIT` bytes of a device lie idle, and none when the device has no more to give.
+    """
+
+    LIMIT: Final = 256 << 20
+
+    def __init__(self) -> None:
+        self._handles: dict[tuple[str, int], list[Handle]] = {}
+        self._idle: dict[str, int] = {}
+
+    def take(self, device: Device, size: int) -> Handle:
+        waiting = self._handles.get((device.name, size))
+        if waiting:
+            self._idle[device.name] -= size
+            return waiting.pop()
+        try:
+            return device.allocate(size)
+        except OutOfMemory:
+            self.release(device)
+            return device.allocate(size)
+
+    def give(self, device: Device, size: int, handle: Handle) -> None:
+        idle = self._idle.get(device.name, 0)
+        if idle + size > self.LIMIT:
+            device.free(handle)
+            return
+        self._idle[device.name] = idle + size
+        self._handles.setdefault((device.name, size), []).append(handle)
+
+    def release(self, device: Device) -> None:
+        """Give all idle memory of a device back to it."""
+        for (name, size), handles in self._handles.items():
+            while name == device.name and handles:
+                device.free(handles.pop())
+                self._idle[name] -= size
+
+
+_SPARE: Final = _Spare()
 
 
 class _Counters:

@@ -289,7 +289,8 @@ class Fusion:
     def _keep(self, node: UOp, uses: list[Use], stores: list[UOp]) -> None:
         """Give a value memory and a kernel that writes it there."""
         after = {use.kernel for store in stores for use in self._readers_of(store)}
-        kernel, place = self._attach(node, uses, after) if stores else (None, None)
+        is_free = node.op != Op.STAGE  # what is staged was asked to be computed by itself
+        kernel, place = self._attach(node, uses, after) if is_free else (None, None)
         if kernel is None or place is None:
             readers = {use.kernel for use in uses} | after
             kernel = self._kernel_for(node, readers, shape_of(node), is_alone=False)
@@ -412,7 +413,9 @@ class Fusion:
             scope = frozenset(ranges)
             if not self._covers(node, use.place, scope) or not scope <= set(kernel.order):
                 continue
-            if kernel.is_alone:
+            if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
+                continue
+            if not self._is_seen_once(node, use, uses):
                 continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
             is_open = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
@@ -421,6 +424,12 @@ class Fusion:
                     kernel.pin(scope)
                 return kernel, use.place
         return None, None
+
+    def _is_seen_once(self, node: UOp, use: Use, uses: list[Use]) -> bool:
+        """Whether a kernel looks at a value at one place only, or the value is cheap anyway."""
+        if self._stores.get(node) and node.op != Op.REDUCE and not folds_below(node):
+            return True
+        return all(u.place == use.place for u in uses if u.kernel is use.kernel)
 
     def _covers(self, node: UOp, place: Place, scope: frozenset[UOp]) -> bool:
         """Whether the turns of the scope meet every element of the value exactly once."""

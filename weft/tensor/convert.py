@@ -19,7 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.reference.numpy_values import Array, from_storage, storage_dtype
-from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.core import realize_all
 from weft.tensor.nodes import Step
@@ -79,15 +79,25 @@ def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step,
             shape[0] = last - first
             box = ((0, shape[0]), *pairs[1:])
             steps = ((Op.SHRINK, box, ()), *steps[1:])
-    memory = buffer_of(buffer)
     row = math.prod(shape[1:]) * buffer.dtype.itemsize
     size = row * shape[0] if shape else buffer.dtype.itemsize
-    data = bytearray(size)
-    if size:
-        part = memory.device.view(memory.allocated(), first * row, size)
-        memory.device.copy_out(memoryview(data), part)
+    data = _read_bytes(buffer, first * row, size) if size else bytearray()
     raw = np.frombuffer(data, storage_dtype(buffer.dtype)).reshape(shape)
     return from_storage(buffer.dtype, raw), steps
+
+
+def _read_bytes(buffer: UOp, start: int, size: int) -> bytearray:
+    """Some bytes of memory, read from its beginning where no view of the device starts there."""
+    memory = buffer_of(buffer)
+    handle, skipped = memory.allocated(), 0
+    try:
+        part = memory.device.view(handle, start, size)
+    except NotSupported:
+        skipped = start
+        part = memory.device.view(handle, 0, start + size)
+    data = bytearray(skipped + size)
+    memory.device.copy_out(memoryview(data), part)
+    return data[skipped:]
 
 
 def _moved(array: Array, step: Step) -> Array:

@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft.engine.compile import CompileStatistics
 from weft.engine.realize import _PREPARED
-from weft.engine.storage import GlobalCounters
+from weft.engine.storage import GlobalCounters, buffer_of
 from weft.ir.uop import live_nodes
 from weft.support.settings import Context
 from weft.tensor.function import function
@@ -113,7 +113,8 @@ def test_counters_count():
 
 
 @pytest.mark.parametrize(
-    ("level", "shown"), [(1, "1 kernels"), (2, "GFLOPS"), (3, "store p0"), (4, "define void")]
+    ("level", "shown"),
+    [(1, "1 kernels"), (2, "GFLOPS"), (3, "store p0"), (4, "define void"), (5, "linearize")],
 )
 def test_debug_prints(level, shown, capsys):
     x = random(level + 30)
@@ -130,6 +131,19 @@ def test_null_plans_and_counts_but_has_no_values():
     assert GlobalCounters.peak_memory["NULL"] >= 2 * 64 * 64 * 4
     with pytest.raises(weft.DeviceError, match="has no value"):
         y.numpy()
+
+
+def test_freed_memory_is_handed_out_again():
+    x = random(70, 70)
+    first = (x + 1).realize()
+    place = buffer_of(first.uop).handle
+    del first
+    assert buffer_of((x + 2).realize().uop).handle is place
+
+
+def test_out_of_memory_is_said_with_the_size():
+    with pytest.raises(weft.OutOfMemory, match="bytes"):
+        Tensor.zeros(1 << 40, 1 << 10).contiguous().realize()
 
 
 def test_copies_between_devices():
