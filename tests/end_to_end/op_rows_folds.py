@@ -64,9 +64,11 @@ REDUCTIONS = (
         of_largest=True,
         dtypes=("float32", "int32"),
     ),
-    folded("sum empty", lambda x: x.sum(0), shapes=(((0, 3),), ((2, 0),))),
     folded(
-        "sum dtype",
+        "sum of nothing", lambda x: x.sum(0), has_gradient=False, shapes=(((0, 3),), ((2, 0),))
+    ),
+    folded(
+        "sum in int32",
         lambda x: x.sum(1, dtype="int32"),
         lambda x: x.sum(1).to(import_module("torch").int32),
         dtypes=("bool", "uint8", "int32"),

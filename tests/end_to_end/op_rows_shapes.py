@@ -28,7 +28,7 @@ def casts() -> tuple[Row, ...]:
             return x.to(getattr(import_module("torch"), to))
 
         rows.append(
-            Row(f"cast to {to}", method("cast", to), ("numbers",), (((19,),),), theirs, EVERY)
+            Row(f"cast into {to}", method("cast", to), ("numbers",), (((19,),),), theirs, EVERY)
         )
     words = ("bool", "half", "bfloat16", "float", "double", "short", "int", "long")
     rows += [
@@ -142,7 +142,7 @@ INDEXING = (
     moved("getitem none and ints", lambda x: x[1, None, ..., -1], (3, 2, 4)),
     moved("getitem list", lambda x: x[[2, 0, -1, 2]], (3, 5)),
     moved("getitem lists", lambda x: x[[2, 0], :, [1, 1]], (3, 2, 4)),
-    moved("getitem empty", lambda x: x[2:1], (3, 5)),
+    moved("getitem of nothing", lambda x: x[2:1], (3, 5)),
     Row(
         "getitem tensor",
         lambda x, i: x[:, i],

@@ -26,11 +26,12 @@ from weft.codegen.loops import (
     ranges_of,
 )
 from weft.codegen.merge_reductions import factors_of, is_contraction
-from weft.codegen.opts import Bind, Merge, Opt, Refusal, Split, Unroll, Vectorize
+from weft.codegen.opts import Bind, Merge, Opt, Split, Unroll, Vectorize
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
+from weft.support.errors import OptRefused
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
@@ -70,7 +71,7 @@ class _Chooser:
         try:
             for opt in opts:
                 kernel = opt.apply(kernel)
-        except Refusal:
+        except OptRefused:
             return False
         self.kernel = kernel
         self.opts += opts

@@ -31,19 +31,11 @@ from weft.codegen.split_range import split_range
 from weft.ir.build import range_
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
-from weft.support.errors import ArgumentError
+from weft.support.errors import OptRefused
 from weft.support.source_line import NOWHERE
 
 TAILS: Final = ("clamp", "mask")
 BOUND: Final = (LOOP, GRID, THREAD)
-
-
-class Refusal(ArgumentError):  # noqa: N818 -- the word says it
-    """An opt that is not legal here; the message says why."""
-
-    def __init__(self, opt: Opt, reason: str) -> None:
-        super().__init__(f"{opt} refused: {reason}", where=NOWHERE)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class Opt:
 
     def apply(self, kernel: UOp) -> UOp:
         for reason in self.reasons(kernel):
-            raise Refusal(self, reason)
+            raise OptRefused(f"{self} refused: {reason}", where=NOWHERE)
         return self.rewritten(kernel)
 
 
@@ -299,7 +291,7 @@ def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:
 
 
 def apply_opts(kernel: UOp, opts: Iterable[Opt]) -> UOp:
-    """The kernel after these opts, in order; raises a Refusal at the first that is not legal."""
+    """The kernel after these opts, in order; raises OptRefused at the first that is not legal."""
     for opt in opts:
         kernel = opt.apply(kernel)
     return kernel

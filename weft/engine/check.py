@@ -7,14 +7,14 @@ computed several times in plain Python, so graphs with more than `MOST_ELEMENTS`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from weft.codegen.generate import generate
 from weft.engine.storage import read_bytes
-from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.text import dump
@@ -67,15 +67,23 @@ class LevelCheck:
             make(Op.CALL, dtypes.void, call.src, programs[call.arg].instructions)
             for call in schedule.kernels.src
         ]
-        self._add("codegen", schedule, make(Op.LINEAR, dtypes.void, tuple(calls)))
+        native = target.native_dtypes
+        self._add("codegen", schedule, make(Op.LINEAR, dtypes.void, tuple(calls)), native)
 
-    def _add(self, name: str, schedule: Schedule, calls: UOp) -> None:
+    def _add(
+        self, name: str, schedule: Schedule, calls: UOp, native: Collection[DType] | None = None
+    ) -> None:
+        def seen(dtype: DType) -> DType:
+            """Programs see memory of a dtype that the target lacks as bits."""
+            is_seen = native is None or dtype in native or dtype.kind != FLOAT
+            return dtype if is_seen else SCALARS[f"uint{dtype.bits}"]
+
         arguments = [
-            Memory.from_bytes(node.dtype, data)
+            Memory.from_bytes(seen(node.dtype), data)
             for node, data in zip(self.memory, self.before, strict=True)
         ]
         arguments += [
-            Memory(part.dtype, largest_size(shape_of(part))) for part in schedule.temporaries
+            Memory(seen(part.dtype), largest_size(shape_of(part))) for part in schedule.temporaries
         ]
         run_schedule(calls, {}, self.variables, arguments)
         stored = [part.to_bytes() for part in arguments[: len(self.memory)]]

@@ -169,7 +169,8 @@ def _prepare(body: UOp, name: str) -> Prepared:
 
 
 def _print_schedule(name: str, schedule: Schedule) -> None:
-    print(f"schedule on {name}: {len(schedule.kernels.src)} kernels, {schedule.plan.size} bytes")
+    count, size = len(schedule.kernels.src), schedule.plan.size
+    print(f"schedule on {name}: {count} kernels, {size} bytes of temporaries")
     if settings.DEBUG >= 5:
         for report in schedule.reports:
             print(report)

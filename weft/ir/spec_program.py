@@ -45,10 +45,6 @@ def _counter(node: UOp) -> Answer:
     return like_first(node) and _is_integer(node)
 
 
-def _range(node: UOp) -> Answer:
-    return node.arg.__class__ is int and node.arg >= 0
-
-
 def _place(node: UOp) -> Answer:
     if len(node.src) != 3:
         return f"there are {len(node.src) - 2} indices"
@@ -155,7 +151,6 @@ _ROWS: Final[tuple[Row, ...]] = (
     *AFTER_ROWS,
     row("MEMORY is (name, space, size)", Op.MEMORY, _memory),
     row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
-    row("a RANGE has a number", Op.RANGE, _range),
     row("a SPECIAL is (kind, axis)", Op.SPECIAL, lambda node: has_types(node.arg, str, int)),
     row("INDEX has memory, a bool gate and one flat index", Op.INDEX, _place),
     row("a place holds one element of its memory, or a vector", Op.INDEX, _place_dtype),

@@ -233,6 +233,8 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
         node = _HELD_BY_USERS.get(key)
         if node is not None:
             return node
+    if arg.__class__ is bool and op != Op.CONST:  # True equals 1, and so the key of another node
+        raise InternalError(f"the arg of {INFO[op].name} is a bool")
     if not _LEAST[op] <= len(src) <= _MOST[op]:
         raise InternalError(f"{INFO[op].name} cannot take {len(src)} sources")
     node = UOp()

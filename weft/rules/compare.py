@@ -69,16 +69,13 @@ def gather_left(node: UOp, x: UOp, y: UOp) -> UOp | None:
 
 @structural(x < c0, over=INDEX)
 def shrink_less(node: UOp, x: UOp, c0: int) -> UOp | None:
-    """Cancel common factors, drop a rest too small and cap factors too large to matter.
+    """Cancel common factors, and drop a rest too small to matter.
 
     before: i*4 + j*8 < const(9)
     after:  i + j*2 < const(3)
 
     before: i*4 + three < const(8)
     after:  i < const(2)
-
-    before: i*9 + j*7 < const(5)
-    after:  i*5 + j*5 < const(5)
     """
     constant, terms = linear(x)
     if constant or not terms or len(terms) > LONGEST:
@@ -86,9 +83,6 @@ def shrink_less(node: UOp, x: UOp, c0: int) -> UOp | None:
     common = math.gcd(*[factor for _, factor in terms])
     if common > 1:
         return from_linear(x.dtype, 0, [(t, f // common) for t, f in terms]) < -(-c0 // common)
-    is_positive = c0 > 0 and all(f > 0 and bounds(t)[0] >= 0 for t, f in terms)
-    if is_positive and any(f > c0 for _, f in terms):
-        return from_linear(x.dtype, 0, [(t, min(f, c0)) for t, f in terms]) < c0
     for g in sorted({abs(f) for _, f in terms if abs(f) > 1}, reverse=True):
         whole = [(term, factor // g) for term, factor in terms if factor % g == 0]
         low, high = bounds(from_linear(x.dtype, 0, [t for t in terms if t[1] % g]))

@@ -81,6 +81,11 @@ ERROR_TABLE = (
         one is near. It is an AttributeError, so hasattr and getattr with a default work.""",
     ),
     ErrorRow(
+        errors.OptRefused,
+        """An opt of a kernel's recipe is not legal there: it would change what the kernel means,
+        or it names a range that the kernel does not have. The message gives the reason.""",
+    ),
+    ErrorRow(
         errors.DeviceError,
         """A device is not present, its driver cannot be loaded, or it refused a request. Code for
         a target can be made without the device; only running it needs the device.""",

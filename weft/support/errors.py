@@ -27,6 +27,7 @@ __all__ = [
     "IndexOutOfRange",
     "InternalError",
     "NotSupported",
+    "OptRefused",
     "OutOfMemory",
     "ShapeError",
     "TextError",
@@ -140,6 +141,12 @@ class UnknownAttribute(UsageError, AttributeError):
     """An attribute does not exist; an AttributeError, so that `hasattr` and `getattr` work."""
 
     code = "W204"
+
+
+class OptRefused(UsageError, ValueError):
+    """An opt is not legal for the kernel it was given for."""
+
+    code = "W205"
 
 
 class DeviceError(UsageError, RuntimeError):

@@ -14,7 +14,6 @@ from weft.codegen.opts import (
     Merge,
     Opt,
     Order,
-    Refusal,
     Split,
     Unroll,
     Vectorize,
@@ -24,6 +23,7 @@ from weft.ir.ops import Op
 from weft.ir.spec import verify
 from weft.ir.spec_kernel import KERNEL_SPEC
 from weft.ir.text import parse
+from weft.support.errors import OptRefused
 
 EXAMPLE = re.compile(r"opt: (.+)\n\s*before:\n((?: {8}.*\n)+) {4}after:\n((?: {8}.*\n?)+)")
 
@@ -64,7 +64,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals_say_why(case: str):
     name, opts, reason = REFUSED[case]
-    with pytest.raises(Refusal, match=re.escape(reason)) as error:
+    with pytest.raises(OptRefused, match=re.escape(reason)) as error:
         apply_opts(CASES[name]().kernel, opts)
     assert str(error.value).startswith(f"{opts[-1]} refused: ")
 

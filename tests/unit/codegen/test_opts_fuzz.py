@@ -10,11 +10,12 @@ from weft.codegen.context import Context
 from weft.codegen.loops import extent_of, ranges_of
 from weft.codegen.merge_reductions import merge_reductions
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Bind, Merge, Opt, Order, Refusal, Split, Unroll, Vectorize
+from weft.codegen.opts import Bind, Merge, Opt, Order, Split, Unroll, Vectorize
 from weft.codegen.verify_in_bounds import verify_in_bounds
 from weft.ir.spec import verify
 from weft.ir.spec_kernel import KERNEL_SPEC
 from weft.ir.uop import UOp
+from weft.support.errors import OptRefused
 
 MACHINE = target(has_groups=True, has_barrier=True, group_limit=64)
 ROUNDS = 8
@@ -46,7 +47,7 @@ def random_recipe(rng: random.Random, kernel: UOp) -> list[Opt]:
         opt = random_opt(rng, kernel)
         try:
             after = opt.apply(kernel)
-        except Refusal:
+        except OptRefused:
             continue
         if is_too_large(after):
             continue

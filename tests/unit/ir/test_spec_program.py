@@ -44,7 +44,6 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.MEMORY, f32, (), ("acc", "elsewhere", 4)),
     ),
     "a counter is an integer, as its extent is": (loop, make(Op.RANGE, f32, (value,), 0)),
-    "a RANGE has a number": (loop, make(Op.RANGE, i32, (const(i32, 9),), True)),
     "a SPECIAL is (kind, axis)": (
         make(Op.SPECIAL, i32, (const(i32, 4),), ("group", 0)),
         make(Op.SPECIAL, i32, (const(i32, 4),), "group"),

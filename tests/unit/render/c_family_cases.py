@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from tests.unit.codegen.oracle import as_seen
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
@@ -181,7 +182,7 @@ def check(
 ) -> None:
     """Run on a device and in the interpreter, and compare all arguments bit for bit."""
     wanted = [given.copy() for given in arguments]
-    run_program(code.instructions, wanted, variables or {})
+    run_program(code.instructions, as_seen(code, wanted), variables or {})
     found = [given.copy() for given in arguments]
     sizes = [int(size) for size in code.groups] if groups is None else groups  # type: ignore[call-overload]
     run_on(device(name), code, found, variables or {}, sizes)

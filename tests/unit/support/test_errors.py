@@ -22,6 +22,7 @@ BUILTIN_BASES = {
     "ArgumentTypeError": (TypeError,),
     "UnknownName": (ValueError,),
     "UnknownAttribute": (AttributeError,),
+    "OptRefused": (ValueError,),
     "DeviceError": (RuntimeError,),
     "OutOfMemory": (MemoryError,),
     "NotSupported": (NotImplementedError,),
