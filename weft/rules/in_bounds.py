@@ -51,12 +51,17 @@ def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
 def _intervals_under(each: UOp, gate: UOp | None) -> Iterator[Interval]:
     """Intervals of an index where the gate holds, the cheap ones first.
 
-    What the gate compares are sums with known intervals; the index is written with those sums in
-    the places of some of its terms: with one sum for each of its terms, then with two.
+    What the gate compares are sums with known intervals. The index is a sum and a rest, or it is
+    written with sums in the places of some of its terms: one sum for each of its terms, then two.
     """
     yield bounds(each)
     spans = limits(conditions(gate)) if gate is not None else {}
     parts = [(x, span) for x, span in spans.items() if not x.ranges or x.ranges & each.ranges]
+    for x, (least, most) in parts:
+        low, high = bounds(simplify(each - x))
+        yield low + least, high + most
+        low, high = bounds(simplify(each + x))
+        yield low - most, high - least
     singles: list[tuple[UOp, UOp]] = []
     for number, (subject, span) in enumerate(parts):
         singles += _solved(subject, span, number)
