@@ -7,11 +7,13 @@ nanoseconds; only their order decides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
+from weft.schedule.kernel import Kernel, Path, turns
 from weft.target.target import Target
 
 _TRANSCENDENTAL = frozenset(
@@ -56,6 +58,33 @@ class Work:
         if is_contraction(node):
             return count * self.target.costs.multiply_add
         return count * (self._inline(node.src[0]) + self.target.costs.op)
+
+    def compare(
+        self, node: UOp, uses: Sequence[tuple[Kernel, Path]], folds: list[UOp], repeats: int
+    ) -> Estimate:
+        """Computing a value at each use, against keeping it in memory.
+
+        `folds` are those that the value reads; inlining it computes them with as few threads as
+        the use has, and again at each of `repeats` repetitions unless they get memory instead.
+        """
+        threads = self.target.threads
+        work = self.of(node)
+        recompute = 0.0
+        narrowest = threads
+        for kernel, path in uses:
+            lanes = min(threads, max(kernel.parallel(path), 1))
+            narrowest = min(narrowest, lanes)
+            recompute += turns(path) * work / lanes
+            if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
+                recompute += kernel.work * (1 / lanes - 1 / threads)
+        memory = size_of(node) * work / threads
+        memory += memory_cost(self.target, node, len({kernel for kernel, _ in uses}))
+        for fold in folds:
+            cost = size_of(fold) * self.of_fold(fold)
+            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
+            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
+            memory += cost / threads
+        return Estimate(recompute, memory)
 
     def _inline(self, node: UOp) -> float:
         stack = [node]

@@ -22,11 +22,9 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.cost import (
-    Estimate,
     Work,
     folds_below,
     is_contraction,
-    memory_cost,
     size_of,
 )
 from weft.schedule.indexing import Place, everywhere, through
@@ -155,7 +153,8 @@ class Fusion:
         if evaluations <= size_of(node) and not folds and node.op != Op.REDUCE:
             return False
         repeats = max([len(kernels), *(turns(path) // (size_of(node) or 1) for path in paths)])
-        estimate = self._estimate(node, uses, paths, folds, repeats)
+        placed = [(use.kernel, path) for use, path in zip(uses, paths, strict=True)]
+        estimate = self.work.compare(node, placed, folds, repeats)
         keep = estimate.memory < estimate.recompute
         if is_contraction(node) and evaluations > size_of(node):
             keep = True
@@ -165,28 +164,6 @@ class Fusion:
             f" {size_of(node)}: {estimate} -> {choice}"
         )
         return keep
-
-    def _estimate(
-        self, node: UOp, uses: list[Use], paths: list[Path], folds: list[UOp], repeats: int
-    ) -> Estimate:
-        threads = self.target.threads
-        work = self.work.of(node)
-        recompute = 0.0
-        narrowest = threads
-        for use, path in zip(uses, paths, strict=True):
-            lanes = min(threads, max(use.kernel.parallel(path), 1))
-            narrowest = min(narrowest, lanes)
-            recompute += turns(path) * work / lanes
-            if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
-                recompute += use.kernel.work * (1 / lanes - 1 / threads)
-        memory = size_of(node) * work / threads
-        memory += memory_cost(self.target, node, len({use.kernel for use in uses}))
-        for fold in folds:
-            cost = size_of(fold) * self.work.of_fold(fold)
-            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
-            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
-            memory += cost / threads
-        return Estimate(recompute, memory)
 
     def _scope(self, node: UOp, use: Use) -> Path:
         """The loops around one evaluation of a node, as it would be placed."""
