@@ -41,6 +41,9 @@ class Row(NamedTuple):
     # Whether the error is one of the largest element: sums cancel, so that a small result may
     # have the error of large terms.
     of_largest: bool = False
+    # Whether a zero has the sign of PyTorch's. Which of 0.0 and -0.0 is the greater, and whether
+    # a sum starts from 0.0, no definition of these ops says.
+    has_zero_sign: bool = True
     numpy: Function | None = None
 
 

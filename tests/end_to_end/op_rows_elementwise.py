@@ -98,7 +98,15 @@ UNARY = (
 )
 
 ACTIVATIONS = (
-    Row("relu", method("relu"), ("edges",), ONE, dtypes=NUMBERS, has_gradient=True),
+    Row(
+        "relu",
+        method("relu"),
+        ("edges",),
+        ONE,
+        dtypes=NUMBERS,
+        has_gradient=True,
+        has_zero_sign=False,
+    ),
     Row("relu6", method("relu6"), ("edges",), ONE, nn("relu6"), FLOATS, True),
     activation("leaky_relu", ulps=0.5),
     Row("sigmoid", method("sigmoid"), ("edges",), ONE, None, FLOATS, True, FUNCTION + 2),
@@ -138,10 +146,10 @@ BINARY = (
     two("mul", EVERY, has_gradient=True, numpy=np.multiply),
     two("div", has_gradient=True, numpy=None, dtypes=FLOATS),
     two("div of ints", INTS, ours=method("div"), kinds=("numbers", "positive")),
-    two("maximum", has_gradient=True),
-    two("minimum", has_gradient=True),
-    two("mod", kinds=("numbers", "positive"), theirs=pt("remainder")),
-    two("remainder", kinds=("numbers", "positive"), dtypes=(*INTS, *PRECISE)),
+    two("maximum", has_gradient=True, has_zero_sign=False),
+    two("minimum", has_gradient=True, has_zero_sign=False),
+    two("mod", has_zero_sign=False, kinds=("numbers", "positive"), theirs=pt("remainder")),
+    two("remainder", has_zero_sign=False, kinds=("numbers", "positive"), dtypes=(*INTS, *PRECISE)),
     two("fmod", kinds=("numbers", "positive"), dtypes=(*INTS, *PRECISE)),
     two("pow", PRECISE, kinds=("positive", "numbers"), ulps=4, has_gradient=True, numpy=np.power),
     two("pow of ints", INTS, ours=method("pow"), kinds=("numbers", "positive")),

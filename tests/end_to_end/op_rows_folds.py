@@ -45,6 +45,7 @@ REDUCTIONS = (
         "sum of edges",
         lambda x: x.sum(1),
         kind="edges",
+        has_zero_sign=False,
         shapes=(((13, 1),), ((2, 13),)),
         has_gradient=False,
         dtypes=FLOATS,
@@ -86,7 +87,12 @@ REDUCTIONS = (
     folded("max", lambda x: x.max(1), lambda x: x.amax(1), dtypes=EVERY, kind="edges"),
     folded("min", lambda x: x.min(1), lambda x: x.amin(1), dtypes=EVERY, kind="edges"),
     folded("max all", lambda x: x.max(), shapes=(((3, 5),), ((),))),
-    folded("max of equals", lambda x: (x * 0).max(1), lambda x: (x * 0).amax(1)),
+    folded(
+        "max of equals",
+        lambda x: (x * 0).max(1),
+        lambda x: (x * 0).amax(1),
+        has_zero_sign=False,
+    ),
     folded(
         "any",
         lambda x: x.any(1),

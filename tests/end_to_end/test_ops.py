@@ -5,6 +5,7 @@ be counted in ulp. Without PyTorch, rows that NumPy knows are compared with NumP
 """
 
 import importlib.util
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -147,8 +148,10 @@ def outputs(case: Case, shared: Shared) -> list[Tensor]:
     return listed(case.row.ours(*tensors(case, shared)))
 
 
-def problem_of(ours: Tensor, wanted: Expected, ulps: float, of_largest: bool) -> str | None:
-    """How an output differs, or None."""
+def problem_of(
+    ours: Tensor, wanted: Expected, ulps: float, of_largest: bool, has_zero_sign: bool = True
+) -> str | None:
+    """How an output differs, or None. Where all bits count, so does the sign of zero."""
     if ours.dtype.name != wanted.dtype or ours.shape != wanted.array.shape:
         return f"{ours.dtype.name} {ours.shape}, not {wanted.dtype} {wanted.array.shape}"
     got, array = ours.numpy(), wanted.array
@@ -157,11 +160,11 @@ def problem_of(ours: Tensor, wanted: Expected, ulps: float, of_largest: bool) ->
     got = got.astype(np.float64)
     with np.errstate(all="ignore"):
         same = (got == array) | (np.isnan(got) & np.isnan(array))
-        if not ulps:
+        if not ulps and has_zero_sign:
             same &= (array != 0) | (np.signbit(got) == np.signbit(array))
         error = np.where(same, 0.0, np.abs(got - array))
         ulp = _ulp(array, wanted.dtype, of_largest)
-        bad = ~(error <= ulps * ulp) & ~same
+        bad = ~same & ~((error <= ulps * ulp) & (ulps > 0))
     if not bad.any():
         return None
     worst = np.argmax(np.where(bad, np.nan_to_num(error / ulp, nan=np.inf), -1))
@@ -234,8 +237,9 @@ def test_values_are_those_of_torch(device: str, rows: list[Row]):
         for case, some in made.items():
             if case in problems:
                 continue
+            limits = (tolerance(case), case.row.of_largest, case.row.has_zero_sign)
             for ours, wanted in zip(some, expected(case), strict=True):
-                found = problem_of(ours, wanted, tolerance(case), case.row.of_largest)
+                found = problem_of(ours, wanted, *limits)
                 if found is not None:
                     problems[case] = found
     assert_none(problems)
@@ -316,9 +320,8 @@ def test_values_are_those_of_numpy(row: Row):
             array = np.asarray(row.numpy(*wide))
             if array.dtype.kind == "f":
                 array = array.astype(ours.dtype.name).astype(np.float64)
-            found = problem_of(
-                ours, Expected(ours.dtype.name, array), tolerance(case), row.of_largest
-            )
+            limits = (tolerance(case), row.of_largest, row.has_zero_sign)
+            found = problem_of(ours, Expected(ours.dtype.name, array), *limits)
         if found is not None:
             problems[case] = found
     assert_none(problems)
@@ -351,3 +354,31 @@ def test_kernels_of_the_ops_become_code_for_gpus():
     for kernel in kernels[:: len(kernels) // PTX_SAMPLE][:PTX_SAMPLE]:
         text = compile_ptx(render(generate(kernel, target), target), target)
         assert ".visible .entry" in text
+
+
+@pytest.mark.parametrize(
+    ("array", "ulps", "found"),
+    [
+        ([1.0, 2.0], 0.0, None),
+        ([1.0, 2.0000002], 0.0, "2.0 at (1,), not 2.0000002 (1.0 ulp)"),
+        ([1.0, 2.0000002], 1.0, None),
+        ([1.0, math.nan], 9.0, "2.0 at (1,), not nan"),
+        ([1.0, math.inf], 9.0, "2.0 at (1,), not inf"),
+        ([1.0], 0.0, "float32 (2,), not float32 (1,)"),
+    ],
+)
+def test_the_comparison_can_fail(array: list[float], ulps: float, found: str | None):
+    with Context(DEVICE="CPU"):
+        wanted = Expected("float32", np.array(array, np.float32).astype(np.float64))
+        problem = problem_of(Tensor([1.0, 2.0]), wanted, ulps, False)
+    assert (problem is None) == (found is None)
+    if found is not None and problem is not None:
+        assert re.sub(r"np.float64\(([^)]*)\)", r"\1", problem).startswith(found[:18])
+
+
+def test_the_comparison_sees_the_sign_of_zero_and_the_dtype():
+    with Context(DEVICE="CPU"):
+        zero = Expected("float32", np.array([-0.0]))
+        assert problem_of(Tensor([0.0]), zero, 0.0, False) is not None
+        assert problem_of(Tensor([0.0]), zero, 1.0, False) is None
+        assert problem_of(Tensor([0]), Expected("int64", np.array([0])), 0.0, False) is not None

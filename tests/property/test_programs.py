@@ -12,6 +12,42 @@ from weft.tensor import Tensor
 HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 
 
+# Programs that went wrong once, with what was wrong.
+FOUND = {
+    "a value was read back from where index tensors had sent it": (
+        ("t1 = Tensor.arange(6).reshape(2, 3)", "t1 = new([[0, 1, 2], [3, 4, 5]], 'int32')"),
+        ("t2 = t1.min(0)", "t2 = new(t1.min(0), 'int32')"),
+        ("t1[Tensor([0, 0])] = t1", "t1[[0, 0]] = t1.copy()"),
+        ("t1.realize(t2)", "t1, t2"),
+    ),
+    "a value was left to a kernel that is empty and does not run": (
+        ("t1 = Tensor.arange(5).reshape(1, 5)", "t1 = new([[0, 1, 2, 3, 4]], 'int32')"),
+        ("t2 = t1.clamp(-3, 3)", "t2 = new(np.clip(t1, -3, 3), 'int32')"),
+        ("t3 = t2[:0]", "t3 = t2[:0]"),
+        ("t4 = t3 + 1", "t4 = new(t3 + 1, 'int32')"),
+        ("t3.realize(t4)", "t3, t4"),
+    ),
+    "an accumulator that an index waits for was started twice": (
+        ("t1 = Tensor([[3], [0], [3], [0], [-2], [1]])", "t1 = new([[5]] * 6, 'int32')"),
+        ("t1[...] = t1.sum().cast('int32')", "pass"),
+        ("t2 = (t1 + t1)[[2, -2], [0, 0]]", "t2 = new([10, 10], 'int32')"),
+        ("t3 = t1.sum(None, keepdim=True).cast('int32')", "t3 = new([[30]], 'int32')"),
+        ("t4 = t2[t3 % 2] | Tensor.stack(t2, t2)", "t4 = new([[10, 10]] * 2, 'int32')"),
+        ("t3.realize(t4)", "t3, t4"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_programs_that_went_wrong_once(what: str):
+    assert check([Line(*pair) for pair in FOUND[what]], list(MODES), "CPU") is None
+
+
+@pytest.mark.skipif(not HAS_OPENCL, reason="pyopencl is not installed")
+def test_rows_that_begin_at_no_alignment_of_the_device_are_read():
+    assert Tensor([[1], [2], [3]], device="OPENCL")[1:].tolist() == [[2], [3]]
+
+
 def test_random_programs_agree_with_numpy(seed: int, capsys: pytest.CaptureFixture[str]):
     assert main(["--count", "60", "--seed", str(seed)]) == 0
     printed = capsys.readouterr().out

@@ -122,7 +122,11 @@ def replace_ranges(
 
 
 def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
-    """A node with new sources; index arithmetic stays in normal form."""
+    """A node with new sources; index arithmetic stays in normal form.
+
+    An index that waits for a store is left alone: its normal form would hold the store in another
+    form than the rest of the kernel, and both would run.
+    """
     first = first_range(node)
     if first is None:
         src = tuple([made[source] for source in node.src])
@@ -135,4 +139,5 @@ def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
     if src == node.src:
         return node
     new = make(node.op, node.dtype, src, node.arg)
-    return simplify(new) if is_index_arithmetic(new) else new
+    waits = new.ops >> Op.STORE & 1
+    return simplify(new) if is_index_arithmetic(new) and not waits else new

@@ -29,6 +29,7 @@ _CACHE: Final = DiskCache("programs", 1)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
 _WORKERS: Final = 2
+_MOST_LOADED: Final = 2048
 
 
 class Loaded(NamedTuple):
@@ -64,7 +65,10 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
             assert program is not None
             _LOADED[key] = Loaded(program, device.load(program))
         CompileStatistics.seconds += time.perf_counter() - start
-    return [_LOADED[key] for key in keys]
+    found = [_LOADED[key] for key in keys]
+    while len(_LOADED) > _MOST_LOADED:  # the oldest; schedules that use it keep it
+        del _LOADED[next(iter(_LOADED))]
+    return found
 
 
 def _generate(kernel: UOp, device: Device) -> Program:

@@ -30,7 +30,7 @@ from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
 
 _PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
-_MOST_PREPARED: Final = 4096
+_MOST_PREPARED: Final = 512
 
 
 def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]:
