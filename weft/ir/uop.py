@@ -206,6 +206,7 @@ _CLOSES: Final[dict[int, Callable[[Arg], int]]] = {
 _LEAST: Final = [row.least for row in INFO]
 _MOST: Final = [1 << 30 if row.most is None else row.most for row in INFO]
 _BIT: Final = [1 << op for op in range(COUNT)]
+_BUFFER_BIT: Final = _BIT[Op.BUFFER]
 
 
 def make(op: int, dtype: DType, src: tuple[UOp, ...] = (), arg: Arg = None) -> UOp:
@@ -227,9 +228,11 @@ def const(dtype: DType, value: Scalar) -> UOp:
 def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     op, dtype, src, _ = key
     ops = _BIT[op]
+    ranges = 0
     for child in src:
         ops |= child.ops
-    if ops & _BIT[Op.BUFFER]:
+        ranges |= child.ranges
+    if ops & _BUFFER_BIT:
         node = _HELD_BY_USERS.get(key)
         if node is not None:
             return node
@@ -242,9 +245,6 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     node.dtype = dtype
     node.src = src
     node.arg = arg
-    ranges = 0
-    for child in src:
-        ranges |= child.ranges
     if ranges and op in _CLOSES:
         for child in src[_CLOSES[op](arg) :]:  # what the extent of a range depends on stays free
             ranges &= ~(1 << child.arg if child.op == Op.RANGE else child.ranges)
@@ -254,7 +254,7 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     node.ranges = ranges
     node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
-    if ops & _BIT[Op.BUFFER]:
+    if ops & _BUFFER_BIT:
         return _HELD_BY_USERS.setdefault(key, node)
     if len(_TABLE) > _sweep_at:
         sweep()
