@@ -48,6 +48,8 @@ class Storage:
         return self.uop.op == Op.BUFFER
 
     def _own(self, memory: UOp) -> None:
+        if self.memory is not None:  # a write handed the memory over to a new node
+            _OWNERS.pop(self.memory.arg[0], None)
         self.uop = self.memory = memory
         _OWNERS[memory.arg[0]] = self
 

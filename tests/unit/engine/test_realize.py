@@ -13,6 +13,7 @@ from weft.engine.realize import _PREPARED
 from weft.engine.storage import GlobalCounters, buffer_of
 from weft.ir.uop import live_nodes
 from weft.support.settings import Context
+from weft.tensor import storage
 from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
 
@@ -60,8 +61,10 @@ def test_many_steps_do_not_grow():
     for _ in range(3):
         step()
     nodes, memory, prepared = live_nodes(), GlobalCounters.mem_used, len(_PREPARED)
+    owners = len(storage._OWNERS)
     for _ in range(300):
         step()
+    assert len(storage._OWNERS) == owners
     assert live_nodes() <= nodes + 50
     assert GlobalCounters.mem_used == memory
     assert len(_PREPARED) == prepared
