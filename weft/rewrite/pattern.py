@@ -13,8 +13,6 @@ from weft.ir.ops import Op, name
 from weft.ir.text_syntax import INFIX, PREFIXES
 from weft.support.errors import InternalError
 
-Term = "Pattern | Scalar"
-
 
 class Pattern:
     """One node of a pattern. `src` is None where the sources do not matter."""

@@ -40,10 +40,6 @@ class Rule(NamedTuple):
     why: str
     assumes: tuple[str, ...]
 
-    @property
-    def is_law(self) -> bool:
-        return self.rhs is not None
-
 
 def rule(
     name: str,

@@ -19,6 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute
+from weft.support.errors import UsageError
 from weft.support.settings import Context
 from weft.tensor import nodes
 from weft.tensor.nodes import Step
@@ -158,7 +159,7 @@ def realize(storages: Iterable[Storage]) -> None:
         along = [each for each in waiting if each.device == device]
         try:
             _realize_on(device, asked + along)
-        except Exception:
+        except UsageError:
             # A write that cannot be carried out is the error of whoever reads it.
             if along and asked:
                 _realize_on(device, asked)

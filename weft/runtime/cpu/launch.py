@@ -95,7 +95,7 @@ class CpuExecutable:
 class RunList:
     """Kernels that run one after the other in one native call.
 
-    What they run on can be exchanged between calls with `set_memory` and `set_variable`.
+    What they run on can be exchanged between calls with `set_memory`.
     """
 
     def __init__(self, launches: Sequence[Launch], pool: Pool) -> None:
@@ -123,8 +123,3 @@ class RunList:
         """Let a kernel of the list use other memory for one of its arguments."""
         self._launches[number][1][slot] = memory
         self._words[self._starts[number] + slot] = memory.address
-
-    def set_variable(self, number: int, position: int, value: int) -> None:
-        """Give a variable of a kernel another value; the grid stays as it is."""
-        arguments = len(self._launches[number][1])
-        self._words[self._starts[number] + arguments + position] = value
