@@ -19,13 +19,14 @@ from weft.ir.shapes import shape_of
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.rules.logic import conditions
 
 
 class Access(NamedTuple):
     """One access, or another use of an index.
 
-    Ranges that are in the flat index, but not as a multiple, are in `tangled`; those that gates
-    and values look at are in `seen`.
+    Ranges that are in the flat index, but not as a multiple, are in `tangled`; those that values
+    look at are in `seen`. What a gate compares is listed beside the access.
     """
 
     node: UOp
@@ -45,21 +46,30 @@ def accesses_of(kernel: UOp) -> list[Access]:
         if node.op in (Op.INDEX, Op.READ):
             memory = behind(node.src[0])
             sizes = memory.arg[1] if memory.op == Op.STAGE else shape_of(memory)
-            found.append(_access(node, node.src[2:], sizes, node.src[1].ranges))
+            found.append(_access(node, node.src[2:], sizes))
+            found += map(_condition, conditions(node.src[1]))
         elif node.op == Op.STAGE:
-            found.append(_access(node, node.src[1 : first_range(node)], node.arg[1], 0))
+            found.append(_access(node, node.src[1 : first_range(node)], node.arg[1]))
         elif node.op == Op.CAST and node.src[0].dtype.kind == INDEX:
-            found.append(_linear_use(node, node.src[0], 0))
+            found.append(_linear_use(node, node.src[0]))
         elif node.op == Op.WHERE and node.src[0].ranges:
             found.append(Access(node, node.dtype, {}, 0, _index_ranges(node.src[0])))
     return found
 
 
-def _access(node: UOp, indices: Sequence[UOp], sizes: Sequence[Size], gated: int) -> Access:
-    return _linear_use(node, flat_index(indices, sizes), gated)
+def _access(node: UOp, indices: Sequence[UOp], sizes: Sequence[Size]) -> Access:
+    return _linear_use(node, flat_index(indices, sizes))
 
 
-def _linear_use(node: UOp, flat: UOp, gated: int) -> Access:
+def _condition(node: UOp) -> Access:
+    """A part of a gate: the sum that it compares with a constant, or all ranges that it sees."""
+    inner = node.src[0] if node.op == Op.NOT else node
+    if inner.op == Op.LESS and inner.src[1].op == Op.CONST and inner.src[0].dtype.kind == INDEX:
+        return _linear_use(node, inner.src[0])
+    return Access(node, node.dtype, {}, 0, node.ranges)
+
+
+def _linear_use(node: UOp, flat: UOp) -> Access:
     strides: dict[int, int] = {}
     tangled = 0
     for term, factor in linear(flat)[1]:
@@ -67,7 +77,7 @@ def _linear_use(node: UOp, flat: UOp, gated: int) -> Access:
             strides[term.arg] = strides.get(term.arg, 0) + factor
         else:
             tangled |= term.ranges
-    return Access(node, node.dtype, strides, tangled, gated)
+    return Access(node, node.dtype, strides, tangled, 0)
 
 
 def _index_ranges(condition: UOp) -> int:

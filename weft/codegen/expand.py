@@ -4,7 +4,8 @@ In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". 
 ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
 takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
 scalar and is spread where it meets a vector. Loads and stores whose index grows by one with the
-lane move whole vectors; a gate that differs between lanes is a vector of bools.
+lane move whole vectors; a gate that differs between lanes is a vector of bools. A store whose
+index grows by one with an unrolled range, not with the lanes, transposes squares of them.
 
 A fold keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at the end
 those of its own ranges.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from weft.codegen.context import Context
 from weft.codegen.loops import (
@@ -31,6 +33,10 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
+
+# Lanes that are this far apart come with one masked load of all between them.
+MOST_STRIDE: Final = 4
+MOST_LANES: Final = 64
 
 # The value of each range that is fixed, by number.
 Point = Mapping[int, int]
@@ -171,8 +177,26 @@ class _Expander:
             made = make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),))
             backwards = tuple(range(count - 1, -1, -1))
             return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
+        if stride is not None and 1 < stride <= MOST_STRIDE and count * stride <= MOST_LANES:
+            return self.strided_load(node, point, lane, stride)
         lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
         return make(Op.VECTOR, dtype, tuple(lanes))
+
+    def strided_load(self, node: UOp, point: Point, lane: int, stride: int) -> UOp:
+        """Lanes a few elements apart: a longer vector of which those between are masked off."""
+        memory, gate, index = node.src[0].src
+        count = self.extents[lane]
+        wide = node.dtype.vector(count * stride)
+        chosen = spread(self.gate(gate, point), count)
+        both = chosen.dtype.scalar.vector(2 * count)
+        with_false = make(Op.VECTOR, both, (chosen, const(chosen.dtype, False)))
+        order = tuple([i // stride if i % stride == 0 else count for i in range(count * stride)])
+        mask = make(Op.LANES, chosen.dtype.scalar.vector(count * stride), (with_false,), order)
+        start = self.value(index, {**point, lane: 0})
+        place = make(Op.INDEX, wide, (self.value(memory, point), mask, start))
+        made = make(Op.LOAD, wide, (place,))
+        picked = tuple(range(0, count * stride, stride))
+        return make(Op.LANES, node.dtype.vector(count), (made,), picked)
 
     def gate(self, gate: UOp, point: Point) -> UOp:
         made = self.value(gate, point)
@@ -200,9 +224,46 @@ class _Expander:
         if node.ranges & self.mask:
             raise InternalError("memory would be shared by unrolled copies", pass_name="expand")
         made: list[UOp] = []
-        for inner in self.points(own, point):
-            made += self.store(node, inner, self.loops(own))
+        across = self.across(node, point)
+        walked = own if across is None else tuple([r for r in own if r.arg != across])
+        for inner in self.points(walked, point):
+            if across is None:
+                made += self.store(node, inner, self.loops(own))
+            else:
+                made += self.transposed(node, inner, across, self.loops(own))
         return list(dict.fromkeys(made))
+
+    def across(self, node: UOp, point: Point) -> int | None:
+        """The unrolled range along which a store is contiguous, if it is not along its lanes."""
+        place, value = node.src[:2]
+        _, gate, index = place.src
+        lane = self.vector_range(index.ranges, point)
+        if lane is None or stride_of(index, lane) == 1 or gate.ranges >> lane & 1:
+            return None
+        for r in own_ranges(node):
+            is_like = self.is_unrolled(r) and self.extents[r.arg] == self.extents[lane]
+            is_free = not gate.ranges >> r.arg & 1 and value.ranges >> lane & 1
+            if is_like and is_free and stride_of(index, r.arg) == 1:
+                return int(r.arg)
+        return None
+
+    def transposed(
+        self, node: UOp, point: Point, across: int, loops: tuple[UOp, ...]
+    ) -> list[UOp]:
+        """The stores of a square of values, computed along its lanes and written across them."""
+        place, value = node.src[:2]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges, point)
+        assert lane is not None
+        count = self.extents[lane]
+        rows = [spread(self.value(value, {**point, across: at}), count) for at in range(count)]
+        made: list[UOp] = []
+        dtype = place.dtype.vector(count)
+        for at, column in enumerate(transpose(rows)):
+            start = {**point, lane: at, across: 0}
+            where = (self.value(memory, point), self.gate(gate, start), self.value(index, start))
+            made.append(make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), column, *loops)))
+        return made
 
     def store(self, node: UOp, point: Point, loops: tuple[UOp, ...]) -> list[UOp]:
         place, value = node.src[:2]
@@ -249,6 +310,25 @@ def pick(node: UOp, lane: int) -> UOp:
     if node.op == Op.VECTOR and len(node.src) == node.dtype.lanes:
         return node.src[lane]
     return make(Op.LANES, node.dtype.scalar, (node,), (lane,))
+
+
+def transpose(rows: list[UOp]) -> list[UOp]:
+    """The columns of a square of vectors, as vectors.
+
+    The number of a row and that of a lane, one behind the other in binary, turn by one digit when
+    the halves of two rows are interleaved; after as many steps as a number has digits, rows and
+    lanes have changed places.
+    """
+    count = len(rows)
+    half, both = count // 2, rows[0].dtype.scalar.vector(2 * count)
+    orders = [
+        tuple([lane for i in range(half) for lane in (start + i, start + count + i)])
+        for start in (0, half)
+    ]
+    for _ in range(count.bit_length() - 1):
+        pairs = [make(Op.VECTOR, both, (rows[i], rows[i + half])) for i in range(half)]
+        rows = [make(Op.LANES, rows[0].dtype, (p,), order) for p in pairs for order in orders]
+    return rows
 
 
 def across_lanes(op: int, node: UOp) -> UOp:

@@ -8,30 +8,28 @@ everything in the kernel depends become the grid, or on a GPU the grid and the t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
 from weft.codegen.accesses import Access, accesses_of
+from weft.codegen.chooser import Chooser
+from weft.codegen.contraction import factors_of, is_contraction
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
+from weft.codegen.heuristic_contraction import tile_contraction
 from weft.codegen.loops import (
     GRID,
     LOOP,
     THREAD,
     VECTOR,
-    extent_of,
     kinds_of,
     nodes_of,
     own_ranges,
-    ranges_of,
 )
-from weft.codegen.merge_reductions import factors_of, is_contraction
-from weft.codegen.opts import Bind, Merge, Opt, Split, Unroll, Vectorize
+from weft.codegen.opts import Bind, Merge, Opt, Unroll, Vectorize
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
-from weft.support.errors import OptRefused
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
@@ -46,7 +44,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     """The opts of a normalized kernel for a target, and the kernel after them."""
     chooser = _Chooser(kernel, target)
     chooser.merge_loops()
-    if target.vector_bits:
+    if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
         chooser.vectorize()
         chooser.tile_rows()
     if target.has_groups:
@@ -56,51 +54,8 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     return tuple(chooser.opts), chooser.kernel
 
 
-class _Chooser:
-    """A kernel with the opts taken so far."""
-
-    def __init__(self, kernel: UOp, target: Target) -> None:
-        self.original = kernel
-        self.kernel = kernel
-        self.target = target
-        self.opts: list[Opt] = []
-
-    def take(self, *opts: Opt) -> bool:
-        """Apply opts if all of them are legal."""
-        kernel = self.kernel
-        try:
-            for opt in opts:
-                kernel = opt.apply(kernel)
-        except OptRefused:
-            return False
-        self.kernel = kernel
-        self.opts += opts
-        return True
-
-    def split_and(self, number: int, factor: int, tail: str, then: Callable[[int], Opt]) -> int:
-        """Split a range and do something with the inner one; the number of that, or -1.
-
-        The range itself is the inner one where it has as many turns as wanted.
-        """
-        if self.extent(number) == factor:
-            return number if self.take(then(number)) else -1
-        inner = 1 + max(kinds_of(self.kernel))
-        return inner if self.take(Split(number, factor, tail), then(inner)) else -1
-
-    def extent(self, number: int) -> int | None:
-        node = ranges_of(self.kernel).get(number)
-        return None if node is None else extent_of(node)
-
-    def closers(self) -> list[tuple[UOp, list[int]]]:
-        """The nodes that close loops, with the numbers of those, outermost first."""
-        kinds = kinds_of(self.kernel)
-        order = {number: i for i, number in enumerate(kinds)}
-        found: list[tuple[UOp, list[int]]] = []
-        for node in nodes_of(self.kernel):
-            own = [r.arg for r in own_ranges(node) if kinds[r.arg] == LOOP]
-            if own:
-                found.append((node, sorted(own, key=order.__getitem__)))
-        return found
+class _Chooser(Chooser):
+    """The parts of the heuristic that look at one loop at a time."""
 
     def merge_loops(self) -> None:
         """Merge neighbors that every access walks as one."""
@@ -264,7 +219,7 @@ def _to_thread(number: int) -> Opt:
 
 def _merit(access: Access, number: int) -> int:
     """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
-    if access.node.op == Op.CAST:
+    if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
         return 0
     stride = access.stride(number)
     return 1 if stride == 1 else 0 if stride in (0, -1) else -1

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from weft.codegen.context import Context
+from weft.codegen.contraction import is_contraction
 from weft.codegen.loops import kinds_of, ranges_of, with_loops
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -55,23 +56,3 @@ def _try_find_pair(kernel: UOp) -> tuple[UOp, UOp] | None:
 def _needs(node: UOp, ranges: tuple[UOp, ...]) -> bool:
     """Whether a fold needs another that runs over these ranges, which then has to end before."""
     return not set(ranges).isdisjoint(topological(node))
-
-
-def is_contraction(node: UOp) -> bool:
-    """Whether a fold sums products of which each factor has ranges that the other lacks."""
-    if node.op != Op.REDUCE or node.arg[0] != Op.ADD:
-        return False
-    factors = factors_of(node)
-    if factors is None:
-        return False
-    x, y = factors
-    free = node.ranges
-    return bool(x.ranges & ~y.ranges & free) and bool(y.ranges & ~x.ranges & free)
-
-
-def factors_of(node: UOp) -> tuple[UOp, UOp] | None:
-    """The two factors that a fold sums the products of, seen through casts and guards."""
-    value = node.src[0]
-    while value.op in (Op.CAST, Op.WHERE):
-        value = value.src[0 if value.op == Op.CAST else 1]
-    return (value.src[0], value.src[1]) if value.op == Op.MUL else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.codegen.accesses import accesses_of, walks_as_one
+from weft.codegen.contraction import factors_of
 from weft.codegen.loops import (
     GRID,
     ORDERED,
@@ -18,9 +19,11 @@ from weft.codegen.loops import (
     ranges_of,
 )
 from weft.codegen.split_range import has_room
+from weft.codegen.stage_factor import fold_over
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
@@ -166,3 +169,42 @@ def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
         if node.op == Op.RANGE and node.src[0].ranges >> number & 1:
             yield f"the extent of range {node.arg} depends on range {number}"
             return
+
+
+def can_be_staged(kernel: UOp, number: int, which: int, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether a factor of the fold over a range can be computed ahead over these ranges."""
+    fold = fold_over(kernel, number)
+    factors = None if fold is None else factors_of(fold)
+    if factors is None or which not in (0, 1):
+        yield f"range {number} is not that of a sum of products, with factors 0 and 1"
+        return
+    if len(set(numbers)) != len(numbers) or not numbers:
+        yield "it is laid out along one or more ranges, each named once"
+    ranges = ranges_of(kernel)
+    for each in numbers:
+        if not factors[which].ranges >> each & 1:
+            yield f"the factor does not depend on range {each}"
+        if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
+            yield f"the extent of range {each} is not constant"
+
+
+def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether a fold can be continued, block by block, in the memory of its store."""
+    fold = fold_over(kernel, number)
+    if fold is None or fold.arg[0] != Op.ADD:
+        yield f"range {number} is not that of one sum"
+        return
+    if len(kernel.src) != 1 or kernel.src[0].op != Op.STORE:
+        yield "the kernel has more than one store"
+        return
+    place, value = kernel.src[0].src[:2]
+    if fold.dtype is not place.dtype:
+        yield f"the sum is {fold.dtype}, and its memory {place.dtype}"
+    if extent_of(ranges_of(kernel)[number]) is None:
+        yield f"the extent of range {number} is symbolic"
+    memory = behind(place.src[0])
+    if any(n.op == Op.LOAD and behind(n.src[0].src[0]) is memory for n in nodes_of(kernel)):
+        yield "the kernel reads the memory that it writes"
+    direct = topological(value, enter=lambda node: node.op not in (Op.REDUCE, Op.STAGE))
+    if fold not in direct:
+        yield "the sum is not stored, but used by another fold or stage"

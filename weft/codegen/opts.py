@@ -5,8 +5,7 @@ kernel as the opts before it have left it, and a kernel together with its opts s
 opt looks at the target. What is not legal is refused, with the reason. The docstring of each opt
 shows a kernel before and after; the tests run them.
 
-Rows to come stand here too: Stage (keep a value near), Accumulate (a reduce range moves out to the
-store), Epilogue, Group (threads fold together), TensorCore and Pad.
+Rows to come stand here too: Group (threads fold together), TensorCore and Pad.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.codegen import opt_laws
+from weft.codegen.accumulate import accumulate
 from weft.codegen.loops import (
     GRID,
     LOOP,
@@ -28,6 +28,7 @@ from weft.codegen.loops import (
     with_loops,
 )
 from weft.codegen.split_range import split_range
+from weft.codegen.stage_factor import stage_factor
 from weft.ir.build import range_
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
@@ -282,7 +283,94 @@ class Unroll(Opt):
         return _with_kind(kernel, self.range, UNROLL)
 
 
-OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll)
+@dataclass(frozen=True)
+class Stage(Opt):
+    """Compute a factor of a contraction ahead, over some of its ranges, and keep it near.
+
+    `fold` is a range that the contraction folds over, `factor` is 0 for the left one and 1 for the
+    right. The order of `ranges` is the layout, the last one contiguous. The ranges that fill the
+    stage take the next free numbers in that order, to be shaped by opts of their own. It is filled
+    once for all the loops that it does not depend on, if they stand inside the others.
+
+    opt: Stage(2, 1, (2, 1))
+    before:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 3]
+        p2 = param 2: float32[4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r2: load p1[r0, r2] * load p2[r1, r2]
+          store p0[r0, r1] = v0 for r0, r1
+    after:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 3]
+        p2 = param 2: float32[4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        r3 < 3
+        r4 < 4
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop, r4 loop:
+          s0 = stage local[r3 of 3, r4 of 4] = load p2[r4, r3] for r3, r4
+          v0 = reduce ADD over r2: load p1[r0, r2] * read s0[r2, r1]
+          store p0[r0, r1] = v0 for r0, r1
+    """
+
+    fold: int
+    factor: int
+    ranges: tuple[int, ...]
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        for number in (self.fold, *self.ranges):
+            yield from opt_laws.known_range(kernel, number)
+        yield from opt_laws.can_be_staged(kernel, self.fold, self.factor, self.ranges)
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return stage_factor(kernel, self.fold, self.factor, self.ranges)
+
+
+@dataclass(frozen=True)
+class Accumulate(Opt):
+    """Move a range of a sum out to the loops of its store, which then adds up in its memory.
+
+    opt: Accumulate(1)
+    before:
+        p0 = param 0: float32[8]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r1, r2: load p1[r0, r1, r2]
+          store p0[r0] = v0 for r0
+    after:
+        p0 = param 0: float32[8]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        v0 = p0[r0 if ~(r1 < 1)]
+        kernel "k" r0 loop, r1 "ordered", r2 loop:
+          v1 = reduce ADD over r2: load p1[r0, r1, r2]
+          store p0[r0] = v1 + load v0 for r0, r1
+
+    What the store does with the finished sum, it does in the last turn only.
+    """
+
+    range: int
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        yield from opt_laws.known_range(kernel, self.range)
+        yield from opt_laws.is_plain_loop(kernel, self.range, (LOOP,))
+        yield from opt_laws.can_be_accumulated(kernel, self.range)
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return accumulate(kernel, self.range)
+
+
+OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Accumulate)
 
 
 def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:

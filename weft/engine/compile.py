@@ -23,9 +23,12 @@ from weft.ir.uop import UOp, make
 from weft.rewrite.phase import PassReport
 from weft.runtime.device import Device, Executable
 from weft.support.cache import DiskCache
+from weft.support.code_version import code_version
 from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("programs", 1)
+# What decides the code that a kernel becomes, beside its text, its target and the settings.
+_MAKERS: Final = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
 _WORKERS: Final = 2
@@ -96,7 +99,9 @@ def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
 
 def _disk_key(kernel: UOp, device: Device) -> str:
     kind = type(device).__name__  # NULL keeps sources where others keep code
-    return repr((dump(kernel), kind, device.target.name, device.target.threads, cache_key()))
+    target = device.target
+    made_by = code_version(_MAKERS)
+    return repr((dump(kernel), kind, target.name, target.threads, cache_key(), made_by))
 
 
 def _try_stored(kernel: UOp, device: Device) -> Program | None:

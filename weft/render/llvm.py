@@ -28,7 +28,7 @@ from weft.render.llvm_facts import facts_of
 from weft.render.llvm_memory import write_load, write_place, write_store
 from weft.render.llvm_ops import Step, write_difference, write_op
 from weft.render.llvm_types import value_type, with_lanes
-from weft.render.llvm_vectors import write_lanes, write_vector
+from weft.render.llvm_vectors import is_pair, write_lanes, write_vector
 from weft.support.errors import InternalError
 from weft.target.target import Target
 
@@ -91,7 +91,9 @@ def _write_vector(code: Code, node: UOp) -> None:
 
 
 def _write_lanes(code: Code, node: UOp) -> None:
-    code.define(node, write_lanes(code.writer, node, code.operand(node.src[0])))
+    source = node.src[0]
+    pair = source.src if is_pair(source) else (source,)
+    code.define(node, write_lanes(code.writer, node, [code.operand(part) for part in pair]))
 
 
 def _write_index(code: Code, node: UOp) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.render.llvm_types import scalar_type, value_type
 from weft.render.llvm_writer import Writer
@@ -71,10 +72,26 @@ def _shuffle(
     )
 
 
-def write_lanes(writer: Writer, node: UOp, operand: str) -> str:
-    """Some lanes of a vector."""
+def is_pair(node: UOp) -> bool:
+    """Whether a vector is two of equal length behind each other, which LLVM shuffles at once."""
+    if node.op != Op.VECTOR or len(node.src) != 2:
+        return False
+    return node.src[0].dtype is node.src[1].dtype and node.src[0].dtype.lanes > 1
+
+
+def write_lanes(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
+    """Some lanes of a vector, or of two behind each other."""
     source, lanes = node.src[0].dtype, node.dtype.lanes
     scalar = scalar_type(source)
+    if len(operands) == 2:
+        half = source.lanes // 2
+        if lanes > 1:
+            return _shuffle(writer, scalar, half, (operands[0], operands[1]), node.arg)
+        type_name, which = f"<{half} x {scalar}>", node.arg[0] // half
+        return writer.value(
+            f"extractelement {type_name} {operands[which]}, i64 {node.arg[0] % half}"
+        )
+    operand = operands[0]
     if source.lanes == 1:
         return operand if lanes == 1 else _join_scalars(writer, scalar, [operand] * lanes)
     if lanes == 1:

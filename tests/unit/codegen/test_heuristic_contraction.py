@@ -1,0 +1,92 @@
+"""The recipe of contractions: every shape of it gives what the kernel means, on small caches."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.codegen.kernels import Case
+from tests.unit.codegen.oracle import check, target
+from weft import Tensor, dtypes
+from weft.codegen import heuristic
+from weft.codegen.context import Context
+from weft.codegen.heuristic_contraction import Tile, best_tile
+from weft.codegen.normalize_kernel import normalize_kernel
+from weft.codegen.opts import Accumulate, Opt, Stage
+from weft.ir.build import param, sink, store
+from weft.ir.dtypes import DType
+from weft.ir.uop import UOp
+from weft.schedule.schedule import make_schedule
+from weft.target.target import Costs
+
+# Four lanes, and a second cache that holds 400 elements of a panel.
+MACHINE = target(
+    vector_bits=128, threads=2, cache_bytes=(1 << 10, 4 << 10, 1 << 20), costs=Costs(launch=0.0)
+)
+
+Function = Callable[..., Tensor]
+SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "plain": (lambda x, y: x @ y, ((32, 24), (24, 16))),
+    "uneven everywhere": (lambda x, y: x @ y, ((19, 23), (23, 21))),
+    "left transposed": (lambda x, y: x.T @ y, ((24, 20), (24, 16))),
+    "right transposed": (lambda x, y: x @ y.T, ((20, 24), (18, 24))),
+    "both transposed": (lambda x, y: x.T @ y.T, ((24, 20), (16, 24))),
+    "long fold": (lambda x, y: x @ y, ((17, 120), (120, 9))),
+    "long fold and more": (lambda x, y: (x @ y + 1).relu(), ((17, 120), (120, 9))),
+    "batch": (lambda x, y: x @ y, ((3, 16, 10), (3, 10, 12))),
+    "few rows": (lambda x, y: x @ y, ((2, 24), (24, 40))),
+    "few columns": (lambda x, y: x @ y, ((40, 24), (24, 3))),
+    "computed factors": (lambda x, y: (x + 1) @ (y * 2), ((20, 12), (12, 16))),
+    "convolution": (lambda x, y: x.conv2d(y, padding=1), ((2, 3, 6, 6), (18, 3, 3, 3))),
+    "strides of two": (
+        lambda x, y: x.conv2d(y, stride=2, padding=1),
+        ((1, 2, 9, 9), (16, 2, 3, 3)),
+    ),
+    "wide convolution": (lambda x, y: x.conv2d(y), ((1, 2, 5, 18), (17, 2, 3, 3))),
+}
+
+
+def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
+    function, shapes = SHAPES[name]
+    inputs = [param(slot, dtype, shape) for slot, shape in enumerate(shapes, 1)]
+    result = function(*map(Tensor, inputs))
+    graph = sink(store(param(0, result.dtype, result.shape), result.uop))
+    *_, call = make_schedule(graph, MACHINE).kernels.src
+    kernel: UOp = call.arg
+    return kernel
+
+
+def recipe(name: str) -> tuple[Opt, ...]:
+    kernel = normalize_kernel(kernel_of(name), Context(MACHINE))
+    return heuristic.choose_opts(kernel, MACHINE)[0]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gives_what_the_kernel_means(name: str, seed: int) -> None:
+    check(Case(kernel_of(name), exact=False), MACHINE, None, seed)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float64, dtypes.int32, dtypes.float16])
+def test_other_dtypes(dtype: DType, seed: int) -> None:
+    check(Case(kernel_of("uneven everywhere", dtype), exact=False), MACHINE, None, seed)
+
+
+def test_a_panel_is_filled_where_the_factor_is_not_contiguous() -> None:
+    assert any(isinstance(opt, Stage) for opt in recipe("right transposed"))
+
+
+def test_a_long_fold_goes_on_in_its_result() -> None:
+    assert any(isinstance(opt, Accumulate) for opt in recipe("long fold"))
+
+
+def test_small_factors_are_read_where_they_are() -> None:
+    assert not any(isinstance(opt, Stage) for opt in recipe("batch"))
+
+
+def test_tiles_waste_little() -> None:
+    tile = best_tile(1000, 1000, 16, 32)
+    covered = (
+        -(-1000 // tile.rows) * tile.rows * -(-1000 // (16 * tile.vectors)) * 16 * tile.vectors
+    )
+    assert covered < 1.03 * 1000 * 1000
+    assert best_tile(64, 112, 16, 32) == Tile(3, 7)  # no lane too many
+    assert best_tile(3, 16, 16, 32).vectors == 1

@@ -1,0 +1,36 @@
+"""The rewrite behind the opt Accumulate: a fold goes on, block by block, in its result.
+
+A range of the fold becomes a loop of the store, an ordered one: each turn adds its share to what
+the turns before it have stored. What is done with the finished sum happens in the last turn.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.loops import ORDERED, extent_of, kinds_of, ranges_of, with_loops
+from weft.codegen.stage_factor import fold_over
+from weft.ir.build import index_of, load
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute
+from weft.rules.simplify import simplify
+
+
+def accumulate(kernel: UOp, number: int) -> UOp:
+    """The kernel with a range of its fold moved out to the loops of its store."""
+    fold = fold_over(kernel, number)
+    assert fold is not None
+    (store,) = kernel.src
+    place, value, *own = store.src
+    block = ranges_of(kernel)[number]
+    rest = tuple(r for r in fold.src[1:] if r is not block)
+    share = make(Op.REDUCE, fold.dtype, (fold.src[0], *rest), fold.arg) if rest else fold.src[0]
+    memory, gate, *indices = place.src
+    before = simplify(gate & (block >= 1))
+    total = make(Op.ADD, fold.dtype, (share, load(index_of(memory, indices, before))))
+    done = substitute(value, {fold: total})
+    if value is not fold:
+        is_last = simplify(block >= (extent_of(block) or 1) - 1)
+        done = make(Op.WHERE, value.dtype, (is_last, done, total))
+    stored = make(Op.STORE, store.dtype, (place, done, *own, block))
+    loops = {**kinds_of(kernel), number: ORDERED}
+    return with_loops(make(Op.KERNEL, kernel.dtype, (stored,), kernel.arg), loops.items())

@@ -1,0 +1,463 @@
+"""The recipe of a contraction: a tile of registers, panels near the core, blocks of the fold.
+
+    for each block of columns                       the grid
+      for each block of the fold                    ordered; the sum goes on in the result
+        fill a panel with the right factor          once for all rows
+        for each tile of rows
+          for each tile of columns of the panel
+            for each turn of the fold in the block
+              rows x vectors accumulators
+
+Sizes follow from the registers, the vectors and the caches of the target. Nothing is asked about
+what the contraction is for: convolutions come here with several ranges of columns and of the fold,
+and a factor that is padded, cast or computed is computed once, when the panel is filled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from weft.codegen.accesses import Access
+from weft.codegen.chooser import Chooser
+from weft.codegen.contraction import Contraction, contraction_of, factors_of
+from weft.codegen.loops import kinds_of, nodes_of, own_ranges
+from weft.codegen.opts import Accumulate, Bind, Merge, Stage, Unroll, Vectorize
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, range_ids
+from weft.ir.walk import topological
+
+# Rows from which a panel is worth the copy, and turns of the fold in a block.
+LEAST_ROWS: Final = 16
+FOLD_BLOCK: Final = 512
+# The share of the second cache that a panel may take; the rest is for rows and the result.
+PANEL_SHARE: Final = 0.4
+MOST_ROWS: Final = 14
+MOST_VECTORS: Final = 8
+# Cycles until a multiply-add can be added to again, and how many start in one.
+LATENCY: Final = 4
+PORTS: Final = 2
+# Lanes that may be wasted before columns of several ranges are taken together.
+WASTE: Final = 1.05
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Accumulators: some rows, and some vectors of columns."""
+
+    rows: int
+    vectors: int
+
+
+def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
+    """The tile that needs the fewest cycles for a result of this size.
+
+    A turn of the fold takes as long as its multiply-adds or its loads, where one that fills a
+    vector with a single element counts twice. Accumulators, the vectors of a row and one factor
+    stay in registers.
+
+    >>> best_tile(1024, 1024, 16, 32)
+    Tile(rows=6, vectors=4)
+    >>> best_tile(1024, 1024, 8, 16)
+    Tile(rows=6, vectors=2)
+    """
+
+    def cycles(tile: Tile) -> float:
+        work = tile.rows * tile.vectors / PORTS
+        loads = (2 * tile.rows + tile.vectors) / PORTS
+        turn = max(work, loads, LATENCY) + 1
+        tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
+        return tiles * turn
+
+    tiles = [
+        Tile(m, v)
+        for v in range(1, MOST_VECTORS + 1)
+        for m in range(1, min(MOST_ROWS, rows) + 1)
+        if m * v + v + 1 <= registers
+    ]
+    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
+
+
+def tile_contraction(chooser: Chooser) -> bool:
+    """Shape the loops of a kernel that is one contraction; False, and nothing done, if not."""
+    shape = _Shape.of(chooser)
+    if shape is None:
+        return False
+    mark = chooser.mark()
+    if _Recipe(chooser, shape).run():
+        return True
+    chooser.undo_to(mark)
+    return False
+
+
+@dataclass
+class _Shape:
+    """The ranges of a contraction by their part, outermost first, and the sizes that decide."""
+
+    contraction: Contraction
+    factor: int  # which one is kept in panels: the one with the columns
+    batch: list[int]
+    rows: list[int]
+    columns: list[int]  # the last one is contiguous in the result
+    folded: list[int]
+
+    @property
+    def panel(self) -> UOp:
+        return self.contraction.right if self.factor else self.contraction.left
+
+    @staticmethod
+    def of(chooser: Chooser) -> _Shape | None:
+        folds = [n for n in nodes_of(chooser.kernel) if n.op in (Op.REDUCE, Op.STAGE)]
+        found = contraction_of(folds[0]) if len(folds) == 1 else None
+        stores = chooser.stores()
+        if found is None or not stores:
+            return None
+        own = {r.arg for r in own_ranges(stores[0])}
+        if any({r.arg for r in own_ranges(store)} != own for store in stores):
+            return None
+        if set(range_ids(found.fold.ranges)) != own:
+            return None
+        (result,) = chooser.accesses(stores[0].src[0])
+        contiguous = [n for n in own if result.stride(n) == 1]
+        if not contiguous or any(chooser.extent(n) is None for n in kinds_of(chooser.kernel)):
+            return None
+        last = contiguous[0]
+        factor = found.columns >> last & 1
+        rows, columns = found.rows, found.columns
+        if not factor:
+            rows, columns = columns, rows
+        if not columns >> last & 1:
+            return None
+        return _Shape(
+            found,
+            factor,
+            _listed(chooser, found.batch),
+            _listed(chooser, rows),
+            _by_stride(_listed(chooser, columns), result),
+            _listed(chooser, found.folded),
+        )
+
+
+def _listed(chooser: Chooser, numbers: int) -> list[int]:
+    """The ranges of a set in the order of the loops."""
+    return [number for number in kinds_of(chooser.kernel) if numbers >> number & 1]
+
+
+def _by_stride(numbers: list[int], result: Access) -> list[int]:
+    return sorted(numbers, key=lambda number: -abs(result.stride(number) or 1 << 60))
+
+
+class _Recipe:
+    """Takes the opts of one contraction, from the result down to its accumulators."""
+
+    def __init__(self, chooser: Chooser, shape: _Shape) -> None:
+        self.chooser = chooser
+        self.shape = shape
+        target = chooser.target
+        size = shape.contraction.fold.dtype.itemsize
+        self.lanes = target.vector_bits // (8 * size)
+        self.panel_size = int(min(PANEL_SHARE * target.cache_bytes[1], target.local_bytes) / size)
+        self.row = max(shape.rows, key=self.extent)
+        self.column = shape.columns[-1]
+        self.outer = shape.batch + [n for n in shape.rows if n != self.row] + shape.columns[:-1]
+        self.fold = shape.folded
+        self.blocks: list[int] = []  # ordered blocks of the fold
+
+    def extent(self, number: int) -> int:
+        return self.chooser.extent(number) or 1
+
+    def turns(self, numbers: list[int]) -> int:
+        return math.prod(map(self.extent, numbers))
+
+    def run(self) -> bool:
+        joined = self.joined_columns()
+        is_staged = joined > 1 or self.wants_panel()
+        if self.turns(self.shape.rows) < LEAST_ROWS and is_staged:
+            return False
+        columns = self.extent(self.column) * joined
+        tile = best_tile(
+            self.extent(self.row), columns, self.lanes, self.chooser.target.vector_registers
+        )
+        if columns < self.lanes // 2 or tile.rows < 2:
+            return False
+        if joined > 1:
+            return self.with_joined_columns(joined, tile)
+        return self.with_panels(tile) if is_staged else self.in_place(tile)
+
+    # ---- what the columns are
+
+    def joined_columns(self) -> int:
+        """How many turns of the range outside the columns to take together with them.
+
+        Where the last range is no multiple of a vector, rows of the result that follow each other
+        in memory fill the lanes that it leaves empty.
+        """
+        extent = self.extent(self.column)
+        if len(self.shape.columns) < 2 or self.waste(extent) <= WASTE:
+            return 1
+        before = self.shape.columns[-2]
+        (result,) = self.chooser.accesses(self.chooser.stores()[0].src[0])
+        if result.stride(before) != extent:
+            return 1
+        fold = self.turns(self.fold)
+        fits = [
+            f
+            for f in range(1, self.extent(before) + 1)
+            if self.extent(before) % f == 0 and f * extent * fold <= self.panel_size
+        ]
+        return min(fits or [1], key=lambda f: (round(self.waste(f * extent), 2), f))
+
+    def waste(self, columns: int) -> float:
+        return -(-columns // self.lanes) * self.lanes / columns
+
+    def wants_panel(self) -> bool:
+        """Whether the factor with the columns is better copied before it is used."""
+        factor = self.shape.panel
+        if factor.op != Op.LOAD or factor.src[0].src[1].op != Op.CONST:
+            return True
+        (access,) = self.chooser.accesses(factor.src[0])
+        if access.stride(self.column) != 1:
+            return True
+        size = self.turns(self.fold) * self.extent(self.column) * factor.dtype.itemsize
+        return size > self.chooser.target.cache_bytes[1] // 4
+
+    # ---- the three structures
+
+    def in_place(self, tile: Tile) -> bool:
+        """The factor with the columns is small and read where it is."""
+        inner = self.columns_in_registers(self.column, tile)
+        if not inner:
+            return False
+        return self.finish([], [self.column], inner, tile)
+
+    def with_panels(self, tile: Tile) -> bool:
+        """Panels of a tile's width, as many as stay in the cache with a block of the fold."""
+        self.split_fold(tile.vectors * self.lanes)
+        inner = self.columns_in_registers(self.column, tile)
+        if not inner:
+            return False
+        panels: list[int] = []
+        blocks: list[int] = []
+        if self.column not in inner:
+            panels = [self.chooser.split(self.column, self.panels_in_block(tile))]
+            if panels[0] < 0:  # one panel in a block
+                panels = []
+            if panels != [self.column]:
+                blocks = [self.column]
+        fill = self.stage([*panels, *self.fold, *inner])
+        self.merge_fold()
+        return bool(fill) and self.finish(blocks, panels, inner, tile, fill)
+
+    def with_joined_columns(self, joined: int, tile: Tile) -> bool:
+        """Rows of the result side by side: a panel over both ranges, then one range of both."""
+        before = self.shape.columns[-2]
+        together = self.chooser.split(before, joined)
+        if together == before:
+            self.outer.remove(before)
+        self.split_fold(self.extent(self.column) * joined)
+        fill = self.stage([*self.fold, together, self.column])
+        if not fill or not self.chooser.take(Merge(together, self.column)):
+            return False
+        self.column = together
+        self.merge_fold()
+        inner = self.columns_in_registers(together, tile)
+        if not inner:
+            return False
+        return self.finish([], [together] if together not in inner else [], inner, tile, fill)
+
+    # ---- the steps
+
+    def split_fold(self, columns: int) -> None:
+        """Blocks of the fold, so that a panel of these columns stays near."""
+        most = min(FOLD_BLOCK * 5 // 4, max(self.panel_size // columns, 1))
+        whole = self.turns(self.fold)
+        first = self.fold[0]
+        if whole <= most:
+            return
+        rest = whole // self.extent(first)
+        goal = -(-whole // FOLD_BLOCK) if most >= FOLD_BLOCK else -(-whole // most)
+        counts = [n for n in range(goal, 2 * goal + 1) if self.extent(first) % n == 0]
+        count = counts[0] if counts else goal
+        size = -(-self.extent(first) // count)
+        if size * rest > 2 * most or size >= self.extent(first):
+            return
+        mark = self.chooser.mark()
+        inner = self.chooser.split(first, size)
+        split = self.chooser.mark()
+        if self.chooser.take(Accumulate(first)):
+            self.chooser.undo_to(split)  # taken again when the rows are split
+            self.blocks = [first]
+            self.fold = [inner, *self.fold[1:]]
+        else:
+            self.chooser.undo_to(mark)
+
+    def columns_in_registers(self, number: int, tile: Tile) -> list[int]:
+        """Split a tile off a range of columns: copies, and the lanes of vectors."""
+        lanes = self.lanes
+        width = self.chooser.split(number, tile.vectors * lanes, "mask")
+        vector = self.chooser.split(width, lanes, "mask") if width >= 0 else -1
+        if vector < 0:
+            return []
+        return [width, vector] if vector != width else [vector]
+
+    def panels_in_block(self, tile: Tile) -> int:
+        """How many panels a thread fills at a time: what fits, in blocks of one size for all."""
+        panels = self.extent(self.column)
+        width = tile.vectors * self.lanes * self.turns(self.fold)
+        most = max(self.panel_size // width, 1)
+        threads = self.chooser.target.threads
+        least = max(-(-panels // most), min(threads, panels))
+        even = [n for n in range(least, panels + 1) if panels % n == 0]
+        shared = [n for n in even if n % threads == 0 and n <= 2 * least]
+        blocks = next(iter(shared or even), panels)
+        return panels // blocks
+
+    def merge_fold(self) -> None:
+        """One loop for the fold where its factors now walk through memory as one."""
+        while len(self.fold) > 1 and self.chooser.take(Merge(*self.fold[-2:])):
+            self.fold.pop()
+
+    def stage(self, layout: list[int]) -> list[int]:
+        """Keep the factor with the columns in this layout; the ranges that fill it."""
+        first = self.chooser.next_number()
+        if not self.chooser.take(Stage(self.fold[-1], self.shape.factor, tuple(layout))):
+            return []
+        return list(range(first, first + len(layout)))
+
+    def finish(
+        self,
+        blocks: list[int],
+        panels: list[int],
+        inner: list[int],
+        tile: Tile,
+        fill: list[int] | None = None,
+    ) -> bool:
+        """Rows, the order of the loops, threads, and what stays in registers."""
+        chooser = self.chooser
+        spread = self.outer + blocks
+        if self.wants_copied_rows():
+            rows, copies, left = self.copy_rows(tile)
+        else:
+            copies, left = chooser.split(self.row, tile.rows), []
+            rows = [] if copies == self.row else [self.row]
+        spread += self.spread_rows(rows, self.turns(spread)) if rows else []
+        loops = [*spread, *self.blocks, *rows, *panels, *self.fold, copies, *inner]
+        if not chooser.take(*map(Accumulate, self.blocks)) or not chooser.order(loops):
+            return False
+        *unrolled, vector = inner
+        if (fill and not self.shape_fill(fill)) or (left and not self.shape_rows(left)):
+            return False
+        if not chooser.take(*map(Unroll, [copies, *unrolled]), Vectorize(vector)):
+            return False
+        self.bind(spread)
+        return True
+
+    def wants_copied_rows(self) -> bool:
+        """Whether the factor with the rows is computed, or jumps through memory along the fold."""
+        factor = self.shape.contraction.left if self.shape.factor else self.shape.contraction.right
+        if factor.op != Op.LOAD or factor.src[0].src[1].op != Op.CONST:
+            return True
+        place = next(n for n in self.rows_places() if n.op == Op.INDEX)
+        (access,) = self.chooser.accesses(place)
+        return access.stride(self.fold[-1]) != 1
+
+    def rows_places(self) -> list[UOp]:
+        """The place that the factor with the rows is loaded from, as the opts have left it."""
+        fold = next(n for n in nodes_of(self.chooser.kernel) if n.op == Op.REDUCE)
+        factors = factors_of(fold)
+        assert factors is not None
+        return [n for n in topological(factors[1 - self.shape.factor]) if n.op == Op.INDEX]
+
+    def copy_rows(self, tile: Tile) -> tuple[list[int], int, list[int]]:
+        """Keep the factor with the rows too, for as many tiles of rows as stay near.
+
+        Returns the loops over rows, the rows of a tile, and the ranges that fill the copy.
+        """
+        chooser = self.chooser
+        step = self.lanes // math.gcd(tile.rows, self.lanes)
+        most = self.panel_size // 2 // (self.turns(self.fold) * tile.rows)
+        block = chooser.split(self.row, max(most // step, 1) * step * tile.rows, "mask")
+        copies = chooser.split(block, tile.rows, "mask") if block >= 0 else -1
+        rows = [n for n in dict.fromkeys((self.row, block)) if n != copies]
+        if copies < 0 or not rows:
+            return rows, copies, []
+        first = chooser.next_number()
+        layout = (*self.fold, *rows[-1:], copies)
+        if not chooser.take(Stage(self.fold[-1], 1 - self.shape.factor, layout)):
+            return rows, copies, []
+        return rows, copies, list(range(first, first + len(layout)))
+
+    def shape_rows(self, fill: list[int]) -> bool:
+        """Vectors along the copied rows, which lie side by side."""
+        *_, tiles, copies = fill
+        if not self.chooser.take(Merge(tiles, copies)):
+            return True
+        lanes = math.gcd(self.extent(tiles), self.lanes)
+        vector = self.chooser.split(tiles, lanes)
+        if lanes > 1 and vector >= 0:
+            self.chooser.take(Vectorize(vector))
+        return True
+
+    def spread_rows(self, rows: list[int], turns: int) -> list[int]:
+        """Where other loops are too few for all threads, share out the rows too."""
+        threads = self.chooser.target.threads
+        tiles = self.extent(rows[0])
+        if turns >= threads or tiles < 2:
+            return []
+        inner = self.chooser.split(rows[0], -(-tiles // min(-(-threads // turns), tiles)))
+        if inner in (rows[0], -1):
+            return []
+        outer, rows[0] = rows[0], inner
+        return [outer]
+
+    def shape_fill(self, fill: list[int]) -> bool:
+        """Vectors along the last range of a panel, which is contiguous in it.
+
+        Where the factor is contiguous along another one, squares are transposed on the way.
+        """
+        chooser = self.chooser
+        *others, last = fill
+        extent = self.extent(last)
+        lanes = math.gcd(extent, self.lanes)
+        gated = self.gated(others)
+        chooser.order(gated + [n for n in fill if n not in gated])
+        along = self.contiguous_in_fill(others)
+        if along is not None and extent == self.lanes and self.extent(along) % lanes == 0:
+            vector = chooser.split(along, lanes)
+            return vector >= 0 and chooser.take(Vectorize(vector), Unroll(last))
+        vector = chooser.split(last, lanes)
+        if lanes < 2 or vector < 0 or not chooser.take(Vectorize(vector)):
+            return False
+        beside = last if vector != last else others[-1]
+        if self.extent(beside) <= MOST_VECTORS:  # masks of all its turns stay in registers
+            chooser.take(Unroll(beside))
+        return True
+
+    def contiguous_in_fill(self, numbers: list[int]) -> int | None:
+        """The range along which a factor that is plainly loaded lies in memory."""
+        stage = next(n for n in nodes_of(self.chooser.kernel) if self.fills(n, numbers))
+        if stage.src[0].op != Op.LOAD:
+            return None
+        (access,) = self.chooser.accesses(stage.src[0].src[0])
+        return next((n for n in numbers if access.stride(n) == 1), None)
+
+    def gated(self, numbers: list[int]) -> list[int]:
+        """The ranges that gates of the panel look at; outermost, so that masks stay outside."""
+        stage = next(n for n in nodes_of(self.chooser.kernel) if self.fills(n, numbers))
+        seen = 0
+        for node in topological(stage):
+            if node.op == Op.INDEX:
+                seen |= node.src[1].ranges
+        return [n for n in numbers if seen >> n & 1]
+
+    def fills(self, node: UOp, numbers: list[int]) -> bool:
+        """Whether a node is the stage that some of these ranges fill."""
+        return node.op == Op.STAGE and any(r.arg in numbers for r in own_ranges(node))
+
+    def bind(self, spread: list[int]) -> None:
+        if self.chooser.target.threads < 2:
+            return
+        for number in spread:
+            if not self.chooser.take(Bind(number, "grid")):
+                return
