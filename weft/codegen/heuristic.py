@@ -25,7 +25,8 @@ from weft.codegen.loops import (
     nodes_of,
     own_ranges,
 )
-from weft.codegen.opts import Bind, Merge, Opt, Unroll, Vectorize
+from weft.codegen.opts import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
+from weft.codegen.share_values import shared_value
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
@@ -36,6 +37,9 @@ MOST_COPIES: Final = 4
 MOST_ROWS: Final = 6
 # Turns of the grid per thread, so that a slow thread does not hold up the others.
 TURNS_PER_THREAD: Final = 4
+# Places in memory that a fold reads at once: its parts, if it has so many vectors, or rows.
+STREAMS: Final = 4
+LONG_FOLD: Final = 4096
 # Threads in a group: enough to hide latency, few enough to share the registers.
 THREADS: Final = 256
 
@@ -44,6 +48,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     """The opts of a normalized kernel for a target, and the kernel after them."""
     chooser = _Chooser(kernel, target)
     chooser.merge_loops()
+    chooser.share_values()
     if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
         chooser.vectorize()
         chooser.tile_rows()
@@ -67,8 +72,24 @@ class _Chooser(Chooser):
                     own[i - 1 : i + 1] = [pair[0]]
                 tried.add(pair)
 
+    def share_values(self) -> None:
+        """Keep slow values that a fold has computed, where a row of them stays in the cache."""
+        folds = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
+        for node, own in folds:
+            extent = self.extent(own[0]) or 1 << 60
+            is_near = extent * node.dtype.itemsize <= self.target.cache_bytes[0] // 2
+            if len(own) != 1 or not is_near:
+                continue
+            for _, others in self.closers():
+                for number in others:
+                    value = shared_value(self.kernel, own[0], number)
+                    if value is not None and any(value.ops >> op & 1 for op in _HEAVY):
+                        self.take(Share(own[0], number))
+
     def vectorize(self) -> None:
         """Make lanes of the loop in each nest that most accesses walk contiguously."""
+        if self.transpose_squares():
+            return
         tried: set[int] = set()
         while True:
             best = self.best_lanes(tried)
@@ -80,6 +101,36 @@ class _Chooser(Chooser):
             tried.add(inner)
             if inner not in (number, -1):
                 self.unroll(number, is_fold)
+
+    def transpose_squares(self) -> bool:
+        """Read along one loop and write along another: squares that are turned in registers."""
+        stores = self.stores()
+        if len(stores) != 1 or self.kernel.ops >> Op.REDUCE & 1:
+            return False
+        accesses = self.accesses()
+        own = [r.arg for r in own_ranges(stores[0])]
+        written = next(a for a in accesses if a.node is stores[0].src[0])
+        reads = [a for a in accesses if a.node.op == Op.INDEX and a is not written]
+        rows = [n for n in own if written.stride(n) == 1]
+        columns = [n for n in own if n not in rows and any(a.stride(n) == 1 for a in reads)]
+        if not rows or not columns or any(a.stride(rows[0]) == 1 for a in reads):
+            return False
+        across, along = rows[0], columns[-1]
+        lanes = self.target.vector_bits // max(_width(a) for a in [written, *reads])
+        while lanes > 1 and any((self.extent(n) or 1) % lanes for n in (across, along)):
+            lanes //= 2
+        if lanes < 4:
+            return False
+        mark = self.mark()
+        vector, copies = self.split(along, lanes), self.split(across, lanes)
+        outer = [n for n in kinds_of(self.kernel) if n not in (along, across, vector, copies)]
+        squares = [n for n in (across, along) if n not in (vector, copies)]
+        if self.order([*outer, *squares, vector, copies]) and self.take(
+            Vectorize(vector), Unroll(copies)
+        ):
+            return True
+        self.undo_to(mark)
+        return False
 
     def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
         accesses = accesses_of(self.kernel)
@@ -122,12 +173,41 @@ class _Chooser(Chooser):
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""
         extent = self.extent(number) or 1
+        if is_fold and self.read_streams(number, extent):
+            return
         heavy = any(node.op in _HEAVY for node in nodes_of(self.kernel))
         most = MOST_COPIES if is_fold or not heavy else 1
         for copies in (4, 2):
             if copies <= most and extent % copies == 0 and extent > copies:
                 self.split_and(number, copies, "clamp", Unroll)
                 return
+
+    def read_streams(self, number: int, extent: int) -> bool:
+        """Let a fold that only reads walk through memory at several places at once.
+
+        One stream of loads does not use the memory of the machine; parts of a long fold do, or
+        several results side by side.
+        """
+        nodes = nodes_of(self.kernel)
+        closers = self.closers()
+        folds = [node for node, _ in closers if node.op == Op.REDUCE]
+        reads = [node for node in nodes if node.op == Op.LOAD]
+        if len(folds) != 1 or len(reads) > 2 or any(node.op in _HEAVY for node in nodes):
+            return False
+        if extent >= LONG_FOLD and extent % (STREAMS * STREAMS) == 0:
+            block = math.gcd(extent, 2 * LONG_FOLD)  # streams that are far apart share cache lines
+            number = self.split(number, block)
+            inner = self.next_number()
+            parts = Split(number, block // STREAMS), Unroll(number)
+            return self.take(*parts, Split(inner, STREAMS), Unroll(inner + 1))
+        rows = [own for node, own in closers if node.op == Op.STORE]
+        for own in rows:
+            if own and folds[0].ranges >> own[-1] & 1 and (self.extent(own[-1]) or 0) > STREAMS:
+                self.split_and(own[-1], STREAMS, "clamp", Unroll)
+                if extent % 2 == 0 and extent > 2:
+                    self.split_and(number, 2, "clamp", Unroll)
+                return True
+        return False
 
     def tile_rows(self) -> None:
         """Unroll a loop of the store over which a contraction uses each vector again."""

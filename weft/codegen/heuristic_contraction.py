@@ -72,7 +72,7 @@ def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
 
     tiles = [
         Tile(m, v)
-        for v in range(1, MOST_VECTORS + 1)
+        for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
         for m in range(1, min(MOST_ROWS, rows) + 1)
         if m * v + v + 1 <= registers
     ]

@@ -27,6 +27,7 @@ from weft.codegen.loops import (
     replace_ranges,
     with_loops,
 )
+from weft.codegen.share_values import share_value, shared_value
 from weft.codegen.split_range import split_range
 from weft.codegen.stage_factor import stage_factor
 from weft.ir.build import range_
@@ -370,7 +371,49 @@ class Accumulate(Opt):
         return accumulate(kernel, self.range)
 
 
-OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Accumulate)
+@dataclass(frozen=True)
+class Share(Opt):
+    """Keep what a fold computes in each turn for a loop that would compute it again.
+
+    opt: Share(1, 2)
+    before:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[4, 8]
+        r0 < 4
+        r1 < 8
+        r2 < 8
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r1: exp(load p1[r0, r1])
+          store p0[r0, r2] = exp(load p1[r0, r2]) / v0 for r0, r2
+    after:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[4, 8]
+        r0 < 4
+        r1 < 8
+        r2 < 8
+        v0 = exp(load p1[r0, r1])
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          s0 = stage local[r1 of 8] = v0 for r1
+          v1 = reduce ADD over r1: v0
+          store p0[r0, r2] = read s0[r2] / v1 for r0, r2
+    """
+
+    fold: int
+    again: int
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        yield from opt_laws.known_range(kernel, self.fold)
+        yield from opt_laws.known_range(kernel, self.again)
+        yield from opt_laws.is_plain_loop(kernel, self.fold, (LOOP,))
+        yield from opt_laws.is_plain_loop(kernel, self.again, (LOOP,))
+        if shared_value(kernel, self.fold, self.again) is None:
+            yield f"no value of the fold over {self.fold} is computed again over {self.again}"
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return share_value(kernel, self.fold, self.again)
+
+
+OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Accumulate, Share)
 
 
 def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:

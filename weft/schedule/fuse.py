@@ -268,6 +268,9 @@ class Fusion:
         after = {use.kernel for store in stores for use in self._readers_of(store)}
         is_free = node.op != Op.STAGE  # what is staged was asked to be computed by itself
         kernel, place = self._attach(node, uses, after) if is_free else (None, None)
+        if kernel is not None and not stores and all(use.kernel is kernel for use in uses):
+            self._enter(node, uses)  # the one kernel that wants it computes it once anyway
+            return
         if kernel is None or place is None:
             readers = {use.kernel for use in uses} | after
             kernel = self._kernel_for(node, readers, shape_of(node), is_alone=False)

@@ -10,7 +10,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.walk import rebuild, topological, users
 from weft.rewrite.driver import rewrite
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
@@ -21,8 +21,8 @@ NORMALIZE = rules("normalize", FOLD_RULES)
 
 
 def normalize(root: UOp, context: Context) -> UOp:
-    """The graph with constants folded and written values forwarded."""
-    return forward_writes(rewrite(root, NORMALIZE))
+    """The graph with constants folded, written values forwarded, and none kept twice."""
+    return store_directly(forward_writes(rewrite(root, NORMALIZE)))
 
 
 def forward_writes(root: UOp) -> UOp:
@@ -75,3 +75,23 @@ def as_target(view: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> UOp:
         inner = as_target(view.src[0], read, plain)
         return rebuild(view, (inner, *(read[source] for source in view.src[1:])))
     return plain[view]
+
+
+def store_directly(root: UOp) -> UOp:
+    """Let a store write what it was given to keep, where nobody else reads it.
+
+    before: store m = stage(x)
+    after:  store m = x
+    """
+    if not root.ops >> Op.STAGE & 1:
+        return root
+    readers = users(root)
+    made: dict[UOp, UOp] = {}
+    for node in topological(root):
+        src = [made[source] for source in node.src]
+        if node.op == Op.STORE:
+            value = node.src[1]
+            if value.op == Op.STAGE and len(readers[value]) == 1:
+                src[1] = made[value].src[0]
+        made[node] = rebuild(node, tuple(src))
+    return made[root]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.ops import Op
 from weft.ir.spec_tensor import TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.fuse_in_order import fuse_in_order
@@ -11,6 +12,7 @@ from weft.schedule.normalize import normalize
 from weft.schedule.plan import plan_memory
 from weft.schedule.spec_schedule import SCHEDULE_SPEC
 from weft.schedule.split import split_kernels
+from weft.schedule.split_reductions import split_reductions
 
 SCHEDULE: Final = Phase(
     "schedule",
@@ -21,6 +23,12 @@ SCHEDULE: Final = Phase(
             "normalize",
             normalize,
             because="constants are folded before they are copied into kernels",
+        ),
+        Pass(
+            "split-reductions",
+            split_reductions,
+            because="a long fold with few results leaves threads without work",
+            needs={Op.REDUCE},
         ),
         Pass(
             "fuse",

@@ -11,7 +11,7 @@ from weft.codegen import heuristic
 from weft.codegen.context import Context
 from weft.codegen.heuristic_contraction import Tile, best_tile
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Accumulate, Opt, Stage
+from weft.codegen.opts import Accumulate, Opt, Share, Stage
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import DType
 from weft.ir.uop import UOp
@@ -46,7 +46,13 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 
 
 def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
-    function, shapes = SHAPES[name]
+    return of(*SHAPES[name], dtype)
+
+
+def of(
+    function: Function, shapes: tuple[tuple[int, ...], ...], dtype: DType = dtypes.float32
+) -> UOp:
+    """The last kernel of a function."""
     inputs = [param(slot, dtype, shape) for slot, shape in enumerate(shapes, 1)]
     result = function(*map(Tensor, inputs))
     graph = sink(store(param(0, result.dtype, result.shape), result.uop))
@@ -80,6 +86,22 @@ def test_a_long_fold_goes_on_in_its_result() -> None:
 
 def test_small_factors_are_read_where_they_are() -> None:
     assert not any(isinstance(opt, Stage) for opt in recipe("batch"))
+
+
+def test_rows_are_kept_for_what_computes_them_again(seed: int) -> None:
+    kernel = of(lambda x: x.softmax(-1), ((5, 24),))
+    assert any(isinstance(opt, Share) for opt in heuristic.choose_opts(kernel, MACHINE)[0])
+    check(Case(kernel, exact=False), MACHINE, None, seed)
+
+
+@pytest.mark.parametrize("shape", [(16, 8), (12, 20), (2, 8, 8), (3, 5)])
+def test_transposed_copies(shape: tuple[int, ...], seed: int) -> None:
+    check(Case(of(lambda x: x.transpose(-1, -2) * 2, (shape,)), exact=True), MACHINE, None, seed)
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+def test_strided_reads(step: int, seed: int) -> None:
+    check(Case(of(lambda x: x[:, ::step] + 1, ((3, 37),)), exact=True), MACHINE, None, seed)
 
 
 def test_tiles_waste_little() -> None:

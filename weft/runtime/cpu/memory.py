@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from typing import Any, Final
 
 from weft.support.errors import ArgumentError, OutOfMemory
 
 ALIGNMENT: Final = 64  # a cache line, and the widest vector
+# Blocks from this size on are asked to be made of huge pages, where the system has them: walking
+# through them then seldom waits for the table of pages.
+HUGE_BLOCK: Final = 4 << 20
+HUGE_PAGE: Final = 2 << 20
+_MADV_HUGEPAGE: Final = 14
 
 
 class CpuMemory:
@@ -110,10 +116,16 @@ else:
     _runtime = ctypes.CDLL(None)
     _runtime.posix_memalign.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
     _runtime.free.argtypes = (ctypes.c_void_p,)
+    if sys.platform == "linux":
+        _runtime.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
     def _try_allocate(size: int) -> int:
         found = ctypes.c_void_p()
-        failed = _runtime.posix_memalign(ctypes.byref(found), ALIGNMENT, size)
+        is_huge = size >= HUGE_BLOCK and sys.platform == "linux"
+        alignment = HUGE_PAGE if is_huge else ALIGNMENT
+        failed = _runtime.posix_memalign(ctypes.byref(found), alignment, size)
+        if is_huge and not failed:
+            _runtime.madvise(found, size, _MADV_HUGEPAGE)  # advice: it may be refused
         return 0 if failed else found.value or 0
 
     _free = _runtime.free

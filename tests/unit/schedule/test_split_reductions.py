@@ -1,0 +1,67 @@
+"""Long folds with few results are two kernels; short ones, and those with many results, one."""
+
+import numpy as np
+import pytest
+
+from weft import GlobalCounters, Tensor
+from weft.ir.build import param, reduce_axes, sink, store
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.uop import make
+from weft.schedule.schedule import make_schedule
+from weft.schedule.split_reductions import wanted_parts
+from weft.target.target import Target
+
+
+def target(**details: object) -> Target:
+    return Target("TEST", "NONE", "any", ELEMENTWISE, frozenset(), frozenset(), **details)
+
+
+def kernels(shape: tuple[int, ...], axes: tuple[int, ...], machine: Target) -> int:
+    x = param(1, dtypes.float32, shape)
+    folded = reduce_axes(x, Op.ADD, axes)
+    left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    graph = sink(store(param(0, dtypes.float32, left), folded))
+    return len(make_schedule(graph, machine).kernels.src)
+
+
+def test_one_result_of_many_elements_takes_two_kernels() -> None:
+    assert kernels((1 << 20,), (0,), target(threads=2)) == 2
+    assert kernels((1024, 1024), (0, 1), target(threads=2)) == 2
+
+
+def test_one_thread_short_folds_and_many_results_take_one() -> None:
+    assert kernels((1 << 20,), (0,), target()) == 1
+    assert kernels((1 << 12,), (0,), target(threads=2)) == 1
+    assert kernels((1024, 1024), (1,), target(threads=2)) == 1
+
+
+def test_a_size_without_divisors_stays_whole() -> None:
+    assert kernels((1048583,), (0,), target(threads=2)) == 1
+
+
+def test_a_gpu_wants_more_parts() -> None:
+    assert wanted_parts(target(has_groups=True)) > wanted_parts(target(threads=8))
+    assert kernels((256, 4096), (1,), target(has_groups=True)) == 2
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "mean"])
+def test_the_result_is_the_same(name: str) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 1 << 17)).astype(np.float32)
+    got = getattr(Tensor(x), name)().numpy()
+    np.testing.assert_allclose(got, getattr(x.astype(np.float64), name)(), rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_kept_and_stored_is_computed_once() -> None:
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)).realize()
+    GlobalCounters.reset()
+    turned = x.T.contiguous().realize()
+    assert GlobalCounters.kernel_count == 1
+    np.testing.assert_array_equal(turned.numpy(), x.numpy().T)
+
+
+def test_what_others_read_too_is_kept() -> None:
+    x, both = param(1, dtypes.float32, (4, 4)), param(2, dtypes.float32, (4, 4))
+    kept = make(Op.STAGE, x.dtype, (x * 2,), ("global", ()))
+    stores = (store(param(0, x.dtype, (4, 4)), kept), store(both, kept + 1))
+    assert len(make_schedule(sink(*stores), target()).kernels.src) >= 2
