@@ -40,6 +40,8 @@ TURNS_PER_THREAD: Final = 4
 # Places in memory that a fold reads at once: its parts, if it has so many vectors, or rows.
 STREAMS: Final = 4
 LONG_FOLD: Final = 4096
+# Turns that make a loop worth having for itself.
+LEAST_PART: Final = 8
 # Threads in a group: enough to hide latency, few enough to share the registers.
 THREADS: Final = 256
 
@@ -47,6 +49,7 @@ THREADS: Final = 256
 def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     """The opts of a normalized kernel for a target, and the kernel after them."""
     chooser = _Chooser(kernel, target)
+    chooser.refine_ranges()
     chooser.merge_loops()
     chooser.share_values()
     if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
@@ -61,6 +64,19 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
 
 class _Chooser(Chooser):
     """The parts of the heuristic that look at one loop at a time."""
+
+    def refine_ranges(self) -> None:
+        """Split a range that indices take apart, as heads that a projection has merged."""
+        for node in nodes_of(self.kernel):
+            if node.op not in (Op.FLOORDIV, Op.FLOORMOD) or node.src[0].op != Op.RANGE:
+                continue
+            number, size = node.src[0].arg, node.src[1]
+            extent = self.extent(number)
+            if size.op != Op.CONST or size.arg < LEAST_PART or extent is None:
+                continue
+            if extent % size.arg == 0 and self.take(Split(number, int(size.arg))):
+                self.refine_ranges()
+                return
 
     def merge_loops(self) -> None:
         """Merge neighbors that every access walks as one."""
@@ -200,14 +216,16 @@ class _Chooser(Chooser):
             inner = self.next_number()
             parts = Split(number, block // STREAMS), Unroll(number)
             return self.take(*parts, Split(inner, STREAMS), Unroll(inner + 1))
-        rows = [own for node, own in closers if node.op == Op.STORE]
-        for own in rows:
-            if own and folds[0].ranges >> own[-1] & 1 and (self.extent(own[-1]) or 0) > STREAMS:
-                self.split_and(own[-1], STREAMS, "clamp", Unroll)
-                if extent % 2 == 0 and extent > 2:
-                    self.split_and(number, 2, "clamp", Unroll)
-                return True
-        return False
+        rows = {n: None for node, own in closers if node.op == Op.STORE for n in own}
+        row = next(reversed(rows), None)
+        if row is None or not all(folds[0].ranges >> n & 1 for n in rows):
+            return False
+        if (self.extent(row) or 0) <= STREAMS:
+            return False
+        self.split_and(row, STREAMS, "clamp", Unroll)
+        if extent % 2 == 0 and extent > 2:
+            self.split_and(number, 2, "clamp", Unroll)
+        return True
 
     def tile_rows(self) -> None:
         """Unroll a loop of the store over which a contraction uses each vector again."""

@@ -23,8 +23,8 @@ from weft.codegen.accesses import Access
 from weft.codegen.chooser import Chooser
 from weft.codegen.contraction import Contraction, contraction_of, factors_of
 from weft.codegen.loops import kinds_of, nodes_of, own_ranges
-from weft.codegen.opts import Accumulate, Bind, Merge, Stage, Unroll, Vectorize
-from weft.ir.ops import Op
+from weft.codegen.opts import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
+from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 
@@ -38,6 +38,8 @@ MOST_VECTORS: Final = 8
 # Cycles until a multiply-add can be added to again, and how many start in one.
 LATENCY: Final = 4
 PORTS: Final = 2
+# Operations on each element of the result from which they are a loop of their own.
+LONG_EPILOGUE: Final = 8
 # Lanes that may be wasted before columns of several ranges are taken together.
 WASTE: Final = 1.05
 
@@ -219,8 +221,8 @@ class _Recipe:
         (access,) = self.chooser.accesses(factor.src[0])
         if access.stride(self.column) != 1:
             return True
-        size = self.turns(self.fold) * self.extent(self.column) * factor.dtype.itemsize
-        return size > self.chooser.target.cache_bytes[1] // 4
+        span = sum((access.stride(n) or 0) * self.extent(n) for n in [*self.fold, self.column])
+        return span * factor.dtype.itemsize > self.chooser.target.cache_bytes[1] // 4
 
     # ---- the three structures
 
@@ -229,7 +231,7 @@ class _Recipe:
         inner = self.columns_in_registers(self.column, tile)
         if not inner:
             return False
-        return self.finish([], [self.column], inner, tile)
+        return self.finish([], [] if self.column in inner else [self.column], inner, tile)
 
     def with_panels(self, tile: Tile) -> bool:
         """Panels of a tile's width, as many as stay in the cache with a block of the fold."""
@@ -348,10 +350,24 @@ class _Recipe:
         *unrolled, vector = inner
         if (fill and not self.shape_fill(fill)) or (left and not self.shape_rows(left)):
             return False
-        if not chooser.take(*map(Unroll, [copies, *unrolled]), Vectorize(vector)):
+        if self.has_long_epilogue():
+            first = chooser.next_number()
+            kept = tuple(n for n in (copies, *inner) if self.extent(n) > 1)
+            if not chooser.take(Epilogue(self.fold[-1], kept), Vectorize(vector)):
+                return False
+            *unrolled, vector = range(first, first + len(kept))
+        else:
+            unrolled = [copies, *unrolled]
+        if not chooser.take(*map(Unroll, unrolled), Vectorize(vector)):
             return False
         self.bind(spread)
         return True
+
+    def has_long_epilogue(self) -> bool:
+        """Whether so much is done with the result that it is better written once."""
+        values = [store.src[1] for store in self.chooser.stores()]
+        done = topological(*values, enter=lambda node: node.op not in (Op.REDUCE, Op.LOAD))
+        return sum(node.op in ELEMENTWISE for node in done) > LONG_EPILOGUE
 
     def wants_copied_rows(self) -> bool:
         """Whether the factor with the rows is computed, or jumps through memory along the fold."""

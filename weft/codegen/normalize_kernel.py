@@ -3,12 +3,15 @@
 In: any kernel of KERNEL_SPEC. Out: a kernel of KERNEL_SPEC whose table lists every range and whose
 ranges all have more than one turn, or a symbolic number of them; index arithmetic is in normal
 form, memory is read by LOAD only, each store closes all its ranges itself, and no node closes a
-range inside another that closes it.
+range inside another that closes it. Memory is indexed by one number where that is plainer.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.codegen.context import Context
+from weft.codegen.flatten_memory import flat_index
 from weft.codegen.loops import (
     LOOP,
     extent_of,
@@ -20,7 +23,9 @@ from weft.codegen.loops import (
     rebuilt,
     with_loops,
 )
+from weft.ir.build import index_of, param
 from weft.ir.ops import Op
+from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
@@ -43,7 +48,37 @@ def normalize_kernel(kernel: UOp, context: Context) -> UOp:
     present = ranges_of(result)
     listed = [(number, kind) for number, kind in kinds.items() if number in present]
     missing = [(number, LOOP) for number in sorted(present) if number not in kinds]
-    return _without_nested_ranges(with_loops(result, [*listed, *missing]))
+    return _without_nested_ranges(_with_plain_places(with_loops(result, [*listed, *missing])))
+
+
+def _with_plain_places(kernel: UOp) -> UOp:
+    """Index memory by one number where several take a range apart that this one does not.
+
+    A range that was merged from axes of this memory, as by a reshape, is divided again to index
+    them. Opts see how it walks through memory, and split it freely, if it is left whole.
+    """
+    places: dict[UOp, list[UOp]] = {}
+    for node in topological(kernel):
+        if node.op == Op.INDEX and node.src[0].op == Op.PARAM:
+            places.setdefault(node.src[0], []).append(node)
+    flat: dict[UOp, UOp] = {}
+    for memory, nodes in places.items():
+        sizes = shape_of(memory)
+        if not any(_divides(node) for node in nodes) or not all(isinstance(n, int) for n in sizes):
+            continue
+        indices = [flat_index(node.src[2:], sizes) for node in nodes]
+        if not any(each.ops & _DIVISIONS for each in indices):
+            whole = param(memory.arg[0], memory.dtype, (largest_size(sizes),))
+            for node, each in zip(nodes, indices, strict=True):
+                flat[node] = index_of(whole, [each], node.src[1])
+    return substitute(kernel, flat) if flat else kernel
+
+
+_DIVISIONS: Final = 1 << Op.FLOORDIV | 1 << Op.FLOORMOD
+
+
+def _divides(node: UOp) -> bool:
+    return any(each.ops & _DIVISIONS for each in node.src[2:])
 
 
 def _without_nested_ranges(kernel: UOp) -> UOp:

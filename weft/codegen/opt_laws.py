@@ -178,12 +178,25 @@ def can_be_staged(kernel: UOp, number: int, which: int, numbers: Sequence[int]) 
     if factors is None or which not in (0, 1):
         yield f"range {number} is not that of a sum of products, with factors 0 and 1"
         return
+    yield from _is_laid_out(kernel, factors[which], numbers)
+
+
+def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether the fold over a range can be computed ahead over these ranges."""
+    fold = fold_over(kernel, number)
+    if fold is None:
+        yield f"range {number} is not that of one fold"
+        return
+    yield from _is_laid_out(kernel, fold, numbers)
+
+
+def _is_laid_out(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
     if len(set(numbers)) != len(numbers) or not numbers:
-        yield "it is laid out along one or more ranges, each named once"
+        yield "a stage is laid out along one or more ranges, each named once"
     ranges = ranges_of(kernel)
     for each in numbers:
-        if not factors[which].ranges >> each & 1:
-            yield f"the factor does not depend on range {each}"
+        if not value.ranges >> each & 1:
+            yield f"the value does not depend on range {each}"
         if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
             yield f"the extent of range {each} is not constant"
 

@@ -29,7 +29,7 @@ from weft.codegen.loops import (
 )
 from weft.codegen.share_values import share_value, shared_value
 from weft.codegen.split_range import split_range
-from weft.codegen.stage_factor import stage_factor
+from weft.codegen.stage_factor import stage_factor, stage_fold
 from weft.ir.build import range_
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
@@ -333,6 +333,48 @@ class Stage(Opt):
 
 
 @dataclass(frozen=True)
+class Epilogue(Opt):
+    """Keep a tile of a fold before the store, which then walks over it with loops of its own.
+
+    What is done with the result is then written once, and not for each accumulator. The ranges
+    that compute the tile take the next free numbers.
+
+    opt: Epilogue(2, (1,))
+    before:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r2: load p1[r0, r1, r2]
+          store p0[r0, r1] = exp(v0) for r0, r1
+    after:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        r3 < 4
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop:
+          v0 = reduce ADD over r2: load p1[r0, r3, r2]
+          s0 = stage local[r3 of 4] = v0 for r3
+          store p0[r0, r1] = exp(read s0[r1]) for r0, r1
+    """
+
+    fold: int
+    ranges: tuple[int, ...]
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        for number in (self.fold, *self.ranges):
+            yield from opt_laws.known_range(kernel, number)
+        yield from opt_laws.can_be_kept(kernel, self.fold, self.ranges)
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return stage_fold(kernel, self.fold, self.ranges)
+
+
+@dataclass(frozen=True)
 class Accumulate(Opt):
     """Move a range of a sum out to the loops of its store, which then adds up in its memory.
 
@@ -413,7 +455,7 @@ class Share(Opt):
         return share_value(kernel, self.fold, self.again)
 
 
-OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Accumulate, Share)
+OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Epilogue, Accumulate, Share)
 
 
 def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:

@@ -1,8 +1,9 @@
-"""The rewrite behind the opt Stage: a factor of a contraction is computed ahead and kept near.
+"""The rewrites behind the opts Stage and Epilogue: a value is computed ahead and kept near.
 
-The factor is copied over fresh ranges, in the order that is its layout, into a STAGE; the fold
+The value is copied over fresh ranges, in the order that is its layout, into a STAGE; who uses it
 reads it there. Where the stage is filled follows from what it still depends on: all ranges that
-are not copied. On a CPU that is a packed panel, on a GPU a tile in the memory of the group.
+are not copied. A factor of a contraction is a packed panel on a CPU and a tile in the memory of
+the group on a GPU; a whole fold is the tile of accumulators that the store then walks over.
 """
 
 from __future__ import annotations
@@ -35,13 +36,30 @@ def stage_factor(kernel: UOp, number: int, which: int, numbers: tuple[int, ...])
     assert fold is not None
     factors = factors_of(fold)
     assert factors is not None
-    ranges, kinds = ranges_of(kernel), kinds_of(kernel)
+    stage, fresh = _staged(kernel, factors[which], numbers)
+    return _with(kernel, {fold: with_factor(fold, which, stage)}, fresh)
+
+
+def stage_fold(kernel: UOp, number: int, numbers: tuple[int, ...]) -> UOp:
+    """The kernel with the fold over a range staged, over the next free ranges."""
+    fold = fold_over(kernel, number)
+    assert fold is not None
+    stage, fresh = _staged(kernel, fold, numbers)
+    return _with(kernel, {fold: stage}, fresh)
+
+
+def _staged(kernel: UOp, value: UOp, numbers: tuple[int, ...]) -> tuple[UOp, list[UOp]]:
+    """The READ of a stage with a value, and the ranges that fill it."""
+    ranges = ranges_of(kernel)
     old = [ranges[each] for each in numbers]
-    first = 1 + max(kinds)
+    first = 1 + max(kinds_of(kernel))
     fresh = [range_(first + i, extent_of(r) or 1) for i, r in enumerate(old)]
-    value = substitute(factors[which], dict(zip(old, fresh, strict=True)))
+    copy = substitute(value, dict(zip(old, fresh, strict=True)))
     sizes = tuple(extent_of(r) or 1 for r in old)
-    stage = make(Op.STAGE, value.dtype, (value, *fresh, *fresh), ("local", sizes))
-    read = make(Op.READ, value.dtype, (stage, true(), *old))
-    loops = [*kinds.items(), *((r.arg, LOOP) for r in fresh)]
-    return with_loops(substitute(kernel, {fold: with_factor(fold, which, read)}), loops)
+    stage = make(Op.STAGE, copy.dtype, (copy, *fresh, *fresh), ("local", sizes))
+    return make(Op.READ, value.dtype, (stage, true(), *old)), fresh
+
+
+def _with(kernel: UOp, replaced: dict[UOp, UOp], fresh: list[UOp]) -> UOp:
+    loops = [*kinds_of(kernel).items(), *((r.arg, LOOP) for r in fresh)]
+    return with_loops(substitute(kernel, replaced), loops)
