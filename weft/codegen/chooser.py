@@ -7,6 +7,7 @@ can try what it wants and ask whether it got it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from weft.codegen.accesses import Access, accesses_of
 from weft.codegen.loops import (
@@ -18,10 +19,15 @@ from weft.codegen.loops import (
     ranges_of,
 )
 from weft.codegen.opts import Opt, Order, Split
+from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.errors import OptRefused
 from weft.target.target import Target
+
+HEAVY: Final = frozenset(
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
+)
 
 
 class Chooser:
@@ -101,3 +107,9 @@ class Chooser:
 
     def stores(self) -> list[UOp]:
         return [node for node in self.kernel.src if node.op == Op.STORE]
+
+
+def width(access: Access) -> int:
+    """The bits of a lane; small floats are computed in 32."""
+    dtype = access.dtype
+    return max(dtype.bits, 32) if dtype.kind == FLOAT else max(dtype.bits, 8)

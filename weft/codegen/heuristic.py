@@ -7,39 +7,38 @@ everything in the kernel depends become the grid, or on a GPU the grid and the t
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Final
 
 from weft.codegen.accesses import Access, accesses_of
-from weft.codegen.chooser import Chooser
-from weft.codegen.contraction import factors_of, is_contraction
+from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
 from weft.codegen.heuristic_contraction import tile_contraction
+from weft.codegen.heuristic_folds import read_streams, tile_rows, walk_row_by_row
 from weft.codegen.loops import (
     GRID,
     LOOP,
+    ORDERED,
     THREAD,
     VECTOR,
+    Loops,
     kinds_of,
+    loops_of,
     nodes_of,
     own_ranges,
 )
 from weft.codegen.opts import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
 from weft.codegen.share_values import shared_value
-from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
-MOST_ROWS: Final = 6
 # Turns of the grid per thread, so that a slow thread does not hold up the others.
 TURNS_PER_THREAD: Final = 4
-# Places in memory that a fold reads at once: its parts, if it has so many vectors, or rows.
-STREAMS: Final = 4
-LONG_FOLD: Final = 4096
 # Turns that make a loop worth having for itself.
 LEAST_PART: Final = 8
 # Threads in a group: enough to hide latency, few enough to share the registers.
@@ -54,7 +53,8 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     chooser.share_values()
     if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
         chooser.vectorize()
-        chooser.tile_rows()
+        tile_rows(chooser)
+        walk_row_by_row(chooser)
     if target.has_groups:
         chooser.spread_over_threads()
     else:
@@ -99,7 +99,7 @@ class _Chooser(Chooser):
             for _, others in self.closers():
                 for number in others:
                     value = shared_value(self.kernel, own[0], number)
-                    if value is not None and any(value.ops >> op & 1 for op in _HEAVY):
+                    if value is not None and any(value.ops >> op & 1 for op in HEAVY):
                         self.take(Share(own[0], number))
 
     def vectorize(self) -> None:
@@ -132,7 +132,7 @@ class _Chooser(Chooser):
         if not rows or not columns or any(a.stride(rows[0]) == 1 for a in reads):
             return False
         across, along = rows[0], columns[-1]
-        lanes = self.target.vector_bits // max(_width(a) for a in [written, *reads])
+        lanes = self.target.vector_bits // max(width(a) for a in [written, *reads])
         while lanes > 1 and any((self.extent(n) or 1) % lanes for n in (across, along)):
             lanes //= 2
         if lanes < 4:
@@ -179,7 +179,7 @@ class _Chooser(Chooser):
     def lanes(self, number: int, accesses: list[Access]) -> int:
         """How many lanes fit: of the widest dtype that the loop touches, and of the loop."""
         extent = self.extent(number) or 0
-        widths = [_width(a) for a in accesses if a.stride(number) != 0]
+        widths = [width(a) for a in accesses if a.stride(number) != 0]
         lanes = self.target.vector_bits // max(widths, default=32)
         while lanes > extent:
             lanes //= 2
@@ -189,73 +189,21 @@ class _Chooser(Chooser):
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""
         extent = self.extent(number) or 1
-        if is_fold and self.read_streams(number, extent):
+        if is_fold and read_streams(self, number, extent):
             return
-        heavy = any(node.op in _HEAVY for node in nodes_of(self.kernel))
+        heavy = any(node.op in HEAVY for node in nodes_of(self.kernel))
         most = MOST_COPIES if is_fold or not heavy else 1
         for copies in (4, 2):
             if copies <= most and extent % copies == 0 and extent > copies:
                 self.split_and(number, copies, "clamp", Unroll)
                 return
 
-    def read_streams(self, number: int, extent: int) -> bool:
-        """Let a fold that only reads walk through memory at several places at once.
-
-        One stream of loads does not use the memory of the machine; parts of a long fold do, or
-        several results side by side.
-        """
-        nodes = nodes_of(self.kernel)
-        closers = self.closers()
-        folds = [node for node, _ in closers if node.op == Op.REDUCE]
-        reads = [node for node in nodes if node.op == Op.LOAD]
-        if len(folds) != 1 or len(reads) > 2 or any(node.op in _HEAVY for node in nodes):
-            return False
-        if extent >= LONG_FOLD and extent % (STREAMS * STREAMS) == 0:
-            block = math.gcd(extent, 2 * LONG_FOLD)  # streams that are far apart share cache lines
-            number = self.split(number, block)
-            inner = self.next_number()
-            parts = Split(number, block // STREAMS), Unroll(number)
-            return self.take(*parts, Split(inner, STREAMS), Unroll(inner + 1))
-        rows = {n: None for node, own in closers if node.op == Op.STORE for n in own}
-        row = next(reversed(rows), None)
-        if row is None or not all(folds[0].ranges >> n & 1 for n in rows):
-            return False
-        if (self.extent(row) or 0) <= STREAMS:
-            return False
-        self.split_and(row, STREAMS, "clamp", Unroll)
-        if extent % 2 == 0 and extent > 2:
-            self.split_and(number, 2, "clamp", Unroll)
-        return True
-
-    def tile_rows(self) -> None:
-        """Unroll a loop of the store over which a contraction uses each vector again."""
-        kinds = kinds_of(self.kernel)
-        vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
-        for node in nodes_of(self.kernel):
-            if not is_contraction(node) or not node.ranges & vectors:
-                continue
-            factors = factors_of(node)
-            assert factors is not None
-            x, y = factors
-            lean = x if not x.ranges & vectors else y
-            rows = lean.ranges & node.ranges & ~(x.ranges & y.ranges)
-            for _, own in self.closers():
-                for number in reversed(own):
-                    if rows >> number & 1 and self.tile(number, MOST_ROWS):
-                        return
-
-    def tile(self, number: int, most: int) -> bool:
-        extent = self.extent(number) or 1
-        for rows in range(min(most, extent), 1, -1):
-            if extent % rows == 0:
-                break
-        else:
-            rows = 4 if extent > 8 else 1
-        return rows > 1 and self.split_and(number, rows, "clamp", Unroll) >= 0
-
     def common_loops(self) -> list[int]:
-        """The loops of all stores on which every fold and stage depends, outermost first."""
-        kinds = kinds_of(self.kernel)
+        """The loops of all stores on which every fold and stage depends, outermost first.
+
+        None inside an ordered loop: what goes on there from turn to turn stays with one thread.
+        """
+        kinds = dict(itertools.takewhile(lambda each: each[1] != ORDERED, self.loops()))
         stores = [node for node in self.kernel.src if node.op == Op.STORE]
         common = {n for n, kind in kinds.items() if kind == LOOP}
         for node in stores:
@@ -275,6 +223,9 @@ class _Chooser(Chooser):
                 return
             if self.take(Bind(number, GRID)):
                 turns *= self.extent(number) or 1 << 30
+
+    def loops(self) -> Loops:
+        return loops_of(self.kernel)
 
     def is_in_place(self) -> bool:
         """Whether the kernel reads memory that it writes."""
@@ -306,11 +257,6 @@ class _Chooser(Chooser):
             self.take(Bind(number, GRID))
 
 
-_HEAVY: Final = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
-)
-
-
 def _to_thread(number: int) -> Opt:
     return Bind(number, THREAD)
 
@@ -321,9 +267,3 @@ def _merit(access: Access, number: int) -> int:
         return 0
     stride = access.stride(number)
     return 1 if stride == 1 else 0 if stride in (0, -1) else -1
-
-
-def _width(access: Access) -> int:
-    """The bits of a lane; small floats are computed in 32."""
-    dtype = access.dtype
-    return max(dtype.bits, 32) if dtype.kind == FLOAT else max(dtype.bits, 8)

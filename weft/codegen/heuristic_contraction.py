@@ -24,6 +24,7 @@ from weft.codegen.chooser import Chooser
 from weft.codegen.contraction import Contraction, contraction_of, factors_of
 from weft.codegen.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.opts import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
+from weft.codegen.register_tile import MOST_VECTORS, Tile, best_tile
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
@@ -33,52 +34,10 @@ LEAST_ROWS: Final = 16
 FOLD_BLOCK: Final = 512
 # The share of the second cache that a panel may take; the rest is for rows and the result.
 PANEL_SHARE: Final = 0.4
-MOST_ROWS: Final = 14
-MOST_VECTORS: Final = 8
-# Cycles until a multiply-add can be added to again, and how many start in one.
-LATENCY: Final = 4
-PORTS: Final = 2
 # Operations on each element of the result from which they are a loop of their own.
 LONG_EPILOGUE: Final = 8
 # Lanes that may be wasted before columns of several ranges are taken together.
 WASTE: Final = 1.05
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Accumulators: some rows, and some vectors of columns."""
-
-    rows: int
-    vectors: int
-
-
-def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
-    """The tile that needs the fewest cycles for a result of this size.
-
-    A turn of the fold takes as long as its multiply-adds or its loads, where one that fills a
-    vector with a single element counts twice. Accumulators, the vectors of a row and one factor
-    stay in registers.
-
-    >>> best_tile(1024, 1024, 16, 32)
-    Tile(rows=6, vectors=4)
-    >>> best_tile(1024, 1024, 8, 16)
-    Tile(rows=6, vectors=2)
-    """
-
-    def cycles(tile: Tile) -> float:
-        work = tile.rows * tile.vectors / PORTS
-        loads = (2 * tile.rows + tile.vectors) / PORTS
-        turn = max(work, loads, LATENCY) + 1
-        tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
-        return tiles * turn
-
-    tiles = [
-        Tile(m, v)
-        for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
-        for m in range(1, min(MOST_ROWS, rows) + 1)
-        if m * v + v + 1 <= registers
-    ]
-    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
 
 
 def tile_contraction(chooser: Chooser) -> bool:

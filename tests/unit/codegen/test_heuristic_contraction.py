@@ -9,9 +9,9 @@ from tests.unit.codegen.oracle import check, target
 from weft import Tensor, dtypes
 from weft.codegen import heuristic
 from weft.codegen.context import Context
-from weft.codegen.heuristic_contraction import Tile, best_tile
 from weft.codegen.normalize_kernel import normalize_kernel
 from weft.codegen.opts import Accumulate, Opt, Share, Stage
+from weft.codegen.register_tile import Tile, best_tile
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import DType
 from weft.ir.uop import UOp
@@ -37,6 +37,13 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "few columns": (lambda x, y: x @ y, ((40, 24), (24, 3))),
     "computed factors": (lambda x, y: (x + 1) @ (y * 2), ((20, 12), (12, 16))),
     "convolution": (lambda x, y: x.conv2d(y, padding=1), ((2, 3, 6, 6), (18, 3, 3, 3))),
+    "few rows, right transposed": (lambda x, y: x @ y.T, ((2, 24), (18, 24))),
+    "one row": (lambda x, y: x @ y, ((1, 64), (64, 520))),
+    "sum of columns": (lambda x, y: x.sum(0) + y, ((40, 520), (520,))),
+    "merged heads": (
+        lambda x, y: (x @ y).transpose(1, 2).reshape(2, 8, 24),
+        ((2, 3, 8, 8), (2, 3, 8, 8)),
+    ),
     "strides of two": (
         lambda x, y: x.conv2d(y, stride=2, padding=1),
         ((1, 2, 9, 9), (16, 2, 3, 3)),

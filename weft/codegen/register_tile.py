@@ -1,0 +1,49 @@
+"""The tile of accumulators that a contraction keeps in registers, from the target's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+MOST_ROWS: Final = 14
+MOST_VECTORS: Final = 8
+# Cycles until a multiply-add can be added to again, and how many start in one.
+LATENCY: Final = 4
+PORTS: Final = 2
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Accumulators: some rows, and some vectors of columns."""
+
+    rows: int
+    vectors: int
+
+
+def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
+    """The tile that needs the fewest cycles for a result of this size.
+
+    A turn of the fold takes as long as its multiply-adds or its loads, where one that fills a
+    vector with a single element counts twice. Accumulators, the vectors of a row and one factor
+    stay in registers.
+
+    >>> best_tile(1024, 1024, 16, 32)
+    Tile(rows=6, vectors=4)
+    >>> best_tile(1024, 1024, 8, 16)
+    Tile(rows=4, vectors=3)
+    """
+
+    def cycles(tile: Tile) -> float:
+        work = tile.rows * tile.vectors / PORTS
+        loads = (2 * tile.rows + tile.vectors) / PORTS
+        turn = max(work, loads, LATENCY) + 1
+        tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
+        return tiles * turn
+
+    tiles = [
+        Tile(m, v)
+        for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
+        for m in range(1, min(MOST_ROWS, rows) + 1)
+        if m * v + v + 1 <= registers
+    ]
+    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
