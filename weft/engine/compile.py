@@ -7,19 +7,17 @@ nothing. Kernels of one schedule are compiled side by side: LLVM does not hold t
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from weft.codegen.generate import generate
-from weft.ir.build import Size
-from weft.ir.dtypes import by_name, dtypes
-from weft.ir.ops import Op
-from weft.ir.program import Estimate, Parameter, Program
-from weft.ir.text import dump, parse
-from weft.ir.uop import UOp, make
+from weft.engine.program_file import pack, unpack
+from weft.engine.search import best_recipe
+from weft.ir.program import Program
+from weft.ir.text import dump
+from weft.ir.uop import UOp
 from weft.rewrite.phase import PassReport
 from weft.runtime.device import Device, Executable
 from weft.support.cache import DiskCache
@@ -76,7 +74,8 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
 
 def _generate(kernel: UOp, device: Device) -> Program:
     reports: list[PassReport] = []
-    program = generate(kernel, device.target, reports=reports)
+    opts = best_recipe(kernel, device, settings.BEAM) if settings.BEAM else None
+    program = generate(kernel, device.target, opts, reports=reports)
     CompileStatistics.generated += 1
     if settings.DEBUG >= 5:
         print(f"codegen of {program.name}", *reports, sep="\n")
@@ -93,7 +92,7 @@ def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
             waiting[key] = (program, pool.submit(device.compile, program))
         for key, (program, binary) in waiting.items():
             done[key] = program.with_binary(binary.result())
-            _CACHE.put(_disk_key(key[0], device), _pack(done[key]))
+            _CACHE.put(_disk_key(key[0], device), pack(done[key]))
     return done
 
 
@@ -112,40 +111,4 @@ def _try_stored(kernel: UOp, device: Device) -> Program | None:
     if data is None:
         return None
     CompileStatistics.from_disk += 1
-    return _unpack(data)
-
-
-def _pack(program: Program) -> bytes:
-    estimate = program.estimate
-    header = {
-        "name": program.name,
-        "target": program.target,
-        "parameters": [
-            (p.slot, p.dtype.name, p.is_written, p.is_read) for p in program.parameters
-        ],
-        "variables": [dump(variable) for variable in program.variables],
-        "groups": [size if isinstance(size, int) else dump(size) for size in program.groups],
-        "threads": program.threads,
-        "estimate": (estimate.operations, estimate.bytes_read, estimate.bytes_written),
-    }
-    return json.dumps(header).encode() + b"\0" + program.binary
-
-
-def _unpack(data: bytes) -> Program:
-    text, _, binary = data.partition(b"\0")
-    header = json.loads(text)
-    groups: list[Size] = [s if isinstance(s, int) else parse(s) for s in header["groups"]]
-    return Program(
-        name=header["name"],
-        target=header["target"],
-        instructions=make(Op.LINEAR, dtypes.void),
-        parameters=tuple(
-            Parameter(slot, by_name(name), written, read)
-            for slot, name, written, read in header["parameters"]
-        ),
-        variables=tuple(parse(variable) for variable in header["variables"]),
-        groups=tuple(groups),
-        threads=tuple(header["threads"]),
-        estimate=Estimate(*header["estimate"]),
-        binary=binary,
-    )
+    return unpack(data)

@@ -80,6 +80,7 @@ class Settings:
         "How many candidates the kernel search keeps; 0 is no search.",
         in_cache_key=True,
     )
+    BEAM_SECONDS: int = _row(20, "The most seconds that the search spends on one kernel.")
     JIT: bool = _row(True, "Replay jitted functions; 0 runs them eagerly.")
 
     # Hidden from the type checker, which would accept every misspelling if it saw this.

@@ -1,0 +1,94 @@
+"""The search: legal candidates in a fixed order, the right answer, and nothing that harms it."""
+
+import numpy as np
+import pytest
+
+from weft import Context, Tensor, dtypes
+from weft.codegen.candidates import neighbors
+from weft.codegen.context import Context as Codegen
+from weft.codegen.generate import generate
+from weft.codegen.heuristic import choose_opts
+from weft.codegen.normalize_kernel import normalize_kernel
+from weft.codegen.opts import apply_opts
+from weft.codegen.recipe import from_json, to_json
+from weft.engine import search_process
+from weft.engine.devices import device
+from weft.engine.program_file import pack
+from weft.engine.search import search
+from weft.engine.search_process import Runner
+from weft.ir.build import param, sink, store
+from weft.ir.uop import UOp
+from weft.schedule.schedule import make_schedule
+
+
+def matmul_kernel(rows: int, inner: int, columns: int) -> UOp:
+    x = Tensor(param(1, dtypes.float32, (rows, inner)))
+    y = Tensor(param(2, dtypes.float32, (inner, columns)))
+    graph = sink(store(param(0, dtypes.float32, (rows, columns)), (x @ y).uop))
+    (call,) = make_schedule(graph, device("CPU").target).kernels.src
+    kernel: UOp = call.arg
+    return kernel
+
+
+def packed(kernel: UOp) -> bytes:
+    on = device("CPU")
+    program = generate(kernel, on.target, ())
+    program = program.with_source(on.render(program))
+    return pack(program.with_binary(on.compile(program)))
+
+
+def test_neighbors_are_legal_and_come_in_a_fixed_order() -> None:
+    target = device("CPU").target
+    kernel = normalize_kernel(matmul_kernel(32, 40, 48), Codegen(target))
+    recipe = choose_opts(kernel, target)[0]
+    found = list(neighbors(kernel, recipe, target))
+    assert len(found) > 5
+    assert found == list(neighbors(kernel, recipe, target))
+    for candidate in found:
+        apply_opts(kernel, candidate)
+        assert from_json(to_json(candidate)) == candidate
+
+
+def test_the_answer_is_right_and_not_worse_than_the_default() -> None:
+    kernel = matmul_kernel(24, 32, 40)
+    found = search(kernel, device("CPU"), width=1, seconds=2)
+    assert found.measured >= 1
+    assert found.seconds <= found.default
+    x = np.random.default_rng(0).standard_normal((24, 32)).astype(np.float32)
+    y = np.random.default_rng(1).standard_normal((32, 40)).astype(np.float32)
+    with Context(BEAM=1, BEAM_SECONDS=1):
+        got = (Tensor(x) @ Tensor(y)).numpy()
+    np.testing.assert_allclose(got, x @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_a_candidate_that_crashes_is_survived() -> None:
+    kernel = matmul_kernel(8, 8, 8)
+    with Runner("CPU", kernel) as runner:
+        assert runner.measure(packed(kernel)) is not None
+        assert runner.measure(b"{}\0not a program") is None
+        assert runner.measure(packed(kernel)) is not None
+
+
+def test_a_candidate_that_hangs_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_process, "SECONDS_TO_ANSWER", 0.5)
+    kernel = matmul_kernel(2, 2, 2)
+    endless = Tensor(param(1, dtypes.int64, (1,))).expand(1 << 40)
+    steps = (endless * Tensor.arange(1 << 40, dtype=dtypes.int64) % 7).sum()
+    graph = sink(store(param(0, dtypes.int64, ()), steps.uop))
+    *_, call = make_schedule(graph, device("NULL").target).kernels.src
+    with Runner("CPU", kernel) as runner:
+        assert runner.measure(packed(kernel)) is not None
+        assert runner.measure(packed(call.arg)) is None
+
+
+def test_a_candidate_with_other_results_is_refused() -> None:
+    kernel = matmul_kernel(8, 8, 8)
+    other = matmul_kernel(8, 8, 8).arg[0]
+    x = Tensor(param(1, dtypes.float32, (8, 8)))
+    y = Tensor(param(2, dtypes.float32, (8, 8)))
+    graph = sink(store(param(0, dtypes.float32, (8, 8)), (x + y).uop))
+    (call,) = make_schedule(graph, device("CPU").target).kernels.src
+    assert other != call.arg.arg[0]
+    with Runner("CPU", kernel) as runner:
+        assert runner.measure(packed(kernel)) is not None
+        assert runner.measure(packed(call.arg)) is None

@@ -1,0 +1,32 @@
+"""Recipes as text: the opts of a kernel in JSON, for caches and other processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import astuple
+
+from weft.codegen.opts import OPTS, Opt
+
+
+def to_json(opts: Iterable[Opt]) -> str:
+    """A recipe as text, for caches and other processes.
+
+    >>> from weft.codegen.opts import Split, Unroll
+    >>> to_json((Split(0, 4), Unroll(1)))
+    '[["Split", 0, 4, "clamp"], ["Unroll", 1]]'
+    """
+    return json.dumps([[type(opt).__name__, *astuple(opt)] for opt in opts])
+
+
+def from_json(text: str) -> tuple[Opt, ...]:
+    """The recipe of a text.
+
+    >>> from_json('[["Order", [1, 0]]]')
+    (Order(ranges=(1, 0)),)
+    """
+    kinds: dict[str, Callable[..., Opt]] = {kind.__name__: kind for kind in OPTS}
+    return tuple(
+        kinds[name](*[tuple(x) if isinstance(x, list) else x for x in details])
+        for name, *details in json.loads(text)
+    )

@@ -1,0 +1,140 @@
+"""Search: recipes of a kernel are measured, and the best one is remembered.
+
+`compile.py` asks for the recipe of a kernel where BEAM is set. The search starts from what the
+heuristic chooses and walks to better neighbors, BEAM of them at a time. Candidates are compiled
+side by side here and run in another process, which may hang or crash without harm; each must give
+the results of the default. A candidate wins only if it is faster in a second, alternating
+measurement, so the answer is never worse than the default beyond noise. Answers are kept on disk
+by the content of the kernel, the target and the version of the compiler.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from weft.codegen.candidates import Recipe, neighbors
+from weft.codegen.context import Context
+from weft.codegen.generate import generate
+from weft.codegen.heuristic import choose_opts
+from weft.codegen.lower_reductions import widen_reductions
+from weft.codegen.merge_reductions import merge_reductions
+from weft.codegen.normalize_kernel import normalize_kernel
+from weft.codegen.recipe import from_json, to_json
+from weft.engine.program_file import pack
+from weft.engine.search_process import Runner
+from weft.ir.program import Program
+from weft.ir.text import dump
+from weft.ir.uop import UOp
+from weft.runtime.device import Device
+from weft.support.cache import DiskCache
+from weft.support.code_version import code_version
+from weft.support.errors import InternalError, UsageError
+from weft.support.settings import Context as Settings
+from weft.support.settings import settings
+
+_CACHE: Final = DiskCache("recipes", 1)
+_MAKERS: Final = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
+# A candidate has to be this much faster than the default to take its place.
+GAIN: Final = 0.97
+WORKERS: Final = 2
+
+
+class Found(NamedTuple):
+    """The best recipe, its seconds and those of the default, and how many were measured."""
+
+    recipe: Recipe
+    seconds: float
+    default: float
+    measured: int
+    refused: int  # wrong results, crashes and time-outs
+
+
+def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
+    """The recipe of a kernel, from the disk or by a search of this width."""
+    target = device.target
+    key = repr((dump(kernel), target.name, target.threads, width, code_version(_MAKERS)))
+    stored = _CACHE.get(key)
+    if stored is not None:
+        return from_json(stored.decode())
+    recipe = search(kernel, device, width, settings.BEAM_SECONDS).recipe
+    _CACHE.put(key, to_json(recipe).encode())
+    return recipe
+
+
+def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:
+    """Walk from the default to better recipes until none is found or the time is over."""
+    return _Search(kernel, device, width, time.monotonic() + seconds).run()
+
+
+class _Search:
+    def __init__(self, kernel: UOp, device: Device, width: int, end: float) -> None:
+        self.kernel, self.device, self.width, self.end = kernel, device, width, end
+        context = Context(device.target)
+        shaped = normalize_kernel(kernel, context)
+        shaped = merge_reductions(widen_reductions(shaped, context), context)
+        self.shaped = shaped
+        self.default = choose_opts(shaped, device.target)[0]
+        self.measured: dict[Recipe, float] = {}
+        self.programs: dict[Recipe, bytes] = {}
+        self.refused = 0
+
+    def run(self) -> Found:
+        with Runner(self.device.name, self.kernel) as runner:
+            self.measure([self.default], runner)
+            if self.default not in self.measured:  # not even that runs there: leave it alone
+                return Found(self.default, 0.0, 0.0, 0, self.refused)
+            beam = [self.default]
+            while time.monotonic() < self.end:
+                near = [n for r in beam for n in neighbors(self.shaped, r, self.device.target)]
+                fresh = [r for r in dict.fromkeys(near) if r not in self.programs]
+                best = min(self.measured.values())
+                self.measure(fresh, runner)
+                if min(self.measured.values()) >= best:
+                    break
+                beam = sorted(self.measured, key=self.measured.__getitem__)[: self.width]
+            return self.verdict(runner)
+
+    def measure(self, recipes: list[Recipe], runner: Runner) -> None:
+        """Compile recipes side by side and run them one by one while time is left."""
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for start in range(0, len(recipes), 2 * WORKERS):
+                if time.monotonic() > self.end and self.measured:
+                    return
+                some = recipes[start : start + 2 * WORKERS]
+                waiting = [(r, pool.submit(self.compiled, self.generated(r))) for r in some]
+                for recipe, program in waiting:
+                    self.programs[recipe] = program.result()
+                    found = runner.measure(self.programs[recipe])
+                    if found is None:
+                        self.refused += 1
+                    else:
+                        self.measured[recipe] = found
+
+    def generated(self, recipe: Recipe) -> Program | None:
+        with Settings(BEAM=0):
+            try:
+                program = generate(self.kernel, self.device.target, recipe)
+                return program.with_source(self.device.render(program))
+            except (UsageError, InternalError):
+                return None
+
+    def compiled(self, program: Program | None) -> bytes:
+        return b"" if program is None else pack(program.with_binary(self.device.compile(program)))
+
+    def verdict(self, runner: Runner) -> Found:
+        """The best candidate if it beats the default once more, measured in turns."""
+        default, best = self.default, min(self.measured, key=self.measured.__getitem__)
+        count = len(self.measured)
+        times = {default: self.measured[default], best: self.measured[best]}
+        if best != default:
+            again: dict[Recipe, list[float]] = {default: [], best: []}
+            for _ in range(3):
+                for recipe, found in again.items():
+                    seconds = runner.measure(self.programs[recipe])
+                    found.append(float("inf") if seconds is None else seconds)
+            times = {recipe: min(found) for recipe, found in again.items()}
+        if times[best] > GAIN * times[default]:
+            best = default
+        return Found(best, times[best], times[default], count, self.refused)
