@@ -17,6 +17,7 @@ from weft.engine.storage import read_bytes
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
+from weft.ir.sizes import shape_value
 from weft.ir.text import dump
 from weft.ir.uop import UOp, make
 from weft.reference.memory import Memory
@@ -52,7 +53,8 @@ class LevelCheck:
     def add_tensor_level(self, body: UOp) -> None:
         arrays = {}
         for node, data in zip(self.memory, self.before, strict=True):
-            raw = np.frombuffer(data, storage_dtype(node.dtype)).reshape(_shape(node))
+            shape = shape_value(shape_of(node))
+            raw = np.frombuffer(data, storage_dtype(node.dtype)).reshape(shape)
             arrays[node.arg[0]] = from_storage(node.dtype, raw)
         after = evaluate(body, arrays, self.variables)
         stored = [to_storage(node.dtype, after[node.arg[0]]).tobytes() for node in self.memory]
@@ -103,10 +105,6 @@ class LevelCheck:
                         facts=[("memory", repr(node)), ("right until", before)],
                         ir_text=dump(body),
                     )
-
-
-def _shape(node: UOp) -> tuple[int, ...]:
-    return tuple(size for size in shape_of(node) if isinstance(size, int))
 
 
 def _agree(node: UOp, old: bytes, new: bytes) -> bool:

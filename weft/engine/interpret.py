@@ -7,6 +7,7 @@ import numpy as np
 from weft.engine.storage import buffer_from, read_bytes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
 from weft.reference.tensor import evaluate
@@ -18,10 +19,10 @@ def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
     for node in nodes:
         if node.op == Op.BUFFER:
             raw = np.frombuffer(read_bytes(node), storage_dtype(node.dtype))
-            shape = [int(size) for size in shape_of(node) if isinstance(size, int)]
+            shape = shape_value(shape_of(node))
             arrays[node.arg[0]] = from_storage(node.dtype, raw.reshape(shape))
     made = {}
     for node, value in zip(wanted, evaluate(wanted, arrays), strict=True):
         raw = np.ascontiguousarray(to_storage(node.dtype, value))
-        made[node] = buffer_from(node.dtype, value.shape, name, memoryview(raw.tobytes()))
+        made[node] = buffer_from(node.dtype, shape_of(node), name, memoryview(raw.tobytes()))
     return made

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from weft.engine.bindings import take_bindings
 from weft.engine.devices import default_device, device
 from weft.engine.interpret import interpret
 from weft.engine.run import Prepared
@@ -120,14 +121,12 @@ def _needed_later(pending: Iterable[UOp], versions: list[UOp], last: dict[UOp, U
 
 def _run(name: str, body: UOp) -> None:
     """Schedule a graph over buffers and run it."""
-    nodes = topological(body)
-    memory = [node for node in nodes if node.op == Op.BUFFER]
+    memory = [node for node in topological(body) if node.op == Op.BUFFER]
     parameters = {
         node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
     }
-    variables = {n.src[0].arg[0]: int(n.src[1].arg) for n in nodes if n.op == Op.BIND}
-    unbound = {n: n.src[0] for n in nodes if n.op == Op.BIND}
-    prepared = _prepare(substitute(body, {**parameters, **unbound}), name)
+    unbound, variables = take_bindings(substitute(body, parameters))
+    prepared = _prepare(unbound, name)
     if settings.CHECK == "levels":
         _run_checked(body, prepared, memory, variables)
     else:

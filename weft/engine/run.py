@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from weft.engine.bindings import Variables, require_values, variables_of
 from weft.engine.compile import Loaded, load_kernels
 from weft.engine.storage import Buffer, GlobalCounters
-from weft.ir.build import Size
-from weft.ir.ops import Op
-from weft.ir.scalar import evaluate
 from weft.ir.shapes import largest_size, shape_of
-from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.sizes import size_value
 from weft.runtime.device import Device, Handle
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
-
-Variables = Mapping[str, int]
 
 
 class Step(NamedTuple):
@@ -35,6 +30,7 @@ class Prepared:
         self.schedule = schedule
         self.device = device
         calls = schedule.kernels.src
+        self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
         self.steps = [
             Step(part, tuple(memory.arg[0] for memory in call.src))
@@ -42,7 +38,11 @@ class Prepared:
         ]
 
     def run(self, memory: Sequence[Buffer], variables: Variables) -> None:
-        """Run on these buffers, by slot; temporaries are added here."""
+        """Run on these buffers, by slot, with these values of the variables, by name.
+
+        Temporaries are added here.
+        """
+        require_values(self.variables, variables)
         handles: dict[int, Handle] = {n: part.allocated() for n, part in enumerate(memory)}
         arena = Buffer(self.device, self.schedule.plan.size)
         if arena.size:
@@ -62,6 +62,8 @@ class Prepared:
         program = step.loaded.program
         values = [variables[node.arg[0]] for node in program.variables]
         groups = tuple(size_value(size, variables) for size in program.groups)
+        if 0 in groups:  # a symbolic size is 0 in this run: the kernel writes nothing
+            return
         start = time.perf_counter()
         step.loaded.executable([handles[slot] for slot in step.slots], values, groups)
         if settings.DEBUG >= 2:
@@ -85,19 +87,3 @@ def describe_run(device: str, name: str, seconds: float, step: Step) -> str:
         f"*** {device:8} {GlobalCounters.kernel_count:5} {name:32} {seconds * 1e6:10.1f} us {rate}"
         f"  mem {GlobalCounters.mem_used / 1e6:.2f} MB"
     )
-
-
-def size_value(size: Size, variables: Variables) -> int:
-    """A size, with the values that its variables have in this run."""
-    if isinstance(size, int):
-        return size
-    values: dict[UOp, int] = {}
-    for node in topological(size):
-        if node.op == Op.VARIABLE:
-            values[node] = variables[node.arg[0]]
-        elif node.op == Op.CONST:
-            values[node] = int(node.arg)
-        else:
-            sources = tuple(values[source] for source in node.src)
-            values[node] = int(evaluate(node.op, node.dtype, sources, node.src[-1].dtype))
-    return values[size]

@@ -7,6 +7,7 @@ Memory is allocated when something is first written to it.
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,6 +17,7 @@ from weft.ir.build import Size
 from weft.ir.build import buffer as make_buffer
 from weft.ir.dtypes import DType
 from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
@@ -123,7 +125,11 @@ _numbers: Final = itertools.count()
 
 
 def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
-    """A BUFFER node with memory of its own, not yet written."""
+    """A BUFFER node with memory of its own, not yet written.
+
+    There is room for the greatest value of each symbolic size, so that the runs of a loop over
+    values ask for the same memory. Elements lie close together, by the value that is bound.
+    """
     name = canonical_name(device_name)
     number = next(_numbers)
     node = make_buffer(number, dtype, shape, name)
@@ -151,8 +157,8 @@ def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) 
     """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype."""
     node = new_buffer(dtype, shape, device_name)
     memory = buffer_of(node)
-    if memory.size:
-        memory.device.copy_in(memory.allocated(), data.cast("B"))
+    if data.nbytes:
+        memory.device.copy_in(_part(memory, data.nbytes), data.cast("B"))
     return node
 
 
@@ -167,7 +173,13 @@ def buffer_of(node: UOp) -> Buffer:
 def read_bytes(node: UOp) -> bytearray:
     """The contents of a BUFFER node; waits for the device."""
     memory = buffer_of(node)
-    data = bytearray(memory.size)
-    if memory.size:
-        memory.device.copy_out(memoryview(data), memory.allocated())
+    data = bytearray(math.prod(shape_value(shape_of(node))) * node.dtype.itemsize)
+    if data:
+        memory.device.copy_out(memoryview(data), _part(memory, len(data)))
     return data
+
+
+def _part(memory: Buffer, size: int) -> Handle:
+    """The first bytes of some memory: all of it, unless a symbolic size is below its greatest."""
+    whole = memory.allocated()
+    return whole if size == memory.size else memory.device.view(whole, 0, size)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, minus, pad, plus, reshape, shrink
+from weft.gradient.shaping import as_shape, pad, reshape, shrink
 from weft.ir.build import reduce_axes
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_pairs, same_size, shape_of
+from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, make
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.ir.build import Size, index, reduce_axes, split_symbolic
+from weft.ir.build import Size, reduce_axes, split_symbolic
 from weft.ir.dtypes import DType, Scalar
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, same_shape, shape_of
@@ -71,18 +71,6 @@ def _boxed(op: int, value: UOp, pairs: Pairs) -> UOp:
     static, symbolic = split_symbolic([bound for pair in pairs for bound in pair])
     arg = tuple(zip(static[::2], static[1::2], strict=True))
     return make(op, value.dtype, (value, *symbolic), arg)
-
-
-def plus(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    return index(a) + index(b)
-
-
-def minus(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b
-    return index(a) - index(b)
 
 
 def sum_to(value: UOp, shape: Shape) -> UOp:

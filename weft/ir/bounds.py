@@ -223,7 +223,8 @@ _RULES: Final[dict[int, Callable[[UOp], Interval]]] = {
     Op.RANGE: _range,
     Op.SPECIAL: _range,
     Op.VARIABLE: lambda node: (node.arg[1], node.arg[2]),
-    Op.BIND: lambda node: bounds(node.src[1]),
+    # What is proven of a size holds for every value of its variable, not for this run alone.
+    Op.BIND: lambda node: bounds(node.src[0]),
     Op.ADD: _add,
     Op.MUL: _multiply,
     Op.FLOORDIV: _floordiv,

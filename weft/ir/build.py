@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError
+from weft.support.errors import ArgumentError, ArgumentTypeError
 
 Size = int | UOp
 
@@ -43,6 +43,18 @@ def variable(name: str, least: int, most: int) -> UOp:
 
 def bind(var: UOp, value: int) -> UOp:
     """A variable together with the value it has in this run."""
+    if var.op != Op.VARIABLE:
+        raise ArgumentTypeError(
+            f"bind: {var!r} is no Variable",
+            law="a Variable is bound once; arithmetic is on the bound one",
+            fix="write Variable(name, min, max).bind(value) + 1",
+        )
+    if not hasattr(value, "__index__"):
+        raise ArgumentTypeError(
+            f"Variable {var.arg[0]!r}: a value is an int, not {type(value).__name__}",
+            law="sizes are whole numbers",
+        )
+    value = value.__index__()
     name, least, most = var.arg
     if not least <= value <= most:
         raise ArgumentError(

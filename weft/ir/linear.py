@@ -84,6 +84,8 @@ def order(node: UOp) -> tuple[int, int, int]:
 
 
 def _order(node: UOp) -> tuple[int, int, int]:
+    if node.op == Op.BIND:  # the same order of terms for all values of the variable
+        return order(node.src[0])
     lowest = node.ranges & -node.ranges
     number = _DTYPE_NUMBERS.get(node.dtype)
     if number is None:

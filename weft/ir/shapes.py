@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from weft.ir.bounds import bounds
-from weft.ir.build import Size, index
+from weft.ir.build import Size
 from weft.ir.ops import ELEMENTWISE, Op, name
+from weft.ir.sizes import minus, most, plus, times
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
@@ -34,17 +34,14 @@ def shape_of(node: UOp) -> Shape:
 
 def size(shape: Shape) -> Size:
     """The number of elements."""
-    product: Size = 1
-    for extent in shape:
-        product = extent * product if isinstance(extent, UOp) else product * extent
-    return product
+    return times(*shape)
 
 
 def largest_size(shape: Shape) -> int:
     """The number of elements when every symbolic size has its greatest value."""
     product = 1
     for extent in shape:
-        product *= extent if isinstance(extent, int) else bounds(extent)[1]
+        product *= most(extent)
     return product
 
 
@@ -105,24 +102,12 @@ def _padded(node: UOp) -> Shape:
     source = shape_of(node.src[0])
     pairs = fill_pairs(node)
     return tuple(
-        _plus(_plus(extent, low), high) for extent, (low, high) in zip(source, pairs, strict=True)
+        plus(plus(extent, low), high) for extent, (low, high) in zip(source, pairs, strict=True)
     )
 
 
 def _shrunk(node: UOp) -> Shape:
-    return tuple(_minus(high, low) for low, high in fill_pairs(node))
-
-
-def _plus(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    return a if isinstance(b, int) and b == 0 else index(a) + index(b)
-
-
-def _minus(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b
-    return a if isinstance(b, int) and b == 0 else index(a) - index(b)
+    return tuple(minus(high, low) for low, high in fill_pairs(node))
 
 
 def _reduced(node: UOp) -> Shape:

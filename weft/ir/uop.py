@@ -146,6 +146,18 @@ class UOp:
         """The constant `value` in this node's dtype."""
         return const(self.dtype, value)
 
+    def bind(self, value: int) -> UOp:
+        """This variable together with the value it has in this run."""
+        from weft.ir.build import bind
+
+        return bind(self, value)
+
+    def __int__(self) -> int:
+        """The value of a size whose variables are bound."""
+        from weft.ir.sizes import size_value
+
+        return size_value(self)
+
     @property
     def shape(self) -> tuple[Any, ...]:
         """The shape of a tensor-level value; `()` for a scalar."""

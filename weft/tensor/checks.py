@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.ir.build import Size
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
 from weft.ir.shapes import Shape, same_size
-from weft.ir.uop import UOp
+from weft.ir.sizes import least, minus, most, normal_size
+from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentTypeError, AxisError, DeviceError, NotSupported, ShapeError
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 Axes = int | Sequence[int] | None
+_ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
+_SIZE_OPS: Final = sum(1 << op for op in (Op.CONST, Op.VARIABLE, Op.BIND, *_ARITHMETIC))
 
 
 def axis_of(name: str, axis: int, rank: int) -> int:
@@ -57,7 +62,13 @@ def ints_of(name: str, first: object, rest: Sequence[object]) -> tuple[Size, ...
 def size_of(name: str, value: object) -> Size:
     """A size as an int or an index node."""
     if isinstance(value, UOp):
-        return value
+        if value.dtype is not dtypes.index or value.ops & ~_SIZE_OPS:
+            raise ArgumentTypeError(
+                f"{name}: a size is an int or made of Variables",
+                facts=[("got", repr(value))],
+                law="sizes are sums, products and quotients of ints and bound Variables",
+            )
+        return normal_size(value)
     if hasattr(value, "__index__"):
         return int(value.__index__())
     raise ArgumentTypeError(
@@ -77,11 +88,50 @@ def known(size: Size) -> int:
     return size
 
 
+def size_node(size: Size, dtype: DType) -> UOp:
+    """A size as a number in a graph, of a dtype."""
+    return const(dtype, size) if isinstance(size, int) else size.cast(dtype)
+
+
+def require_box(name: str, axis: int, start: Size, stop: Size, size: Size) -> None:
+    """A box lies inside an axis, whatever values the variables in it take."""
+    gaps = (start, minus(stop, start), minus(size, stop))
+    if min(map(least, gaps)) >= 0:
+        return
+    if all(isinstance(each, int) for each in (start, stop, size)):
+        raise ShapeError(
+            f"{name}: {start} to {stop} is not inside axis {axis} of size {size}",
+            law="a box has 0 <= start <= stop <= size on each axis",
+        )
+    raise ShapeError(
+        f"{name}: {start} to {stop} is not always inside axis {axis} of size {size}",
+        facts=[_span("start", start), _span("stop", stop), _span("size", size)],
+        law="0 <= start <= stop <= size holds for every value that the variables can have",
+        fix="give the Variable a min and a max that fit the axis",
+    )
+
+
+def _span(name: str, size: Size) -> tuple[str, str, str]:
+    note = "" if isinstance(size, int) else f"is from {least(size)} to {most(size)}"
+    return name, str(size), note
+
+
+def symbolic_fix(*sizes: Size) -> str:
+    """What to do where sizes differ and one of them is symbolic; nothing to say otherwise."""
+    if all(isinstance(size, int) for size in sizes):
+        return ""
+    return (
+        "make both sizes of the same bound Variable: symbolic sizes are equal if they are"
+        " equal for every value it can have"
+    )
+
+
 def shape_from(name: str, sizes: Sequence[Size]) -> Shape:
     """The sizes of a new tensor, none below 0."""
     for size in sizes:
-        if isinstance(size, int) and size < 0:
-            raise ShapeError(f"{name}: the size {size} is negative", facts=[("shape", sizes)])
+        if least(size) < 0:
+            how = "is" if isinstance(size, int) else "can be"
+            raise ShapeError(f"{name}: the size {size} {how} negative", facts=[("shape", sizes)])
     return tuple(sizes)
 
 
@@ -99,6 +149,7 @@ def broadcast_shape(name: str, *shapes: Shape) -> Shape:
                     f"({result[axis]} and {shape[axis]})",
                     facts=[(_operand(i, len(shapes)), each) for i, each in enumerate(shapes)],
                     law="counted from the last axis, two sizes are equal or one of them is 1",
+                    fix=symbolic_fix(result[axis], shape[axis]),
                 )
     return tuple(result)
 
@@ -132,4 +183,5 @@ def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
             f"{name}: a value of shape {shape} does not fit shape {target}",
             facts=[("value", shape), ("place", target)],
             law="counted from the last axis, a size of the value is 1 or equals that of the place",
+            fix=symbolic_fix(*shape, *target),
         )

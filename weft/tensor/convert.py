@@ -17,12 +17,13 @@ from weft.engine.storage import buffer_of
 from weft.ir.dtypes import BOOL, DType, Scalar, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
 from weft.reference.numpy_values import Array, from_storage, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
-from weft.tensor.checks import axis_of, known
+from weft.tensor.checks import axis_of
 from weft.tensor.core import realize_all
-from weft.tensor.nodes import Step
+from weft.tensor.nodes import Step, with_values
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -49,20 +50,15 @@ def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:
 def numpy(self: Tensor) -> Array:
     """Compute the value and return it as a new NumPy array.
 
-    Dtypes that NumPy lacks (bfloat16, fp8) come as float32.
+    Dtypes that NumPy lacks (bfloat16, fp8) come as float32. Symbolic sizes have the values that
+    their variables are bound to.
 
     >>> from weft.tensor import Tensor
     >>> (Tensor([1, 2]) * 2).numpy()
     array([2, 4], dtype=int32)
     """
-    if any(not isinstance(size, int) for size in self.shape):
-        raise ShapeError(
-            "numpy: the shape is symbolic",
-            facts=[("shape", self.shape)],
-            law="an array has sizes that are ints",
-        )
     realize_all((self,))
-    rows, steps = _read_rows(self._storage.uop, self._steps)
+    rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
     for step in steps:
         rows = _moved(rows, step)
     return np.array(rows)
@@ -70,7 +66,7 @@ def numpy(self: Tensor) -> Array:
 
 def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
     """The contents of memory, without the rows that a first SHRINK cuts away."""
-    shape = [known(size) for size in shape_of(buffer)]
+    shape = [*shape_value(shape_of(buffer))]
     first = 0
     if steps and steps[0][0] == Op.SHRINK:
         pairs: Any = steps[0][1]
@@ -136,7 +132,7 @@ def item(self: Tensor) -> Scalar:
     >>> Tensor([1.0, 2.0]).sum().item()
     3.0
     """
-    if self.numel() != 1:
+    if math.prod(shape_value(self.shape)) != 1:
         raise ShapeError(
             f"item: the tensor has {self.numel()} elements",
             facts=[("shape", self.shape)],
@@ -165,7 +161,7 @@ def data(self: Tensor) -> memoryview:
 
 def truth(self: Tensor) -> bool:
     """Return the truth of the one element; `if t:` computes it."""
-    if self.numel() != 1:
+    if math.prod(shape_value(self.shape)) != 1:
         raise ShapeError(
             f"bool: the truth of {self.numel()} elements is ambiguous",
             facts=[("shape", self.shape)],
@@ -183,7 +179,7 @@ def length(self: Tensor) -> int:
             facts=[("shape", ())],
             law="len(t) is the size of the first axis",
         )
-    return known(self.shape[0])
+    return size_value(self.shape[0])
 
 
 def as_int(self: Tensor) -> int:
@@ -307,9 +303,9 @@ def detach(self: Tensor) -> Tensor:
     return view
 
 
-def numel(self: Tensor) -> int:
-    """Return the number of elements."""
-    return math.prod(known(size) for size in self.shape)
+def numel(self: Tensor) -> Any:
+    """Return the number of elements, symbolic where a size is; `int()` gives its value."""
+    return times(*self.shape)
 
 
 def element_size(self: Tensor) -> int:
@@ -317,9 +313,9 @@ def element_size(self: Tensor) -> int:
     return self.dtype.itemsize
 
 
-def nbytes(self: Tensor) -> int:
-    """Return the bytes of all elements."""
-    return self.numel() * self.dtype.itemsize
+def nbytes(self: Tensor) -> Any:
+    """Return the bytes of all elements, symbolic where a size is."""
+    return times(*self.shape, self.dtype.itemsize)
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:

@@ -13,13 +13,15 @@ import numpy as np
 
 from weft.engine.devices import canonical_name, default_device
 from weft.engine.storage import new_buffer
+from weft.ir.build import index
 from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
 from weft.ir.ops import Op
+from weft.ir.sizes import least, minus, normal_size
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError, ArgumentTypeError
+from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.support.message import nearest
 from weft.tensor import nodes
-from weft.tensor.checks import ints_of, shape_from
+from weft.tensor.checks import ints_of, known, shape_from, size_node, size_of
 from weft.tensor.convert import dtype_of
 from weft.tensor.leaves import remember
 
@@ -132,10 +134,12 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    if step == 0:
+    if isinstance(step, int) and step == 0:
         raise ArgumentError("arange: the step is 0", law="arange needs a step above or below 0")
     has_floats = any(isinstance(each, float) for each in (start, stop, step))
     target = dtype_of(dtype, dtypes.default_float if has_floats else dtypes.default_int)
+    if any(isinstance(each, UOp) for each in (start, stop, step)):
+        return constant(cls, _counted(start, stop, step, dtype), device, requires_grad)
     count = max(0, math.ceil((stop - start) / step))
     # Exact arithmetic comes first: counting in a small float would lose numbers.
     inner = dtypes.float64 if has_floats else dtypes.int64
@@ -145,6 +149,25 @@ def arange(
         inner = target
     numbers = nodes.iota(count, dtypes.int32 if count < 2**31 else dtypes.int64).cast(inner)
     return constant(cls, (numbers * step + start).cast(target), device, requires_grad)
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> UOp:
+    """The numbers of an arange whose ends are symbolic."""
+    first, end = size_of("arange", start), size_of("arange", stop)
+    if not isinstance(step, int) or step < 1:
+        raise NotSupported(
+            f"arange: the step {step} beside symbolic ends",
+            law="the step of a symbolic arange is an int above 0",
+        )
+    span = minus(end, first)
+    if least(span) < 0:
+        raise ArgumentError(
+            f"arange: {first} to {end} can be less than nothing",
+            law="a symbolic arange has start <= stop for every value of its variables",
+        )
+    count = normal_size((index(span) + (step - 1)) // step)
+    numbers = nodes.iota(count) * step + size_node(first, dtypes.int32)
+    return numbers.cast(dtype_of(dtype, dtypes.default_int))
 
 
 def linspace(
@@ -162,8 +185,9 @@ def linspace(
     >>> Tensor.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    if steps < 0:
+    if isinstance(steps, int) and steps < 0:
         raise ArgumentError(f"linspace: steps is {steps}", law="linspace needs steps >= 0")
+    steps = known(size_of("linspace", steps))
     target = dtype_of(dtype, dtypes.default_float)
     inner = target if target.is_float and target.bits >= 32 else dtypes.float32
     numbers = nodes.iota(steps).cast(inner)
@@ -189,7 +213,7 @@ def eye(
     >>> Tensor.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    shape = shape_from("eye", (n, n if m is None else m))
+    shape = shape_from("eye", ints_of("eye", (n, n if m is None else m), ()))
     same = nodes.positions(shape, 0).equal(nodes.positions(shape, 1))
     value = same.cast(dtype_of(dtype, dtypes.default_float))
     return constant(cls, value, device, requires_grad)

@@ -28,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # While a function is traced its parameters have numbers that nothing else has.
 _traced: Final = itertools.count(1 << 40)
-_MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM, Op.BIND))
+_MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
 
 
 class _Traced(NamedTuple):

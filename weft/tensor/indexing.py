@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.ir.build import Size
 from weft.ir.dtypes import BOOL, INTEGER, UINT, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
+from weft.ir.sizes import least, minus, times
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor import nodes
@@ -24,6 +26,7 @@ from weft.tensor.checks import (
     known,
     require_broadcast_to,
     require_one_device,
+    size_node,
 )
 from weft.tensor.elementwise import lift
 from weft.tensor.keys import read_key
@@ -70,7 +73,7 @@ def _place(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]
     gates, places = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
         is_checked = isinstance(index, np.ndarray)
-        number, gate = _in_axis(tensor.uop, known(view.shape[axis]), is_checked)
+        number, gate = _in_axis(tensor.uop, view.shape[axis], is_checked)
         places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
         gates += [gate] if gate is not None and not shape else []
         gates += [nodes.broadcast(gate, shape)] if gate is not None and shape else []
@@ -91,17 +94,18 @@ def _index_tensor(view: Tensor, index: Any) -> Tensor:
     return tensor
 
 
-def _in_axis(index: UOp, size: int, is_checked: bool) -> tuple[UOp, UOp | None]:
+def _in_axis(index: UOp, size: Size, is_checked: bool) -> tuple[UOp, UOp | None]:
     """An index counted from 0, and where it is inside its axis."""
     if is_checked:
         return index, None
     if index.dtype.kind == UINT:
-        fits = index.dtype.max < size
-        return index, None if fits else index < size
+        fits = index.dtype.max < least(size)
+        return index, None if fits else index < size_node(size, index.dtype)
     if index.dtype.bits < 32:
         index = index.cast(dtypes.int32)
-    counted = (index < 0).where(index + size, index)
-    return counted, (index < size) & (index.const_like(-size) <= index)
+    count = size_node(size, index.dtype)
+    counted = (index < 0).where(index + count, index)
+    return counted, (index < count) & (size_node(times(size, -1), index.dtype) <= index)
 
 
 def _find_mask(self: Tensor, key: Any) -> Tensor | None:
@@ -188,7 +192,7 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
 
 def iterate(self: Tensor) -> Iterator[Tensor]:
     """Yield views along the first axis."""
-    for position in range(len(self)):
+    for position in range(known(self.shape[0]) if self.shape else len(self)):
         yield self[position]
 
 
@@ -200,7 +204,9 @@ def _require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
         )
     require_one_device(name, self, index)
     sizes = zip(index.shape, self.shape, strict=False)
-    fits = index.ndim == self.ndim and all(a <= b for i, (a, b) in enumerate(sizes) if i != axis)
+    fits = index.ndim == self.ndim and all(
+        least(minus(b, a)) >= 0 for i, (a, b) in enumerate(sizes) if i != axis
+    )
     if not fits:
         raise ShapeError(
             f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}",
@@ -219,7 +225,7 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     axis = _require_index("gather", self, dim, index)
     if not self.ndim:
         return self._same()
-    number, gate = _in_axis(index.uop, known(self.shape[axis]), False)
+    number, gate = _in_axis(index.uop, self.shape[axis], False)
     places = [number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)]
     gate = const(dtypes.bool, True) if gate is None else gate
     return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir.build import Size
 from weft.ir.dtypes import dtypes, promote
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
+from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import axis_of, broadcast_shape, known, require_one_device
+from weft.tensor.checks import (
+    axis_of,
+    broadcast_shape,
+    known,
+    require_one_device,
+    size_node,
+    size_of,
+    symbolic_fix,
+)
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -48,7 +58,9 @@ def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
                 f"cat: tensor {number} has shape {each.shape}, the first {first.shape}",
                 facts=[(f"tensor {i}", one.shape) for i, one in enumerate(tensors)],
                 law=f"all sizes but that of axis {axis} are equal, and there is an axis",
-                fix="use stack to join along a new axis" if not each.ndim else "",
+                fix="use stack to join along a new axis"
+                if not each.ndim
+                else symbolic_fix(*each.shape, *first.shape),
             )
     dtype = promote(*(each.dtype for each in tensors))
     return first._new(_joined([each.uop.cast(dtype) for each in tensors], axis))
@@ -60,21 +72,25 @@ def _rest(tensor: Tensor, axis: int) -> Shape:
 
 def _joined(parts: list[UOp], axis: int) -> UOp:
     """Each part padded to the whole, and chosen where the position is before its end."""
-    sizes = [known(part.shape[axis]) for part in parts]
+    sizes: list[Size] = [part.shape[axis] for part in parts]
     whole = [*parts[0].shape]
-    whole[axis] = total = sum(sizes)
+    total: Size = 0
+    for size in sizes:
+        total = plus(total, size)
+    whole[axis] = total
     position = nodes.positions(tuple(whole), axis)
     result: UOp | None = None
-    end = total
+    end: Size = total
     for part, size in zip(reversed(parts), reversed(sizes), strict=True):
-        pairs = [(0, 0)] * len(whole)
-        pairs[axis] = (end - size, total - end)
+        pairs: list[tuple[Size, Size]] = [(0, 0)] * len(whole)
+        pairs[axis] = (minus(end, size), minus(total, end))
         padded = nodes.pad(part, pairs) if size != total else part
         if result is None:
             result = padded
-        elif size:
-            result = make(Op.WHERE, part.dtype, (position < end, padded, result))
-        end -= size
+        elif size != 0:
+            before = position < size_node(end, position.dtype)
+            result = make(Op.WHERE, part.dtype, (before, padded, result))
+        end = minus(end, size)
     assert result is not None
     return result
 
@@ -90,7 +106,7 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     return tensors[0].cat(*tensors[1:], dim=axis_of("stack", dim, tensors[0].ndim))
 
 
-def split(self: Tensor, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tensor, ...]:
     """Cut into views along an axis, each of a size or of the sizes listed.
 
     >>> from weft.tensor import Tensor
@@ -98,23 +114,28 @@ def split(self: Tensor, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tenso
     [[1, 2], [3]]
     """
     axis = axis_of("split", dim, self.ndim)
-    size = known(self.shape[axis])
+    size = self.shape[axis]
     if isinstance(sizes, int):
+        size = known(size)
         if sizes < 1 and size:
             raise ArgumentError(f"split: parts of {sizes} elements", law="a part has 1 or more")
         sizes = [min(sizes, size - start) for start in range(0, size, sizes or 1)] or [0]
-    if sum(sizes) != size:
+    whole: Size = 0
+    for part in sizes:
+        whole = plus(whole, size_of("split", part))
+    if whole != size:
         raise ShapeError(
-            f"split: the sizes add up to {sum(sizes)}, and axis {axis} has {size}",
+            f"split: the sizes add up to {whole}, and axis {axis} has {size}",
             facts=[("sizes", tuple(sizes)), ("shape", self.shape)],
             law="the sizes add up to that of the axis",
         )
-    parts, start = [], 0
+    parts: list[Tensor] = []
+    start: Size = 0
     for part in sizes:
         box: list[Any] = [None] * self.ndim
-        box[axis] = (start, start + part)
+        box[axis] = (start, plus(start, part))
         parts.append(self.shrink(box))
-        start += part
+        start = plus(start, part)
     return tuple(parts)
 
 
@@ -136,7 +157,7 @@ def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor,
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]
-    sizes = [0] * len(vectors)
+    sizes: list[Size] = [0] * len(vectors)
     for place, vector in zip(order, vectors, strict=True):
         sizes[place] = vector.numel()
     result = []

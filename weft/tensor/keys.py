@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from weft.ir.build import Size
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
+from weft.ir.sizes import least, minus, most, plus
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentTypeError, IndexOutOfRange, NotSupported
 from weft.tensor import nodes
-from weft.tensor.checks import known
+from weft.tensor.checks import known, require_box, size_of
 from weft.tensor.nodes import Step
 
 if TYPE_CHECKING:
@@ -142,15 +144,26 @@ class _Reader:
         self.final.append(size)
 
     def _int(self, part: Any, size: Any) -> None:
-        if isinstance(part, UOp):
-            self.box.append((part, part + 1))
-        else:
-            number = part.__index__()
-            if isinstance(size, int) and not -size <= number < size:
-                raise self._outside(number, size)
-            start = number % size if isinstance(size, int) else number
-            self.box.append((start, start + 1))
+        number = size_of("index", part)
+        if isinstance(number, int) and isinstance(size, int) and not -size <= number < size:
+            raise self._outside(number, size)
+        start = self._from_start(number, size)
+        require_box("index", self.axis, start, plus(start, 1), size)
+        self.box.append((start, plus(start, 1)))
         self.strides.append(1)
+
+    def _from_start(self, number: Size, size: Size) -> Size:
+        """A position counted from the start; one that may be below 0 or not is refused."""
+        if least(number) >= 0:
+            return number
+        if most(number) < 0:
+            return plus(number, size)
+        raise IndexOutOfRange(
+            f"index: {number} can be below 0 and above",
+            facts=[("least", least(number)), ("greatest", most(number))],
+            law="a symbolic index counts from one end for every value of its variables",
+            fix="give the Variable a min of 0 or more",
+        )
 
     def _outside(self, number: int, size: int) -> IndexOutOfRange:
         return IndexOutOfRange(
@@ -177,11 +190,7 @@ class _Reader:
 
     def _slice(self, part: slice, size: Any) -> None:
         if not isinstance(size, int) or any(isinstance(x, UOp) for x in (part.start, part.stop)):
-            start = 0 if part.start is None else part.start
-            stop = size if part.stop is None else part.stop
-            self.box.append((start, stop))
-            self.strides.append(1)
-            self.final.append(stop if start == 0 else stop - start)
+            self._symbolic_slice(part, size)
             return
         start, stop, step = part.indices(size)
         count = len(range(start, stop, step))
@@ -196,6 +205,27 @@ class _Reader:
         self.strides.append(abs(step) if count > 1 else 1)
         self.final.append(count)
 
+    def _symbolic_slice(self, part: slice, size: Size) -> None:
+        """A slice with a symbolic end or size. It is not cut to the axis: it must lie inside."""
+        is_whole = part.start is None and part.stop is None
+        if part.step not in (None, 1, -1) or (part.step == -1 and not is_whole):
+            raise NotSupported(
+                f"index: the step {part.step} along a symbolic size",
+                facts=[("shape", self.shape)],
+                law="a slice of symbolic size has the step 1; [::-1] reads an axis backwards",
+            )
+        given = [
+            each if each is None else size_of("index", each) for each in (part.start, part.stop)
+        ]
+        start = 0 if given[0] is None else self._from_start(given[0], size)
+        stop = size if given[1] is None else self._from_start(given[1], size)
+        require_box("index", self.axis, start, stop, size)
+        if part.step == -1:
+            self.flipped.append(self.axis)
+        self.box.append((start, stop))
+        self.strides.append(1)
+        self.final.append(minus(stop, start))
+
     def steps(self) -> list[Step]:
         """The box, then flips, strides, and axes dropped and inserted."""
         steps: list[Step] = []
@@ -203,11 +233,11 @@ class _Reader:
             steps.append(nodes.boxed_step(Op.SHRINK, self.box))
         if self.flipped:
             steps.append((Op.FLIP, tuple(self.flipped), ()))
-        shape = [b - a if a != 0 else b for a, b in self.box]
+        shape: list[Size] = [minus(b, a) for a, b in self.box]
         for axis, stride in enumerate(self.strides):
             if stride > 1:
                 steps += nodes.strided_steps(tuple(shape), axis, stride)
-                shape[axis] = -(-shape[axis] // stride)
+                shape[axis] = -(-known(shape[axis]) // stride)
         if shape != self.final:
             steps.append(nodes.sized_step(Op.RESHAPE, self.final))
         return steps

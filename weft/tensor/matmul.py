@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.ir.ops import Op
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known, require_one_device
+from weft.tensor.checks import known, require_one_device, symbolic_fix
 from weft.tensor.convert import dtype_of
 from weft.tensor.elementwise import lift
 from weft.tensor.reduce import fold, widened
@@ -61,7 +62,7 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
             fix="the last axes agree, so transpose the right operand: "
             + ("left @ right.T" if right.ndim == 2 else "left @ right.transpose(-1, -2)")
             if same_ends
-            else "",
+            else symbolic_fix(self.shape[-1], right.shape[inner]),
         )
     if right.ndim == 1:
         return contract(self, right, (-1,), dtype)
@@ -155,8 +156,8 @@ def _formula(formula: str, tensors: list[Tensor]) -> tuple[list[str], str]:
     return written, _ELLIPSIS[:rank][::-1] + once
 
 
-def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
+def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, Size]:
+    sizes: dict[str, Size] = {}
     for number, (names, tensor) in enumerate(zip(inputs, tensors, strict=True)):
         if len(names) != tensor.ndim:
             raise ShapeError(
@@ -172,11 +173,11 @@ def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, 
                     facts=[("formula", formula), (f"operand {number}", tensor.shape)],
                     law="one letter has one size",
                 )
-            sizes[letter] = known(extent) if before == 1 else before
+            sizes[letter] = extent if before == 1 else before
     return sizes
 
 
-def _aligned(tensor: Tensor, names: str, letters: str, sizes: dict[str, int]) -> Tensor:
+def _aligned(tensor: Tensor, names: str, letters: str, sizes: dict[str, Size]) -> Tensor:
     """An operand with its axes in the order of the letters, and 1 for those it lacks."""
     while len(set(names)) < len(names):
         letter = next(c for c in names if names.count(c) > 1)

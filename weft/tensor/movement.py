@@ -6,17 +6,25 @@ Where PyTorch's `reshape` would have to copy, this one is a view too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.build import Size
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
-from weft.ir.uop import UOp
+from weft.ir.sizes import times, try_quotient
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import axes_of, axis_of, ints_of, known, shape_from
+from weft.tensor.checks import (
+    axes_of,
+    axis_of,
+    ints_of,
+    known,
+    require_box,
+    shape_from,
+    size_of,
+    symbolic_fix,
+)
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -39,23 +47,23 @@ def reshape(self: Tensor, shape: Any, *args: Any) -> Tensor:
 
 def _inferred(shape: Shape, wanted: Sequence[Size]) -> Shape:
     """The wanted shape with its -1 worked out."""
-    if any(isinstance(size, UOp) for size in (*shape, *wanted)):
-        return tuple(wanted)
-    count = math.prod(known(size) for size in shape)
+    count = times(*shape)
     holes = [axis for axis, size in enumerate(wanted) if size == -1]
-    product = math.prod(known(size) for size in wanted if size != -1)
+    product = times(*(size for size in wanted if size != -1))
     if len(holes) > 1 or any(isinstance(size, int) and size < -1 for size in wanted):
         raise ShapeError(
             f"reshape: {tuple(wanted)} is no shape",
             law="sizes are 0 or more, and at most one is -1, to be worked out",
         )
-    if holes and product and count % product == 0:
-        return tuple(count // product if size == -1 else size for size in wanted)
+    rest = try_quotient(count, product) if holes and product != 0 else None
+    if rest is not None:
+        return tuple(rest if size == -1 else size for size in wanted)
     if holes or product != count:
         raise ShapeError(
             f"reshape: {count} elements cannot become {tuple(wanted)}",
             facts=[("from", shape, f"{count} elements"), ("to", tuple(wanted), f"{product}")],
             law="a reshape keeps the number of elements",
+            fix=symbolic_fix(*shape, *wanted),
         )
     return tuple(wanted)
 
@@ -76,6 +84,7 @@ def expand(self: Tensor, shape: Any, *args: Any) -> Tensor:
             f"expand: {self.shape} does not expand to {wanted}",
             facts=[("from", self.shape), ("to", wanted)],
             law="counted from the last axis, a size is kept or was 1",
+            fix=symbolic_fix(*own, *wanted),
         )
     view = self.reshape(own)
     return view if own == target else view._view(nodes.sized_step(Op.EXPAND, target))
@@ -149,16 +158,11 @@ def shrink(self: Tensor, arg: Sequence[tuple[Size, Size] | None]) -> Tensor:
             law="shrink takes a pair for each axis",
         )
     pairs = [
-        (0, size) if pair is None else pair for pair, size in zip(arg, self.shape, strict=True)
+        (0, size) if pair is None else (size_of("shrink", pair[0]), size_of("shrink", pair[1]))
+        for pair, size in zip(arg, self.shape, strict=True)
     ]
     for axis, ((start, stop), size) in enumerate(zip(pairs, self.shape, strict=True)):
-        is_known = all(isinstance(each, int) for each in (start, stop, size))
-        if is_known and not 0 <= start <= stop <= size:
-            raise ShapeError(
-                f"shrink: {start} to {stop} is not inside axis {axis} of size {size}",
-                facts=[("shape", self.shape), ("box", tuple(pairs))],
-                law="a box has 0 <= start <= stop <= size on each axis",
-            )
+        require_box("shrink", axis, start, stop, size)
     if all(pair == (0, size) for pair, size in zip(pairs, self.shape, strict=True)):
         return self
     return self._view(nodes.boxed_step(Op.SHRINK, pairs))
@@ -188,7 +192,7 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     last = axis_of("flatten", end_dim, self.ndim)
     if first > last:
         raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
-    merged = math.prod(known(size) for size in self.shape[first : last + 1])
+    merged = times(*self.shape[first : last + 1])
     return self.reshape((*self.shape[:first], merged, *self.shape[last + 1 :]))
 
 
@@ -226,7 +230,7 @@ def repeat(self: Tensor, repeats: Any, *args: Any) -> Tensor:
     own = (1,) * (len(counts) - self.ndim) + self.shape
     apart = [part for size in own for part in (1, size)]
     wide = [part for count, size in zip(counts, own, strict=True) for part in (count, size)]
-    whole = [count * size for count, size in zip(counts, own, strict=True)]
+    whole = [times(count, size) for count, size in zip(counts, own, strict=True)]
     return self.reshape(apart).expand(wide).reshape(whole)._same()
 
 
@@ -241,7 +245,7 @@ def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Ten
     axis = axis_of("repeat_interleave", dim or 0, x.ndim)
     before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     wide = x.reshape((*before, size, 1, *after)).expand((*before, size, repeats, *after))
-    return wide.reshape((*before, size * repeats, *after))._same()
+    return wide.reshape((*before, times(size, repeats), *after))._same()
 
 
 def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -280,7 +284,7 @@ def unfold(self: Tensor, dim: int, size: int, step: int) -> Tensor:
     from weft.tensor.windows import windows_along
 
     axis = axis_of("unfold", dim, self.ndim)
-    if size < 1 or step < 1 or size > self.shape[axis]:
+    if size < 1 or step < 1 or size > known(self.shape[axis]):
         raise ShapeError(
             f"unfold: no windows of {size} with step {step} along axis {axis}",
             facts=[("shape", self.shape)],

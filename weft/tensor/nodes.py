@@ -12,7 +12,9 @@ from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
+from weft.ir.sizes import shape_value, size_value
 from weft.ir.uop import UOp, const, make
+from weft.tensor.checks import known
 
 # A movement op without its source: the op, its arg, and the sources for symbolic sizes.
 Step = tuple[int, object, tuple[UOp, ...]]
@@ -29,6 +31,32 @@ def boxed_step(op: int, pairs: Pairs) -> Step:
     """A PAD or SHRINK with these pairs."""
     static, symbolic = split_symbolic([bound for pair in pairs for bound in pair])
     return op, tuple(zip(static[::2], static[1::2], strict=True)), symbolic
+
+
+def step_sizes(step: Step) -> Shape:
+    """The sizes of a RESHAPE or EXPAND."""
+    _, arg, symbolic = step
+    assert isinstance(arg, tuple)
+    rest = iter(symbolic)
+    return tuple(next(rest) if size is None else size for size in arg)
+
+
+def step_pairs(step: Step) -> list[tuple[Size, Size]]:
+    """The pairs of a PAD or SHRINK."""
+    op, arg, symbolic = step
+    assert isinstance(arg, tuple)
+    flat = step_sizes((op, tuple(bound for pair in arg for bound in pair), symbolic))
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def with_values(step: Step) -> Step:
+    """A step with the values of its variables in the places of its symbolic sizes."""
+    op, _, symbolic = step
+    if not symbolic:
+        return step
+    if op in (Op.PAD, Op.SHRINK):
+        return boxed_step(op, [(size_value(a), size_value(b)) for a, b in step_pairs(step)])
+    return sized_step(op, shape_value(step_sizes(step)))
 
 
 def apply(node: UOp, step: Step) -> UOp:
@@ -93,8 +121,7 @@ def strided_steps(shape: Shape, axis: int, step: int) -> list[Step]:
 
     The axis is filled up to whole blocks of `step`, and the first of each block is taken.
     """
-    size = shape[axis]
-    assert isinstance(size, int)
+    size = known(shape[axis])
     blocks = -(-size // step)
     before, after = shape[:axis], shape[axis + 1 :]
     steps = []

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
+from weft.ir.sizes import least, minus, most
 from weft.ir.uop import const
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import known
+from weft.tensor.checks import known, size_of
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -33,23 +35,39 @@ def pad(
     pairs = _pairs(self, padding)
     if mode not in MODES:
         raise ArgumentError(f"pad: unknown mode {mode!r}", law="the modes are " + ", ".join(MODES))
-    inner = [
-        (max(-a, 0), known(n) - max(-b, 0)) for (a, b), n in zip(pairs, self.shape, strict=True)
-    ]
-    if any(start > stop for start, stop in inner):
+    inner = [(_cut(a), minus(n, _cut(b))) for (a, b), n in zip(pairs, self.shape, strict=True)]
+    if any(least(minus(stop, start)) < 0 for start, stop in inner):
         raise ShapeError(
             f"pad: more is cut off than there is ({tuple(pairs)})", facts=[("shape", self.shape)]
         )
     kept = self.shrink(inner)
-    grown = [(max(a, 0), max(b, 0)) for a, b in pairs]
+    grown = [(_grown(a), _grown(b)) for a, b in pairs]
     if mode == "constant":
         return _with_constant(kept, grown, value)
     for axis, (before, after) in enumerate(grown):
-        kept = _continued(kept, axis, before, after, mode)
+        if before != 0 or after != 0:
+            kept = _continued(kept, axis, known(before), known(after), mode)
     return kept
 
 
-def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[int, int]]:
+def _cut(amount: Size) -> int:
+    """What a negative amount cuts off."""
+    if isinstance(amount, int):
+        return max(-amount, 0)
+    if least(amount) < 0:
+        raise ShapeError(
+            f"pad: {amount} can be below 0",
+            facts=[("least", least(amount)), ("greatest", most(amount))],
+            law="a symbolic amount of padding is 0 or more for every value of its variables",
+        )
+    return 0
+
+
+def _grown(amount: Size) -> Size:
+    return max(amount, 0) if isinstance(amount, int) else amount
+
+
+def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[Size, Size]]:
     if any(isinstance(part, (tuple, list)) or part is None for part in padding):
         if len(padding) != self.ndim:
             raise ShapeError(
@@ -57,19 +75,23 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[int, int]]:
                 facts=[("shape", self.shape), ("padding", tuple(padding))],
                 law="padding has a pair for each axis, or is flat with the last axis first",
             )
-        return [(0, 0) if pair is None else (int(pair[0]), int(pair[1])) for pair in padding]
+        return [
+            (0, 0) if pair is None else (size_of("pad", pair[0]), size_of("pad", pair[1]))
+            for pair in padding
+        ]
     if len(padding) % 2 or len(padding) > 2 * self.ndim:
         raise ShapeError(
             f"pad: {len(padding)} amounts for {self.ndim} axes",
             facts=[("shape", self.shape), ("padding", tuple(padding))],
             law="padding has two amounts for each of the last axes",
         )
-    ends = [(int(padding[i]), int(padding[i + 1])) for i in range(0, len(padding), 2)]
+    amounts = [size_of("pad", each) for each in padding]
+    ends = list(zip(amounts[::2], amounts[1::2], strict=True))
     return [(0, 0)] * (self.ndim - len(ends)) + ends[::-1]
 
 
-def _with_constant(self: Tensor, pairs: list[tuple[int, int]], value: Scalar) -> Tensor:
-    if not any(a or b for a, b in pairs):
+def _with_constant(self: Tensor, pairs: list[tuple[Size, Size]], value: Scalar) -> Tensor:
+    if all(a == 0 and b == 0 for a, b in pairs):
         return self._same()
     padded = nodes.pad(self.uop, pairs)
     if value == 0:

@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.ir.build import reduce_axes
+from weft.ir.build import Size, reduce_axes
 from weft.ir.dtypes import BOOL, FLOAT, DType, Scalar, dtypes
 from weft.ir.ops import Op
+from weft.ir.sizes import least, times
 from weft.ir.uop import make
 from weft.support.errors import ShapeError
 from weft.tensor import nodes
-from weft.tensor.checks import Axes, axes_of, axis_of, known
+from weft.tensor.checks import Axes, axes_of, axis_of, size_node
 from weft.tensor.convert import dtype_of
 from weft.tensor.unary import as_float
 
@@ -79,11 +80,15 @@ def prod(
 
 def _require_elements(self: Tensor, axis: Axes, name: str) -> None:
     axes = axes_of(name, axis, self.ndim)
-    if any(self.shape[i] == 0 for i in axes):
+    if any(least(self.shape[i]) == 0 for i in axes):
+        is_empty = any(self.shape[i] == 0 for i in axes)
         raise ShapeError(
-            f"{name}: an empty axis has no {name}",
+            f"{name}: an empty axis has no {name}"
+            if is_empty
+            else f"{name}: an axis can be empty, and has no {name} then",
             facts=[("shape", self.shape), ("axes", axes)],
             law=f"{name} needs at least one element along its axes",
+            fix="" if is_empty else "give the Variable a min of 1",
         )
 
 
@@ -125,9 +130,8 @@ def _arg_extreme(op: int, name: str, doc: str) -> Callable[..., Tensor]:
         _require_elements(self, number, name)
         extreme = fold(self, op, number, True, name)
         found = (self == extreme) | self.isnan()
-        size = known(self.shape[number])
         position = nodes.positions(self.shape, number)
-        beyond = position.const_like(size)
+        beyond = size_node(self.shape[number], position.dtype)
         first = self._new(make(Op.WHERE, position.dtype, (found.uop, position, beyond)))
         return fold(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)
 
@@ -144,8 +148,8 @@ argmin: Final = _arg_extreme(
 )
 
 
-def _count(self: Tensor, axis: Axes, name: str) -> int:
-    return math.prod(known(self.shape[i]) for i in axes_of(name, axis, self.ndim))
+def _count(self: Tensor, axis: Axes, name: str) -> Size:
+    return times(*(self.shape[i] for i in axes_of(name, axis, self.ndim)))
 
 
 def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
@@ -166,7 +170,11 @@ def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scal
     wide = widened(x)
     centered = wide - wide.mean(axis, keepdim=True)
     total = fold(centered * centered, Op.ADD, axis, keepdim, "var")
-    return (total / max(0, _count(self, axis, "var") - correction)).cast(x.dtype)
+    count = _count(self, axis, "var")
+    if isinstance(count, int):
+        return (total / max(0, count - correction)).cast(x.dtype)
+    left = x._new(size_node(count, wide.dtype)) - correction
+    return (total / left.maximum(0)).cast(x.dtype)
 
 
 def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
@@ -194,7 +202,7 @@ def _shifted(self: Tensor, axis: Axes, dtype: DTypeLike) -> Tensor:
     The greatest is a constant to the gradient: softmax does not change when all values shift.
     """
     x = as_float(self if dtype is None else self.cast(dtype))
-    if x.numel() == 0:
+    if 0 in x.shape:
         return x
     return x - fold(x, Op.MAX, axis, True, "softmax").detach()
 

@@ -17,6 +17,7 @@ from weft.engine.storage import new_buffer
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
+from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute
 from weft.support.errors import UsageError
@@ -137,10 +138,10 @@ def _undone(node: UOp, step: Step, before: Shape) -> UOp:
         return nodes.permute(node, [arg.index(axis) for axis in range(len(arg))])
     if op == Op.FLIP:
         return nodes.apply(node, step)
-    assert isinstance(arg, tuple)  # SHRINK and PAD, of sizes that are ints
+    pairs = zip(nodes.step_pairs(step), before, strict=True)
     if op == Op.SHRINK:
-        return nodes.pad(node, [(a, size - b) for (a, b), size in zip(arg, before, strict=True)])
-    return nodes.shrink(node, [(a, a + size) for (a, _), size in zip(arg, before, strict=True)])
+        return nodes.pad(node, [(a, minus(size, b)) for (a, b), size in pairs])
+    return nodes.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
 
 
 def realize(storages: Iterable[Storage]) -> None:

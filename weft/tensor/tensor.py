@@ -218,6 +218,8 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
         moved = data.to(device)
         return (moved.clone() if dtype is None else moved.cast(dtype).clone())._storage
     name = creation.device_name(device)
+    if isinstance(data, UOp) and data.dtype is dtypes.index:
+        return Storage(data.cast(convert.dtype_of(dtype, dtypes.default_int)), name)
     if isinstance(data, UOp):
         if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
             return owner

@@ -1,0 +1,83 @@
+"""Values of symbolic sizes, taken out of a graph before it is scheduled.
+
+A graph that a user built has BIND nodes: a variable and its value. `take_bindings` puts the
+variable in the place of each, so that graphs which differ in values alone are the same node and
+share a schedule and its kernels, and returns the values by name. That mapping, name -> int, is
+what `Prepared.run` takes: the values are arguments of each launch. Whoever keeps a graph to run it
+many times (a traced function) keeps the graph without bindings and gives a mapping at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild, topological
+from weft.support.errors import ArgumentError
+
+Variables = Mapping[str, int]
+
+
+def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
+    """The graph with variables in the places of bound ones, in called bodies too; and the values.
+
+    >>> from weft.ir.build import bind, variable
+    >>> graph, values = take_bindings(bind(variable("n", 1, 8), 3) + 1)
+    >>> graph, values
+    ((n + 1), {'n': 3})
+    """
+    values: dict[str, int] = {}
+    return _without_bindings(root, values), values
+
+
+def _without_bindings(root: UOp, values: dict[str, int]) -> UOp:
+    if not root.ops & (1 << Op.BIND | 1 << Op.CALL):
+        return root
+    made: dict[UOp, UOp] = {}
+    for node in topological(root, enter=lambda node: node.op != Op.BIND):
+        if node.op == Op.BIND:
+            _enter(node, values)
+            made[node] = node.src[0]
+            continue
+        src = tuple([made[source] for source in node.src])
+        if node.op == Op.CALL:
+            made[node] = make(Op.CALL, node.dtype, src, _without_bindings(node.arg, values))
+        else:
+            made[node] = rebuild(node, src)
+    return made[root]
+
+
+def _enter(bound: UOp, values: dict[str, int]) -> None:
+    name, value = bound.src[0].arg[0], int(bound.src[1].arg)
+    if values.setdefault(name, value) != value:
+        raise ArgumentError(
+            f"Variable {name!r} is bound to {values[name]} and to {value} in one program",
+            law="a variable has one value while a program runs, and what was written since the"
+            " last realize() is one program",
+            fix="realize() what uses one value before the other is used, or give the variables"
+            " different names",
+        )
+
+
+def variables_of(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The variables below some nodes, each once."""
+    return tuple(node for node in topological(*nodes) if node.op == Op.VARIABLE)
+
+
+def require_values(variables: Iterable[UOp], values: Variables) -> None:
+    """Every variable has a value, inside its bounds."""
+    for variable in variables:
+        name, least, most = variable.arg
+        if name not in values:
+            raise ArgumentError(
+                f"Variable {name!r} has no value",
+                law="every variable of a program is bound when it runs",
+                fix=f"bind it: {name}.bind({least})",
+            )
+        if not least <= values[name] <= most:
+            raise ArgumentError(
+                f"Variable {name!r}: {values[name]} is out of its range",
+                facts=[("least", least), ("greatest", most), ("value", values[name])],
+                law="a bound value lies between the variable's min and max",
+            )

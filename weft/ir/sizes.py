@@ -1,0 +1,190 @@
+"""Arithmetic on sizes: ints, and index nodes in one normal form.
+
+A symbolic size is a polynomial of variables, bound or not. `plus`, `minus`, `times` and
+`normal_size` give polynomials in normal form, so sizes that are equal for every value of their
+variables are the same node, and `is` compares them. The tensor layer, the shapes of nodes and the
+gradient rules compute sizes here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from weft.ir.bounds import bounds
+from weft.ir.build import Size, index
+from weft.ir.dtypes import dtypes
+from weft.ir.linear import order
+from weft.ir.ops import Op
+from weft.ir.scalar import evaluate
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import rebuild, topological
+from weft.support.errors import ArgumentError
+
+# Factors of a product, in order; and the sum of products with their coefficients.
+Product = tuple[UOp, ...]
+Polynomial = dict[Product, int]
+
+
+def normal_size(size: Size) -> Size:
+    """The size in normal form; an int where it is the same for all values.
+
+    >>> from weft.ir.build import variable
+    >>> n = variable("n", 1, 8)
+    >>> normal_size(1 + n) is normal_size(n + 1), normal_size((n + 3) * 2 - n * 2)
+    (True, 6)
+    """
+    return size if isinstance(size, int) else _size(_polynomial(size))
+
+
+def plus(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    total = dict(_polynomial(a))
+    for product, factor in _polynomial(b).items():
+        total[product] = total.get(product, 0) + factor
+    return _size(total)
+
+
+def minus(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return plus(a, times(b, -1))
+
+
+def times(*sizes: Size) -> Size:
+    """The product; 1 for none."""
+    if all(isinstance(size, int) for size in sizes):
+        return math.prod(sizes)
+    total: Polynomial = {(): 1}
+    for size in sizes:
+        total = _multiplied(total, _polynomial(size))
+    return _size(total)
+
+
+def try_quotient(a: Size, b: Size) -> Size | None:
+    """`a / b` where that is a size for all values; None where it is not, or not known to be."""
+    dividend, divisor = _polynomial(a), _polynomial(b)
+    if dividend == divisor:
+        return 1
+    if len(divisor) != 1:
+        return None
+    ((product, factor),) = divisor.items()
+    result: Polynomial = {}
+    for each, coefficient in dividend.items():
+        rest = _without(each, product)
+        if rest is None or coefficient % factor:
+            return None
+        result[rest] = coefficient // factor
+    return _size(result)
+
+
+def least(size: Size) -> int:
+    """The least value that a size can have."""
+    return size if isinstance(size, int) else bounds(size)[0]
+
+
+def most(size: Size) -> int:
+    """The greatest value that a size can have."""
+    return size if isinstance(size, int) else bounds(size)[1]
+
+
+def size_value(size: Size, variables: Mapping[str, int] | None = None) -> int:
+    """A size with the values that its variables are bound to, or have in the mapping.
+
+    >>> from weft.ir.build import bind, variable
+    >>> n = variable("n", 1, 8)
+    >>> size_value(bind(n, 3) * 2 + 1), size_value(n * 2, {"n": 4})
+    (7, 8)
+    """
+    if isinstance(size, int):
+        return size
+    values: dict[UOp, int] = {}
+    for node in topological(size, enter=lambda node: node.op != Op.BIND):
+        if node.op == Op.CONST:
+            values[node] = int(node.arg)
+        elif node.op == Op.BIND:
+            values[node] = int(node.src[1].arg)
+        elif node.op == Op.VARIABLE:
+            values[node] = _given(node, variables or {})
+        else:
+            sources = tuple(values[source] for source in node.src)
+            values[node] = int(evaluate(node.op, node.dtype, sources, node.src[-1].dtype))
+    return values[size]
+
+
+def shape_value(
+    shape: Sequence[Size], variables: Mapping[str, int] | None = None
+) -> tuple[int, ...]:
+    """A shape with the values of its variables."""
+    return tuple(size_value(size, variables) for size in shape)
+
+
+def _given(variable: UOp, variables: Mapping[str, int]) -> int:
+    name = variable.arg[0]
+    if name not in variables:
+        raise ArgumentError(
+            f"Variable {name!r} has no value",
+            law="a size is computed when every variable in it is bound",
+            fix=f"bind it: {name}.bind({variable.arg[1]})",
+        )
+    return variables[name]
+
+
+def _polynomial(size: Size) -> Polynomial:
+    if isinstance(size, int):
+        return {(): size} if size else {}
+    if size.op == Op.CONST:
+        return _polynomial(int(size.arg))
+    if size.op == Op.ADD:
+        total = dict(_polynomial(size.src[0]))
+        for product, factor in _polynomial(size.src[1]).items():
+            total[product] = total.get(product, 0) + factor
+        return total
+    if size.op == Op.MUL:
+        return _multiplied(_polynomial(size.src[0]), _polynomial(size.src[1]))
+    if size.op == Op.NEG:
+        return {product: -factor for product, factor in _polynomial(size.src[0]).items()}
+    if size.op in (Op.VARIABLE, Op.BIND):
+        return {(size,): 1}
+    parts = tuple(index(normal_size(source)) for source in size.src)
+    if size.op == Op.FLOORDIV and (exact := try_quotient(*parts)) is not None:
+        return _polynomial(exact)
+    return {(rebuild(size, parts),): 1}
+
+
+def _multiplied(a: Polynomial, b: Polynomial) -> Polynomial:
+    total: Polynomial = {}
+    for x, c in a.items():
+        for y, d in b.items():
+            product = tuple(sorted(x + y, key=order))
+            total[product] = total.get(product, 0) + c * d
+    return total
+
+
+def _without(product: Product, factors: Product) -> Product | None:
+    """A product divided by some of its factors."""
+    rest = list(product)
+    for factor in factors:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
+
+
+def _size(polynomial: Polynomial) -> Size:
+    """The size that a polynomial stands for: products in order, the constant last."""
+    total: UOp | None = None
+    terms = [(product, factor) for product, factor in polynomial.items() if product and factor]
+    for product, factor in sorted(terms, key=lambda term: [order(part) for part in term[0]]):
+        part = product[0]
+        for other in product[1:]:
+            part = make(Op.MUL, dtypes.index, (part, other))
+        part = part if factor == 1 else make(Op.MUL, dtypes.index, (part, index(factor)))
+        total = part if total is None else make(Op.ADD, dtypes.index, (total, part))
+    constant = polynomial.get((), 0)
+    if total is None:
+        return constant
+    if not constant:
+        return total
+    return make(Op.ADD, dtypes.index, (total, const(dtypes.index, constant)))
