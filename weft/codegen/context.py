@@ -1,6 +1,7 @@
 """What a codegen pass may know beside the graph: the target, and the opts if somebody chose them.
 
-`choose-opts` writes down what it chose, so that whoever asked for a program can see the recipe.
+`choose-opts` writes down what it chose, so that whoever asked for a program can see the recipe,
+and `bind-hardware` the extents of the counters, before they get a width.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from weft.ir.uop import UOp
 from weft.target.target import Target
 
 if TYPE_CHECKING:
@@ -21,3 +23,4 @@ class Context:
     target: Target
     opts: tuple[Opt, ...] | None = None
     chosen: tuple[Opt, ...] = field(default=())
+    extents: dict[tuple[str, int], UOp] = field(default_factory=dict)  # by kind and axis

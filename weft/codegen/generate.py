@@ -10,12 +10,11 @@ from weft.codegen.context import Context
 from weft.codegen.estimate import estimate
 from weft.codegen.opts import Opt
 from weft.codegen.phases import CODEGEN
-from weft.ir.build import Size
-from weft.ir.dtypes import dtypes
+from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
 from weft.ir.spec_kernel import behind
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.rewrite.phase import PassReport, run_phase
 from weft.target.target import Target
@@ -31,7 +30,8 @@ def generate(
 
     What each pass did, and how long it took, is appended to `reports`.
     """
-    instructions = run_phase(CODEGEN, kernel, Context(target, opts), reports)
+    context = Context(target, opts)
+    instructions = run_phase(CODEGEN, kernel, context, reports)
     nodes = topological(kernel)
     return Program(
         name=kernel.arg[0],
@@ -39,8 +39,10 @@ def generate(
         instructions=instructions,
         parameters=_parameters(nodes),
         variables=_variables(nodes),
-        groups=_sizes(instructions, "group"),
-        threads=tuple(size for size in _sizes(instructions, "thread") if isinstance(size, int)),
+        groups=_sizes(instructions, context, "group"),
+        threads=tuple(
+            size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
+        ),
         estimate=estimate(kernel),
     )
 
@@ -62,13 +64,10 @@ def _variables(nodes: list[UOp]) -> tuple[UOp, ...]:
     return tuple(sorted((n for n in nodes if n.op == Op.VARIABLE), key=lambda node: node.arg))
 
 
-def _sizes(instructions: UOp, kind: str) -> tuple[Size, ...]:
+def _sizes(instructions: UOp, context: Context, kind: str) -> tuple[Size, ...]:
     """The extents of the hardware counters of a kind, axis by axis."""
     found: dict[int, Size] = {}
     for node in instructions.src:
         if node.op == Op.SPECIAL and node.arg[0] == kind:
-            extent = node.src[0]
-            is_known = extent.op == Op.CONST
-            size = int(extent.arg) if is_known else make(Op.CAST, dtypes.index, (extent,))
-            found[node.arg[1]] = size
+            found[node.arg[1]] = size_of(context.extents[node.arg])
     return tuple(found.get(axis, 1) for axis in range(max(found, default=-1) + 1))

@@ -32,6 +32,9 @@ def bind_hardware(kernel: UOp, context: Context) -> UOp:
     values = {**grid_values(kernel, context.target.has_groups), **thread_values(kernel)}
     if not values:
         return kernel
+    for node in topological(*values.values()):
+        if node.op == Op.SPECIAL:
+            context.extents[node.arg] = node.src[0]
     bound = {r.arg for r in values}
     loops = [(number, kind) for number, kind in kinds_of(kernel).items() if number not in bound]
     return replace_ranges(kernel, values, dict.fromkeys(values, ()), loops)

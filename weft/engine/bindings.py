@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.walk import bodies, rebuild, topological
 from weft.support.errors import ArgumentError
 
 Variables = Mapping[str, int]
@@ -29,6 +29,14 @@ def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
     """
     values: dict[str, int] = {}
     return _without_bindings(root, values), values
+
+
+def bound_values(root: UOp) -> dict[str, int]:
+    """The values of the variables below a node, by name; the first of several."""
+    if not root.ops & (1 << Op.BIND | 1 << Op.CALL):
+        return {}
+    nodes = topological(root, *bodies(root))
+    return {node.src[0].arg[0]: int(node.src[1].arg) for node in nodes if node.op == Op.BIND}
 
 
 def _without_bindings(root: UOp, values: dict[str, int]) -> UOp:

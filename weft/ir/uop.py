@@ -169,7 +169,8 @@ class UOp:
         raise DTypeError(
             "a UOp has no truth value",
             law="a node stands for a value that is not known yet",
-            fix="compare nodes with `is`, and build conditions with `&`, `|`, `~` and `where`",
+            fix="compare nodes with `is`, and build conditions with `&`, `|`, `~` and `where`;"
+            " int(size) is the value of a bound size",
         )
 
     def __repr__(self) -> str:

@@ -76,7 +76,7 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
     c*(x//m)*m + c*(x%m)  is  c*x,  and  c*((x//m)%d)*m + c*(x%m)  is  c*(x%(m*d)).
     """
     for rest, factor in factors.items():
-        if rest.op != Op.FLOORMOD or not factor or rest.src[1].op != Op.CONST:
+        if not factor or not _is_remainder(rest):
             continue
         x, divisor = rest.src[0], int(rest.src[1].arg)
         if factor * divisor not in factors.values():
@@ -87,7 +87,7 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
                 continue
             if other is target:
                 whole = x
-            elif other.op == Op.FLOORMOD and other.src[0] is target:
+            elif _is_remainder(other) and other.src[0] is target:
                 whole = x % (int(other.src[1].arg) * divisor)
             else:
                 continue
@@ -97,6 +97,10 @@ def _recombine_once(factors: dict[UOp, int]) -> int | None:
                 factors[term] = factors.get(term, 0) + more * factor
             return constant * factor
     return None
+
+
+def _is_remainder(node: UOp) -> bool:
+    return node.op == Op.FLOORMOD and node.src[1].op == Op.CONST
 
 
 def quotient(x: UOp, divisor: int) -> UOp:

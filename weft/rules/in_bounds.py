@@ -16,10 +16,9 @@ from weft.ir.build import Size, index, variable
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import Interval, UOp
-from weft.ir.walk import substitute
 from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
-from weft.rules.validity import limits
+from weft.rules.validity import limits, substitute_values
 
 _FAR: Final = 1 << 62
 
@@ -66,9 +65,9 @@ def _intervals_under(each: UOp, gate: UOp | None) -> Iterator[Interval]:
     for number, (subject, span) in enumerate(parts):
         singles += _solved(subject, span, number)
     for single in singles:
-        yield bounds(simplify(substitute(each, dict([single]))))
+        yield bounds(simplify(substitute_values(each, dict([single]))))
     for pair in itertools.combinations(singles, 2):
-        yield bounds(simplify(substitute(each, dict(pair))))
+        yield bounds(simplify(substitute_values(each, dict(pair))))
 
 
 def _solved(subject: UOp, span: Interval, number: int) -> list[tuple[UOp, UOp]]:

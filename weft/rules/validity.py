@@ -8,13 +8,15 @@ there nobody looks. These are functions and not rules, because they look at two 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weft.ir.bounds import bounds
 from weft.ir.build import all_of, variable
 from weft.ir.dtypes import INDEX
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import Interval, UOp
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, topological
 from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
 
@@ -104,11 +106,24 @@ def _under(node: UOp, known: list[tuple[UOp, Interval]]) -> UOp:
                 solved[term] = stand_in * factor + from_linear(subject.dtype, 0, rest)
                 subjects[stand_in] = subject
                 break
-    replaced = substitute(node, solved)
+    replaced = substitute_values(node, solved)
     if replaced is node:
         return node
     result = simplify(substitute(simplify(replaced), subjects))
     return result if size(result) < size(node) else node
+
+
+def substitute_values(node: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
+    """Replace parts of an expression by what they are there; ranges keep their extents.
+
+    >>> from weft.ir.build import range_, variable
+    >>> n = variable("n", 1, 8)
+    >>> substitute_values(range_(0, n) + n, {n: variable("m", 2, 3)})
+    (r0 + m)
+    """
+    below = topological(node, enter=lambda part: part.op != Op.RANGE)
+    fixed = {part: part for part in below if part.op == Op.RANGE and part.src[0].op != Op.CONST}
+    return substitute(node, {**fixed, **mapping})
 
 
 def size(node: UOp) -> int:

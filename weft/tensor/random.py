@@ -119,6 +119,12 @@ def _plan(
     """Shape, device, dtype and requires_grad of what is drawn."""
     require_known(name, kwargs)
     sizes = shape_from(name, ints_of(name, shape[0], shape[1:]) if shape else ())
+    if any(not isinstance(size, int) for size in sizes):
+        raise NotSupported(
+            f"{name}: the shape {sizes} is symbolic",
+            law="how many numbers are drawn is known when they are drawn",
+            fix=f"draw for the greatest size and cut: Tensor.{name}(greatest)[:n]",
+        )
     dtype = dtype_of(kwargs.get("dtype"), dtypes.default_float)
     return sizes, device_name(kwargs.get("device")), dtype, kwargs.get("requires_grad")
 

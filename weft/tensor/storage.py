@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from weakref import WeakSet, WeakValueDictionary
 
+from weft.engine.bindings import bound_values
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import new_buffer
 from weft.ir.dtypes import dtypes
@@ -155,17 +156,32 @@ def realize(storages: Iterable[Storage]) -> None:
         return
     waiting = [each for each in _LAZY if each.memory is not None and each not in wanted]
     _separate(wanted + waiting)
-    for device in dict.fromkeys(each.device for each in wanted + waiting):
-        asked = [each for each in wanted if each.device == device]
-        along = [each for each in waiting if each.device == device]
+    for group in _by_program(wanted + waiting):
+        asked = [each for each in group if each in wanted]
         try:
-            _realize_on(device, asked + along)
+            _realize_on(group[0].device, group)
         except UsageError:
             # A write that cannot be carried out is the error of whoever reads it.
-            if along and asked:
-                _realize_on(device, asked)
+            if len(asked) < len(group) and asked:
+                _realize_on(group[0].device, asked)
             elif asked:
                 raise
+
+
+def _by_program(storages: list[Storage]) -> list[list[Storage]]:
+    """The storages that are computed together: on one device, with one value of each variable."""
+    groups: list[tuple[str, dict[str, int], list[Storage]]] = []
+    for storage in storages:
+        values = bound_values(storage.uop)
+        for device, known, group in groups:
+            agree = all(known.get(name, value) == value for name, value in values.items())
+            if device == storage.device and agree:
+                known.update(values)
+                group.append(storage)
+                break
+        else:
+            groups.append((storage.device, values, [storage]))
+    return [group for _, _, group in groups]
 
 
 def _separate(storages: list[Storage]) -> None:
