@@ -147,7 +147,7 @@ def run(lines: Sequence[str], sizes: Mapping[str, Any], is_eager: bool) -> dict[
 def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
     """How a program with symbolic sizes differs from the one with ints, or None."""
     with Context(**{"DEVICE": device, "CACHE": False, **MODES[mode]}):
-        made: set[tuple[int, int]] = set()
+        realize._PREPARED.clear()
         for number, values in enumerate(VALUES):
             try:
                 wanted = run(lines, dict(zip(VARIABLES, values, strict=True)), mode == "eager")
@@ -161,8 +161,6 @@ def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
                     return f"{values}: {name} is {found[name].tolist()}, not {array.tolist()}"
             if number and after != before:
                 return f"{values}: scheduled or compiled again"
-            made.add(after)
-        realize._PREPARED.clear()
     return None
 
 
@@ -194,7 +192,8 @@ def problems(seed: int, count: int, modes: Sequence[str], device: str) -> Iterat
             if problem is not None:
                 small = shrink(lines, mode, device)
                 text = "\n".join("    " + line for line in small)
-                yield f"program {number}, {mode}: {try_difference(small, mode, device)}\n{text}"
+                again = try_difference(small, mode, device)
+                yield f"program {number}, {mode}: {problem}\nshrunk: {again}\n{text}"
                 break
         if number % 100 == 99:
             sweep()
@@ -209,9 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     wrong = 0
-    for problem in problems(
-        options.seed, options.count, options.modes.split(","), options.device
-    ):
+    for problem in problems(options.seed, options.count, options.modes.split(","), options.device):
         wrong += 1
         print(problem, flush=True)
     print(f"{options.count} programs, {wrong} differences, seed {options.seed}")

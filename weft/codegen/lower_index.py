@@ -16,8 +16,6 @@ from weft.codegen.loops import kinds_of, replace_ranges
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.ir.ops import COMPARE, Op
-from weft.ir.shapes import shape_of
-from weft.ir.sizes import most
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.support.errors import NotSupported
@@ -46,7 +44,7 @@ def lower_index(kernel: UOp, context: Context) -> UOp:
     for node in topological(kernel, enter=lambda node: node.op not in _PLACES):
         src = tuple([made.get(source, source) for source in node.src])
         if node.op in _PLACES:
-            made[node] = _with_room(node)
+            made[node] = node  # the sizes of an argument are not computed
         elif node.dtype.kind == INDEX:
             made[node] = _with_width(node, src, context.target)
         elif node.op in COMPARE and node.src[0].dtype.kind == INDEX:
@@ -56,15 +54,6 @@ def lower_index(kernel: UOp, context: Context) -> UOp:
         else:
             made[node] = make(node.op, node.dtype, src, node.arg)
     return made[kernel]
-
-
-def _with_room(memory: UOp) -> UOp:
-    """An argument with the greatest of its sizes: a program is over flat memory and computes no
-    size of it."""
-    if not memory.src:
-        return memory
-    room = tuple(map(most, shape_of(memory)))
-    return make(memory.op, memory.dtype, (), (memory.arg[0], room, *memory.arg[2:]))
 
 
 def _with_width(node: UOp, src: tuple[UOp, ...], target: Target) -> UOp:

@@ -84,12 +84,23 @@ def _solved(subject: UOp, span: Interval, number: int) -> list[tuple[UOp, UOp]]:
 
 def _ends(each: UOp, size: Size) -> bool:
     """Whether an index is below a symbolic size with every range at its last turn."""
-    constant, terms = linear(simplify(each))
+    below = simplify(_last(simplify(each)) < index(size))
+    return below.op == Op.CONST and bool(below.arg)
+
+
+def _last(each: UOp) -> UOp:
+    """An expression that is nowhere less than an index in normal form."""
+    constant, terms = linear(each)
     greatest = index(constant)
     for term, factor in terms:
-        if factor < 0 or term.op != Op.RANGE:
-            greatest = greatest + from_linear(each.dtype, 0, [(term, factor)])
-        else:
+        if factor < 0:
+            greatest = greatest + term * factor
+        elif term.op == Op.RANGE:
             greatest = greatest + (term.src[0] - 1) * factor
-    below = simplify(greatest < index(size))
-    return below.op == Op.CONST and bool(below.arg)
+        elif term.op == Op.FLOORDIV and bounds(term.src[1])[0] > 0 and bounds(term)[0] >= 0:
+            greatest = greatest + _last(term.src[0]) // term.src[1] * factor
+        elif term.op == Op.FLOORMOD and bounds(term.src[1])[0] > 0:
+            greatest = greatest + (term.src[1] - 1) * factor
+        else:
+            greatest = greatest + term * factor
+    return greatest

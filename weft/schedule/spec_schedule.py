@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.dtypes import INDEX
 from weft.ir.ops import Op
 from weft.ir.spec import Answer, Spec, row
 from weft.ir.uop import UOp
+
+_ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
 
 
 def _calls_only(node: UOp) -> Answer:
@@ -28,6 +31,10 @@ SCHEDULE_SPEC: Final = Spec(
         row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
         row("a kernel runs on memory", Op.CALL, _on_memory),
         row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),
-        row("sizes are nodes", (Op.CONST, Op.VARIABLE), lambda node: True),
+        row(
+            "sizes are numbers, variables and their arithmetic",
+            (Op.CONST, Op.VARIABLE, *_ARITHMETIC),
+            lambda node: node.dtype.kind == INDEX,
+        ),
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
 from weft.engine.realize import realize as realize_graphs
@@ -40,7 +40,7 @@ class Storage:
         self.device = device
         self.memory: UOp | None = None
         if uop.op != Op.BUFFER:
-            _LAZY.add(self)
+            _LAZY[self] = None
         elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
             self._take_version(_copied(uop))
         else:
@@ -58,7 +58,7 @@ class Storage:
 
     def _take_version(self, uop: UOp) -> None:
         self.uop = uop
-        _LAZY.add(self)
+        _LAZY[self] = None
 
     def take_memory(self) -> None:
         """Give the value memory of its own, which nobody else's value can be confused with.
@@ -92,7 +92,8 @@ class Storage:
         self._take_version(_after(self.uop, place, value))
 
 
-_LAZY: Final[WeakSet[Storage]] = WeakSet()
+# In the order in which they became lazy, so that equal programs make equal graphs.
+_LAZY: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
 _OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
 
 
@@ -194,14 +195,14 @@ def _separate(storages: list[Storage]) -> None:
 
 
 def _realize_on(device: str, wanted: list[Storage]) -> None:
-    others = list(_LAZY.difference(wanted))
+    others = [each for each in _LAZY if each not in wanted]
     with Context(DEVICE=device):  # where a graph without memory is computed
         made = realize_graphs([each.uop for each in wanted], [each.uop for each in others])
     graphs = make(Op.SINK, dtypes.void, tuple([each.uop for each in wanted + others]))
     versions = substitute(graphs, made).src
     for storage, version in zip(wanted, versions, strict=False):
         storage._own(version)
-        _LAZY.discard(storage)
+        _LAZY.pop(storage, None)
     for storage, version in zip(others, versions[len(wanted) :], strict=True):
         # An equal value that another storage has memory for now is copied from there.
         storage.uop = _copied(version) if version.op == Op.BUFFER else version

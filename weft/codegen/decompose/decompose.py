@@ -113,7 +113,7 @@ def _require_native(kernel: UOp, target: Target) -> None:
             f"{', '.join(names)} on {target.name}",
             law="an op that a target lacks has to be written with ops that it has",
         )
-    for node in topological(kernel):
+    for node in topological(kernel, enter=lambda node: node.op != Op.PARAM):
         dtype = node.dtype.scalar
         if node.op in ELEMENTWISE and node.op != Op.BITCAST and dtype not in target.native_dtypes:
             raise NotSupported(

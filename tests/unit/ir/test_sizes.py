@@ -1,0 +1,110 @@
+"""Sizes: one normal form for what is equal, and the values that variables are bound to."""
+
+import itertools
+import random
+
+import pytest
+
+from weft.ir.bounds import bounds
+from weft.ir.build import Size, bind, variable
+from weft.ir.sizes import (
+    least,
+    minus,
+    most,
+    normal_size,
+    plus,
+    shape_value,
+    size_value,
+    times,
+    try_quotient,
+)
+from weft.ir.uop import UOp
+from weft.support.errors import ArgumentError, ArgumentTypeError
+
+n, m, k = (variable(name, 1, 8) for name in "nmk")
+
+
+def test_equal_sizes_are_the_same_node():
+    assert normal_size(1 + n) is normal_size(n + 1)
+    assert normal_size(n + m * 2 - m) is normal_size(m + n)
+    assert times(plus(n, 1), plus(m, 1)) is normal_size(1 + n + m + m * n)
+    assert minus(plus(n, 2), 2) is n
+    assert minus(plus(n, 1), n) == 1
+    assert normal_size((n * 6 + 12) // 3) is plus(times(n, 2), 4)
+    assert normal_size((n + 1 + m) // 2) is normal_size((m + n + 1) // 2)
+    assert times() == 1
+    assert times(n, 0) == 0
+
+
+def test_random_expressions_have_one_form(seed: int):
+    generator = random.Random(seed)
+
+    def expression(depth: int) -> Size:
+        if not depth:
+            return generator.choice([n, m, k, 1, 2, 3])
+        a, b = expression(depth - 1), expression(depth - 1)
+        return generator.choice([lambda: a + b, lambda: a * b, lambda: a - b])()
+
+    points = [
+        dict(zip("nmk", values, strict=True)) for values in itertools.product((1, 3, 7), repeat=3)
+    ]
+    for _ in range(100):
+        size = expression(3)
+        normal = normal_size(size)
+        assert normal_size(normal) is normal or normal_size(normal) == normal
+        assert [size_value(size, each) for each in points] == [
+            size_value(normal, each) for each in points
+        ]
+        if isinstance(size, UOp):
+            doubled = plus(size, size)
+            assert doubled is times(2, normal) or doubled == times(2, normal)
+
+
+def test_the_form_does_not_depend_on_the_bound_values():
+    def shape(*values: int) -> str:
+        a, b, c = (bind(each, value) for each, value in zip((n, m, k), values, strict=True))
+        size = times(plus(a, b), plus(c, a))
+        assert isinstance(size, UOp)
+        text = repr(size)
+        for name, value in zip("nmk", values, strict=True):
+            text = text.replace(f"bind({name}, {value})", name)
+        return text
+
+    assert {shape(*values) for values in itertools.product((1, 2, 5, 8), repeat=3)} == {
+        repr(times(plus(n, m), plus(k, n)))
+    }
+
+
+def test_quotients():
+    assert try_quotient(times(n, 6), 3) is times(n, 2)
+    assert try_quotient(times(n, m, 6), times(m, 2)) is times(n, 3)
+    assert try_quotient(plus(n, 1), plus(1, n)) == 1
+    assert try_quotient(plus(n, 1), 2) is None
+    assert try_quotient(n, m) is None
+    assert try_quotient(0, n) == 0
+    assert try_quotient(12, 4) == 3
+
+
+def test_what_is_proven_holds_for_the_whole_range():
+    bound = bind(n, 3)
+    assert bounds(bound) == (1, 8)
+    assert (least(bound), most(plus(bound, 1))) == (1, 9)
+    assert (least(4), most(4)) == (4, 4)
+
+
+def test_values():
+    assert int(bind(n, 3) * 2 + 1) == 7
+    assert shape_value((4, bind(n, 3), n), {"n": 5}) == (4, 3, 5)
+    with pytest.raises(ArgumentError, match="Variable 'n' has no value"):
+        int(n + 1)
+
+
+def test_binding():
+    assert n.bind(3) is bind(n, 3)
+    for wrong in (0, 9):
+        with pytest.raises(ArgumentError, match="out of its range"):
+            n.bind(wrong)
+    with pytest.raises(ArgumentTypeError, match="not float"):
+        n.bind(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="is no Variable"):
+        n.bind(2).bind(2)
