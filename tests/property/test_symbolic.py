@@ -16,6 +16,11 @@ FOUND = {
         "x0 = (base(1, (8, 4)).sum(0, keepdim=True) % 7).realize()",
         "x1 = x0.flip(1).pad(((n + m, 8 - p), (0, 0)))",
     ),
+    "a range of n turns was taken to cover an axis of the greatest n": (
+        "x0 = base(1, (8, 4))",
+        "x0 += 1",
+        "x0[:n] = x0[:n] + 1",
+    ),
 }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from weft.engine.bindings import require_values, take_bindings, variables_of
 from weft.engine.storage import buffer_from, read_bytes
+from weft.ir.build import sink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
@@ -15,6 +17,8 @@ from weft.reference.tensor import evaluate
 
 def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
     """New BUFFER nodes with the values of these nodes. Nothing is written in place."""
+    graph, variables = take_bindings(sink(*wanted))
+    require_values(variables_of([graph]), variables)
     arrays = {}
     for node in nodes:
         if node.op == Op.BUFFER:

@@ -15,7 +15,7 @@ import math
 from collections import defaultdict
 from typing import Final, NamedTuple
 
-from weft.ir.build import param, true
+from weft.ir.build import index, param, true
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
@@ -28,7 +28,7 @@ from weft.schedule.cost import (
     size_of,
 )
 from weft.schedule.indexing import Place, everywhere, through
-from weft.schedule.kernel import Kernel, Path, Store, extent, turns
+from weft.schedule.kernel import Kernel, Path, Store, turns
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
 from weft.target.target import Target
 
@@ -416,7 +416,7 @@ class Fusion:
         if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
             return False
         return all(
-            (i.op == Op.RANGE and isinstance(size, int) and extent(i) == size) or size == 1
+            (i.op == Op.RANGE and i.src[0] is index(size)) or size == 1
             for i, size in zip(place.indices, shape_of(node), strict=True)
         )
 

@@ -6,6 +6,7 @@ become index arithmetic, whose normal form merges them.
 
 from __future__ import annotations
 
+from weft.ir.build import split_symbolic
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
@@ -58,9 +59,11 @@ def _written(version: UOp) -> UOp:
     value, shape = effects[0].src[1], shape_of(base)
     if shape_of(value) == shape:
         return value
+    if not shape:
+        return version
     one = make(Op.RESHAPE, value.dtype, (value,), (1,) * len(shape))
-    is_static = all(isinstance(size, int) for size in shape)
-    return make(Op.EXPAND, value.dtype, (one,), shape) if is_static and shape else version
+    static, symbolic = split_symbolic(shape)
+    return make(Op.EXPAND, value.dtype, (one, *symbolic), static)
 
 
 def call_arguments(call: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> list[UOp]:
