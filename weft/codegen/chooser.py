@@ -12,13 +12,13 @@ from typing import Final
 from weft.codegen.accesses import Access, accesses_of
 from weft.codegen.loops import (
     LOOP,
-    extent_of,
     kinds_of,
     nodes_of,
     own_ranges,
     ranges_of,
 )
 from weft.codegen.opts import Opt, Order, Split
+from weft.ir.bounds import bounds
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
@@ -87,8 +87,9 @@ class Chooser:
         return self.take(Order(tuple(numbers)))
 
     def extent(self, number: int) -> int | None:
+        """The number of turns of a range, the greatest one where it is symbolic."""
         node = ranges_of(self.kernel).get(number)
-        return None if node is None else extent_of(node)
+        return None if node is None else bounds(node.src[0])[1]
 
     def closers(self) -> list[tuple[UOp, list[int]]]:
         """The nodes that close loops, with the numbers of those, outermost first."""

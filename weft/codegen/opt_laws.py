@@ -20,6 +20,7 @@ from weft.codegen.loops import (
 )
 from weft.codegen.split_range import has_room
 from weft.codegen.stage_factor import fold_over
+from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
@@ -44,15 +45,18 @@ def _closers(kernel: UOp, number: int) -> list[UOp]:
     ]
 
 
-def can_be_split(kernel: UOp, number: int, factor: int) -> Iterator[str]:
-    extent = extent_of(ranges_of(kernel)[number])
+def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[str]:
+    extent = ranges_of(kernel)[number].src[0]
+    least, most = bounds(extent)
     if kinds_of(kernel)[number] in UPCAST:
         yield f"range {number} is a loop no more"
-    elif extent is None:
-        yield f"the extent of range {number} is symbolic"
-    elif not 1 < factor < extent:
-        yield f"the factor {factor} is not between 1 and the extent {extent}"
-    elif extent % factor:
+    elif extent.ranges:
+        yield f"the extent of range {number} depends on another range"
+    elif not 1 < factor < most:
+        yield f"the factor {factor} is not between 1 and the extent {most}"
+    elif divisor(extent) % factor:
+        if tail == "clamp" and least < 1:
+            yield f"range {number} may have no last turn to clamp to"
         for node in _closers(kernel, number):
             if node.op == Op.STAGE and not has_room(node, number):
                 yield f"{extent} % {factor} != 0, and the stage has no room past the end"

@@ -107,7 +107,7 @@ class Split(Opt):
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
         yield from opt_laws.known_range(kernel, self.range)
-        yield from opt_laws.can_be_split(kernel, self.range, self.factor)
+        yield from opt_laws.can_be_split(kernel, self.range, self.factor, self.tail)
         if self.tail not in TAILS:
             yield f"a tail is one of {', '.join(TAILS)}, not {self.tail!r}"
 

@@ -5,13 +5,13 @@ last turns of the inner loop lie past the end, and each node that closes the ran
 way: a store is gated, a fold gets its identity, a stage gets room that nobody reads. What they
 compute there does not matter, so loads only have to stay inside their memory: their index is
 clamped to the last turn (`tail="clamp"`, cheap for loops and unrolled rows) or they are gated
-(`tail="mask"`, which keeps the lanes of a vector contiguous).
+(`tail="mask"`, which keeps the lanes of a vector contiguous). A symbolic extent has such turns
+unless all its values are multiples of the factor.
 """
 
 from __future__ import annotations
 
 from weft.codegen.loops import (
-    extent_of,
     first_range,
     kinds_of,
     nodes_of,
@@ -21,7 +21,7 @@ from weft.codegen.loops import (
     replace_ranges,
     with_loops,
 )
-from weft.ir.bounds import bounds
+from weft.ir.bounds import bounds, divisor
 from weft.ir.build import range_
 from weft.ir.folds import identity
 from weft.ir.linear import from_linear, linear
@@ -34,15 +34,14 @@ def split_range(kernel: UOp, number: int, factor: int, tail: str) -> UOp:
     """The kernel with a range split; the outer one keeps the number, the inner is the next."""
     kinds = kinds_of(kernel)
     old = ranges_of(kernel)[number]
-    extent = extent_of(old)
-    assert extent is not None
-    outer = range_(number, -(-extent // factor))
+    extent = old.src[0]
+    outer = range_(number, simplify((extent + (factor - 1)) // factor))
     inner = range_(1 + max(kinds), factor)
     loops: list[tuple[int, str]] = []
     for each, kind in kinds.items():
         loops += [(each, kind), (inner.arg, kind)] if each == number else [(each, kind)]
     whole = simplify(outer * factor + inner)
-    if extent % factor == 0:
+    if divisor(extent) % factor == 0:
         return replace_ranges(kernel, {old: whole}, {old: (outer, inner)}, loops)
     return with_loops(_UnevenSplit(kernel, old, (outer, inner), whole, tail).result, loops)
 
@@ -55,7 +54,7 @@ class _UnevenSplit:
     """
 
     def __init__(self, kernel: UOp, old: UOp, new: tuple[UOp, UOp], whole: UOp, tail: str) -> None:
-        extent = int(old.src[0].arg)
+        extent = old.src[0]
         self.old = old
         self.closed = {old: new}
         self.inside = simplify(whole < extent)

@@ -44,7 +44,19 @@ def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
     """Whether the gate itself, or the range of the index, says that it is below a size."""
     if each.op == Op.RANGE and each.src[0] is size:
         return True
-    return gate is not None and simplify(each < size) in conditions(gate)
+    if gate is not None and simplify(each < size) in conditions(gate):
+        return True
+    constant, terms = linear(each)
+    for term, factor in terms:
+        if term.op == Op.FLOORDIV and factor == 1 and bounds(term.src[1])[0] > 0:
+            # x // c + y is below a size where x + c * y is below c times the size.
+            dividend, divisor = term.src
+            rest = from_linear(
+                each.dtype, constant, [pair for pair in terms if pair[0] is not term]
+            )
+            whole = simplify(dividend + rest * divisor)
+            return _is_below(whole, simplify(size * divisor), gate)
+    return False
 
 
 def _intervals_under(each: UOp, gate: UOp | None) -> Iterator[Interval]:
@@ -101,6 +113,9 @@ def _last(each: UOp) -> UOp:
             greatest = greatest + _last(term.src[0]) // term.src[1] * factor
         elif term.op == Op.FLOORMOD and bounds(term.src[1])[0] > 0:
             greatest = greatest + (term.src[1] - 1) * factor
+        elif term.op == Op.MIN:
+            fixed = min(term.src, key=lambda part: part.ranges.bit_count())
+            greatest = greatest + _last(fixed) * factor
         else:
             greatest = greatest + term * factor
     return greatest

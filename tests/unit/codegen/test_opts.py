@@ -42,7 +42,8 @@ def test_examples_are_true(opt: type[Opt]):
 REFUSED = {
     "no such range": ("elementwise", [Split(7, 2)], "the kernel has no range 7"),
     "factor": ("elementwise", [Split(1, 8)], "the factor 8 is not between 1 and the extent 8"),
-    "symbolic": ("symbolic", [Split(0, 2)], "the extent of range 0 is symbolic"),
+    "symbolic": ("symbolic", [Split(0, 16)], "the factor 16 is not between 1 and the extent 16"),
+    "copies of a symbolic range": ("symbolic", [Unroll(2)], "symbolic"),
     "tail": ("elementwise", [Split(1, 3, "wrap")], "a tail is one of clamp, mask"),
     "lanes": ("odd_sizes", [Vectorize(1)], "5 lanes; a vector has one of 2, 4, 8"),
     "two vectors": (
@@ -120,3 +121,45 @@ def test_threads_with_other_extents_leave_work_to_the_first(seed: int):
 def test_threads_have_copies_of_a_stage_that_depends_on_them(seed: int):
     opts = [Split(0, 2), Bind(5, "thread"), Bind(4, "thread")]
     check(CASES["softmax"](), GROUPS, opts, seed)
+
+
+SYMBOLIC = {
+    "loops": [Split(0, 4), Split(2, 4)],
+    "masked loops": [Split(0, 4, "mask"), Split(2, 3, "mask")],
+    "lanes": [Split(0, 4, "mask"), Vectorize(4), Split(2, 4, "mask"), Vectorize(5)],
+    "copies": [Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
+    "twice": [Split(0, 2), Split(0, 3), Split(2, 4), Split(5, 2, "mask"), Unroll(6)],
+}
+
+
+@pytest.mark.parametrize("recipe", SYMBOLIC)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16])
+def test_ranges_of_symbolic_extent_are_split(recipe: str, size: int, seed: int):
+    case = CASES["symbolic"]()._replace(variables={"n": size})
+    program = check(case, target(), SYMBOLIC[recipe], seed)
+    assert [node.arg[0] for node in program.variables] == ["n"]
+
+
+def test_multiples_of_the_factor_have_no_tail():
+    text = """\
+n = variable "n" 1..16
+p0 = param 0: float32[n * 8]
+r0 < n * 8
+kernel "k" r0 loop:
+  store p0[r0] = 1.0 for r0
+"""
+    (store,) = apply_opts(parse(text), [Split(0, 4)]).src
+    assert store.src[0].src[1].op == Op.CONST
+
+
+def test_an_empty_range_has_no_turn_to_clamp_to():
+    text = """\
+n = variable "n" 0..16
+p0 = param 0: float32[16]
+r0 < n
+kernel "k" r0 loop:
+  store p0[r0] = 1.0 for r0
+"""
+    with pytest.raises(OptRefused, match="may have no last turn to clamp to"):
+        apply_opts(parse(text), [Split(0, 4)])
+    assert apply_opts(parse(text), [Split(0, 4, "mask")]).op == Op.KERNEL
