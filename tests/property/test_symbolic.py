@@ -4,6 +4,7 @@ import pytest
 
 from fuzz import symbolic
 from fuzz.symbolic import MODES, Generator, main, shrink, try_difference
+from tests.unit.render.c_family_cases import needs_compiler, needs_opencl
 
 # Programs that went wrong once, with what was wrong.
 FOUND = {
@@ -35,6 +36,24 @@ def test_sample(mode, seed):
     for number in range(6):
         lines = Generator(seed + number).lines
         assert try_difference(lines, mode, "CPU") is None, "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("C", marks=needs_compiler),
+        pytest.param("OPENCL", marks=needs_opencl),
+    ],
+)
+def test_other_devices(device, monkeypatch):
+    monkeypatch.setattr(symbolic, "VALUES", symbolic.VALUES[:2])
+    lines = (
+        "x0 = base(1, (8, 4))",
+        "x0[:n] = x0[:n] * 2",
+        "x1 = x0[:n] @ x0[:m].transpose(0, 1) % 13",
+        "x2 = x1.flatten().pad((p, 1)).sum(0)",
+    )
+    assert try_difference(lines, "lazy", device) is None
 
 
 def test_the_same_seed_is_the_same_program():
