@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, index
 from weft.ir.dtypes import dtypes
-from weft.ir.linear import order
+from weft.ir.linear import from_linear, in_order, order
 from weft.ir.ops import Op
 from weft.ir.scalar import evaluate
-from weft.ir.uop import UOp, const, make
+from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
 from weft.support.errors import ArgumentError
 
@@ -173,18 +173,15 @@ def _without(product: Product, factors: Product) -> Product | None:
 
 
 def _size(polynomial: Polynomial) -> Size:
-    """The size that a polynomial stands for: products in order, the constant last."""
-    total: UOp | None = None
-    terms = [(product, factor) for product, factor in polynomial.items() if product and factor]
-    for product, factor in sorted(terms, key=lambda term: [order(part) for part in term[0]]):
-        part = product[0]
-        for other in product[1:]:
-            part = make(Op.MUL, dtypes.index, (part, other))
-        part = part if factor == 1 else make(Op.MUL, dtypes.index, (part, index(factor)))
-        total = part if total is None else make(Op.ADD, dtypes.index, (total, part))
+    """The size that a polynomial stands for, in the normal form of index arithmetic."""
+    factors = {_product(product): factor for product, factor in polynomial.items() if product}
+    terms = in_order(dtypes.index, factors)
     constant = polynomial.get((), 0)
-    if total is None:
-        return constant
-    if not constant:
-        return total
-    return make(Op.ADD, dtypes.index, (total, const(dtypes.index, constant)))
+    return from_linear(dtypes.index, constant, terms) if terms else constant
+
+
+def _product(factors: Product) -> UOp:
+    made = factors[0]
+    for factor in factors[1:]:
+        made = make(Op.MUL, dtypes.index, tuple(sorted((made, factor), key=order)))
+    return made

@@ -37,7 +37,7 @@ def is_in_bounds(each: UOp, size: Size, gate: UOp | None) -> bool:
         low, high = max(low, least), min(high, most)
         if low >= 0 and high < limit:
             return True
-    return low >= 0 and (_is_below(each, index(size), gate) or _ends(each, size))
+    return low >= 0 and (_is_below(each, simplify(index(size)), gate) or _ends(each, size))
 
 
 def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:

@@ -21,6 +21,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.rules.simplify import simplify
 from weft.schedule.cost import (
     Work,
     folds_below,
@@ -416,7 +417,7 @@ class Fusion:
         if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
             return False
         return all(
-            (i.op == Op.RANGE and i.src[0] is index(size)) or size == 1
+            (i.op == Op.RANGE and i.src[0] is simplify(index(size))) or size == 1
             for i, size in zip(place.indices, shape_of(node), strict=True)
         )
 

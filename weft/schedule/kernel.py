@@ -15,6 +15,7 @@ from weft.ir.bounds import bounds
 from weft.ir.build import Size, index, range_
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place
 
 Path = tuple[UOp, ...]
@@ -54,7 +55,7 @@ class Kernel:
         """A new range of this kernel; the index 0 where there is only one turn."""
         if isinstance(extent, int) and extent == 1:
             return index(0)
-        made = range_(len(self.ranges), extent)
+        made = range_(len(self.ranges), simplify(index(extent)))
         self.ranges.append(made)
         return made
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from weft.ir.bounds import bounds
-from weft.ir.build import Size, bind, variable
+from weft.ir.build import Size, bind, index, variable
 from weft.ir.sizes import (
     least,
     minus,
@@ -19,6 +19,7 @@ from weft.ir.sizes import (
     try_quotient,
 )
 from weft.ir.uop import UOp
+from weft.rules.simplify import simplify
 from weft.support.errors import ArgumentError, ArgumentTypeError
 
 n, m, k = (variable(name, 1, 8) for name in "nmk")
@@ -51,6 +52,7 @@ def test_random_expressions_have_one_form(seed: int):
     for _ in range(100):
         size = expression(3)
         normal = normal_size(size)
+        assert simplify(index(normal)) is index(normal)
         assert normal_size(normal) is normal or normal_size(normal) == normal
         assert [size_value(size, each) for each in points] == [
             size_value(normal, each) for each in points
