@@ -176,6 +176,15 @@ ArgumentError: arange: bind(k, 3) to 4 can be less than nothing
 
   a symbolic arange has start <= stop for every value of its variables""",
     ),
+    "fraction": (
+        lambda: N.bind(3) * 2.5,
+        """\
+DTypeError: 2.5 is no size
+
+  sizes and indices are whole numbers
+
+  fix: divide with //, or compute with a tensor: Tensor(size) * 2.5""",
+    ),
     "size of what": (
         lambda: x().expand(N.bind(3) < 4, 8),
         """\

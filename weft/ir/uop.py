@@ -20,7 +20,7 @@ from sys import getrefcount
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from weft.ir.dtypes import FLOAT, DType, Scalar, canonical, dtypes
+from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
 from weft.ir.ops import COUNT, INFO, Op
 from weft.support.errors import DTypeError, InternalError
 from weft.support.source_line import SourceLine
@@ -66,31 +66,37 @@ class UOp:
     line: SourceLine | None
 
     def __add__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.ADD, self.dtype, (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.ADD, self.dtype, (self, right))
 
     def __radd__(self, other: Scalar) -> UOp:
         return make(Op.ADD, self.dtype, (_operand(self, other), self))
 
     def __sub__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.ADD, self.dtype, (self, -_operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.ADD, self.dtype, (self, -right))
 
     def __rsub__(self, other: Scalar) -> UOp:
         return make(Op.ADD, self.dtype, (_operand(self, other), -self))
 
     def __mul__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.MUL, self.dtype, (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.MUL, self.dtype, (self, right))
 
     def __rmul__(self, other: Scalar) -> UOp:
         return make(Op.MUL, self.dtype, (_operand(self, other), self))
 
     def __floordiv__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.FLOORDIV, self.dtype, (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.FLOORDIV, self.dtype, (self, right))
 
     def __mod__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.FLOORMOD, self.dtype, (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.FLOORMOD, self.dtype, (self, right))
 
     def __truediv__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.DIV, self.dtype, (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.DIV, self.dtype, (self, right))
 
     def __neg__(self) -> UOp:
         return make(Op.NEG, self.dtype, (self,))
@@ -114,16 +120,20 @@ class UOp:
         return make(Op.SHR, self.dtype, (self, _operand(self, other)))
 
     def __lt__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.LESS, bool_like(self), (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.LESS, bool_like(self), (self, right))
 
     def __gt__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.LESS, bool_like(self), (_operand(self, other), self))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.LESS, bool_like(self), (right, self))
 
     def __le__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.LESS_EQUAL, bool_like(self), (self, _operand(self, other)))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.LESS_EQUAL, bool_like(self), (self, right))
 
     def __ge__(self, other: UOp | Scalar) -> UOp:
-        return make(Op.LESS_EQUAL, bool_like(self), (_operand(self, other), self))
+        right = _try_operand(self, other)
+        return NotImplemented if right is None else make(Op.LESS_EQUAL, bool_like(self), (right, self))
 
     def equal(self, other: UOp | Scalar) -> UOp:
         """The node `self == other`; Python's own `==` compares the nodes themselves."""
@@ -199,7 +209,19 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
                 fix=f"cast one of them: x.cast({other.dtype!r})",
             )
         return other
+    if other.__class__ is float and node.dtype.kind == INDEX:
+        raise DTypeError(
+            f"{other} is no size",
+            law="sizes and indices are whole numbers",
+            fix="divide with //, or compute with a tensor: Tensor(size) * 2.5",
+        )
     return const(node.dtype, other)
+
+
+def _try_operand(node: UOp, other: UOp | Scalar) -> UOp | None:
+    """The right operand; None for one that has operators of its own for this, such as a tensor."""
+    is_own = isinstance(other, (UOp, int, float)) or not hasattr(other, "uop")
+    return _operand(node, other) if is_own else None
 
 
 _TABLE: Final[dict[tuple[Any, ...], UOp]] = {}

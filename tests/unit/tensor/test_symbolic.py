@@ -74,6 +74,7 @@ PROGRAMS: dict[str, Callable[..., Tensor]] = {
     "split": lambda n, p, m: rows().split([p, 16 - p])[0].sum(0),
     "repeat": lambda n, p, m: rows()[:n].repeat(2, 1).sum(0),
     "number": lambda n, p, m: rows() * n + p - Tensor(n),
+    "number on the left": lambda n, p, m: n - rows() * p + (m < rows()) + p // Tensor([2, 3])[:1],
     "number of elements": lambda n, p, m: rows()[:n].sum() / rows()[:n].numel(),
     "kept": lambda n, p, m: ((rows()[:n] @ cube()[0, :6]).softmax(-1) @ cube()[1, :8]).layernorm(),
     "gather": lambda n, p, m: (rows()[:n] * 1)[Tensor(PICKED)],
