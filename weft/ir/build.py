@@ -32,7 +32,12 @@ def range_(number: int, extent: Size) -> UOp:
 
 
 def variable(name: str, least: int, most: int) -> UOp:
-    """A symbolic size between `least` and `most`, both included."""
+    """Create a symbolic size between `least` and `most`, both included; `bind` gives it a value.
+
+    >>> n = variable("n", 1, 8).bind(3)
+    >>> n + 1, int(n + 1)
+    ((bind(n, 3) + 1), 4)
+    """
     if least > most:
         raise ArgumentError(
             f"Variable {name!r}: the least value {least} is above the greatest {most}",

@@ -129,11 +129,19 @@ class UOp:
 
     def __le__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
-        return NotImplemented if right is None else make(Op.LESS_EQUAL, bool_like(self), (self, right))
+        return (
+            NotImplemented
+            if right is None
+            else make(Op.LESS_EQUAL, bool_like(self), (self, right))
+        )
 
     def __ge__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
-        return NotImplemented if right is None else make(Op.LESS_EQUAL, bool_like(self), (right, self))
+        return (
+            NotImplemented
+            if right is None
+            else make(Op.LESS_EQUAL, bool_like(self), (right, self))
+        )
 
     def equal(self, other: UOp | Scalar) -> UOp:
         """The node `self == other`; Python's own `==` compares the nodes themselves."""

@@ -84,6 +84,7 @@ def known(size: Size) -> int:
         raise NotSupported(
             f"the size {size!r} is symbolic",
             law="this operation needs sizes that are ints",
+            fix="cut with int(size) instead, which makes a program for the value of now",
         )
     return size
 
