@@ -110,7 +110,7 @@ def _serve(pipe: Connection, device_name: str, memory: Memory, variables: list[i
     """The child: answer each program with its seconds, or with -1 if its results differ."""
     from weft.engine.devices import device
     from weft.engine.program_file import unpack
-    from weft.engine.run import size_value
+    from weft.ir.sizes import size_value
 
     on = device(device_name)
     start = [_random_bytes(slot, *each) for slot, each in enumerate(memory)]
