@@ -6,7 +6,7 @@ each temporary in one arena, and the size of the arena, so the peak is known bef
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
@@ -16,21 +16,46 @@ from weft.schedule.context import Context, Plan
 ALIGNMENT: Final = 256  # what any device asks of a part of its memory
 
 
+class _Placed(NamedTuple):
+    """A temporary with its place, from its first kernel to its last."""
+
+    offset: int
+    end: int
+    born: int
+    dies: int
+
+
 def plan_memory(schedule: UOp, context: Context) -> UOp:
     """Give each temporary the lowest place that is free for as long as it lives."""
     spans = _lifetimes(schedule, context.first_temporary)
-    placed: list[tuple[int, int, int, int]] = []  # offset, end, born, dies
+    placed: list[_Placed] = []
+    living: list[list[_Placed]] = [[] for _ in schedule.src]  # at each kernel
     offsets: dict[int, int] = {}
     for slot, (born, dies, size) in sorted(spans.items(), key=lambda item: (-item[1][2], item[0])):
         offset = 0
-        for start, end, other_born, other_dies in sorted(placed):
-            overlaps = born <= other_dies and other_born <= dies
-            if overlaps and start < offset + size and offset < end:
-                offset = end
+        for other in sorted(_neighbors(placed, living, born, dies)):
+            if other.offset < offset + size and offset < other.end:
+                offset = other.end
         offsets[slot] = offset
-        placed.append((offset, offset + size, born, dies))
-    context.plan = Plan(offsets, max((end for _, end, _, _ in placed), default=0))
+        made = _Placed(offset, offset + size, born, dies)
+        placed.append(made)
+        for kernel in range(born, dies + 1):
+            living[kernel].append(made)
+    context.plan = Plan(offsets, max((each.end for each in placed), default=0))
     return schedule
+
+
+def _neighbors(
+    placed: list[_Placed], living: list[list[_Placed]], born: int, dies: int
+) -> set[_Placed]:
+    """Those that live at the same time.
+
+    Most temporaries live for a few kernels. A long schedule has thousands of them, so these must
+    not look at each other.
+    """
+    if sum(map(len, living[born : dies + 1])) < len(placed):
+        return {other for kernel in range(born, dies + 1) for other in living[kernel]}
+    return {other for other in placed if born <= other.dies and other.born <= dies}
 
 
 def _lifetimes(schedule: UOp, first: int) -> dict[int, tuple[int, int, int]]:

@@ -70,16 +70,29 @@ def _memory(fusion: Fusion, node: UOp) -> UOp:
 
 
 def in_order(kernels: list[Kernel]) -> list[Kernel]:
-    """The kernels, each after those it needs or must not overtake; as they were made otherwise."""
-    done: dict[Kernel, None] = {}
-    waiting = list(reversed(kernels))  # consumers are made first
-    while waiting:
-        ready = [k for k in waiting if all(w in done or w is k for w in k.needs | k.after)]
-        if not ready:
-            raise InternalError("kernels wait for each other", facts=[("kernels", waiting)])
-        done.update(dict.fromkeys(ready))
-        waiting = [k for k in waiting if k not in done]
-    return list(done)
+    """The kernels, each after those it needs or must not overtake; as they were made otherwise.
+
+    A kernel's round is one after the last of those it waits for.
+    """
+    made = list(reversed(kernels))  # consumers are made first
+    waits = {kernel: (kernel.needs | kernel.after) - {kernel} for kernel in made}
+    followers: dict[Kernel, list[Kernel]] = {kernel: [] for kernel in made}
+    for kernel, sources in waits.items():
+        for source in sources:
+            followers[source].append(kernel)
+    left = {kernel: len(sources) for kernel, sources in waits.items()}
+    rounds = dict.fromkeys((kernel for kernel in made if not left[kernel]), 0)
+    ready = list(rounds)
+    for kernel in ready:  # grows while it is walked
+        for follower in followers[kernel]:
+            rounds[follower] = max(rounds.get(follower, 0), rounds[kernel] + 1)
+            left[follower] -= 1
+            if not left[follower]:
+                ready.append(follower)
+    if len(ready) < len(made):
+        waiting = [kernel for kernel in made if left[kernel]]
+        raise InternalError("kernels wait for each other", facts=[("kernels", waiting)])
+    return sorted(made, key=rounds.__getitem__)
 
 
 def _call(fusion: Fusion, kernel: Kernel) -> UOp:
