@@ -6,6 +6,7 @@ A row's name begins with the methods it covers, so a method without a row is fou
 from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
+from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
@@ -17,6 +18,8 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "indexing": INDEXING,
     "reductions": REDUCTIONS,
     "products": PRODUCTS,
+    "products of matrices": PRODUCTS_OF_MATRICES,
+    "decompositions": DECOMPOSITIONS,
     "losses": LOSSES,
     "creation": CREATION,
 }

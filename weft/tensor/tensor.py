@@ -22,6 +22,11 @@ from weft.tensor import (
     gradients,
     indexing,
     joining,
+    linalg_products,
+    linalg_qr,
+    linalg_solve,
+    linalg_spectral,
+    linalg_triangular,
     losses,
     matmul,
     movement,
@@ -165,6 +170,18 @@ class Tensor(Core):
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
     scaled_dot_product_attention = matmul.scaled_dot_product_attention
     matmul = matmul.matmul
+    bmm, mv, outer = linalg_products.bmm, linalg_products.mv, linalg_products.outer
+    addmm, baddbmm = linalg_products.addmm, linalg_products.baddbmm
+    tensordot, kron = linalg_products.tensordot, linalg_products.kron
+    cross, trace, vecdot = linalg_products.cross, linalg_products.trace, linalg_products.vecdot
+    norm, matrix_norm = linalg_products.norm, linalg_products.matrix_norm
+    cdist, matrix_power = linalg_products.cdist, linalg_products.matrix_power
+    inv, solve = linalg_solve.inv, linalg_solve.solve
+    det, slogdet = linalg_solve.det, linalg_solve.slogdet
+    cholesky, qr = linalg_triangular.cholesky, linalg_qr.qr
+    solve_triangular = linalg_triangular.solve_triangular
+    eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
+    pinv, lstsq = linalg_spectral.pinv, linalg_spectral.lstsq
     conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
     max_pool2d, avg_pool2d = nn_ops.max_pool2d, nn_ops.avg_pool2d
     sequential = nn_ops.sequential

@@ -1,0 +1,335 @@
+"""Eigenvalues and singular values by Jacobi rotations, and what is made of them.
+
+Columns are paired as in a round-robin tournament: a step turns all n / 2 pairs at once, then the
+columns change places so that the next step finds its pairs at the same places. After n - 1 steps,
+a sweep, every pair has met and every column is back. The number of sweeps follows from the dtype
+and the size alone, since nothing is read on the way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from weft.ir.dtypes import dtypes, promote
+from weft.tensor.checks import known
+from weft.tensor.linalg_checks import (
+    EPSILON,
+    batched,
+    identity,
+    require_matrix,
+    require_square,
+    scale_of,
+    transposed,
+)
+from weft.tensor.linalg_qr import householder
+from weft.tensor.linalg_solve import system
+from weft.tensor.linalg_triangular import from_lower
+from weft.tensor.repeat import State, repeated
+from weft.tensor.tangent import Tensors, with_tangent
+from weft.tensor.unary import as_float
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVD(NamedTuple):
+    """U, singular values in descending order, and the transpose of V."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class LeastSquares(NamedTuple):
+    """A solution, the squared lengths of what is left, the rank and the singular values."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def _sweeps(size: int, x: Tensor) -> int:
+    """Sweeps until rotations change nothing: quadratic convergence after about log2(n) of them."""
+    last = 3 if x.dtype is dtypes.float32 else 4
+    return last + max(size - 1, 1).bit_length()
+
+
+def _angles(first: Tensor, second: Tensor, product: Tensor) -> tuple[Tensor, Tensor]:
+    """The cosine and sine that make a pair orthogonal, by the smaller of two angles."""
+    is_done = product == 0
+    slope = (second - first) / (is_done.where(1.0, product) * 2.0)
+    root = (slope * slope + 1.0).sqrt()
+    tangent = is_done.where(0.0, (slope < 0).where(-1.0, 1.0) / (slope.abs() + root))
+    cosine = (tangent * tangent + 1.0).rsqrt()
+    return cosine, tangent * cosine
+
+
+def _turned(x: Tensor, axis: int, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotate the pairs along `axis`, of size 2, and move each column on to its next partner.
+
+    One column stays, the others go round: right in the first row, left in the second.
+    """
+    top, bottom = x.split(1, dim=axis)
+    top, bottom = cosine * top - sine * bottom, sine * top + cosine * bottom
+    pairs = known(x.shape[axis + 1])
+    if pairs == 1:
+        return top.cat(bottom, dim=axis)
+    head, tops, last = top.split([1, pairs - 2, 1], dim=axis + 1)
+    first, bottoms = bottom.split([1, pairs - 1], dim=axis + 1)
+    above = head.cat(first, tops, dim=axis + 1)
+    return above.cat(bottoms.cat(last, dim=axis + 1), dim=axis)
+
+
+def _eigen_step(matrix: Tensor, vectors: Tensor) -> State:
+    """Rotate (batch, 2, n/2, 2, n/2) from both sides, and the vectors (batch, n, 2, n/2)."""
+    first = matrix[:, 0, :, 0].diagonal(0, 1, 2)  # (batch, n/2)
+    second = matrix[:, 1, :, 1].diagonal(0, 1, 2)
+    product = matrix[:, 0, :, 1].diagonal(0, 1, 2)
+    cosine, sine = _angles(first, second, product)
+    of_rows = [each[:, None, :, None, None] for each in (cosine, sine)]
+    of_columns = [each[:, None, None, None] for each in (cosine, sine)]
+    turned = _turned(_turned(matrix, 3, *of_columns), 1, *of_rows)
+    return turned, _turned(vectors, 2, *[each[:, None, None] for each in (cosine, sine)])
+
+
+def _order(values: Tensor) -> Tensor:
+    """For each place in ascending order, the position (batch, n) of the value that belongs there.
+
+    Equal values keep their order.
+    """
+    size = known(values.shape[1])
+    mine, others = values.unsqueeze(2), values.unsqueeze(1)
+    earlier = values.ones_like(dtype=dtypes.bool).unsqueeze(1).expand(-1, size, size).tril(-1)
+    rank = ((others < mine) | ((others == mine) & earlier)).sum(2)  # (batch, n)
+    numbers = values.__class__.arange(size, device=values.device).reshape(1, size, 1)
+    return (rank.unsqueeze(1) == numbers).argmax(2)
+
+
+def _orthonormal(vectors: Tensor) -> Tensor:
+    """Columns that are nearly orthonormal, after many rotations, made so up to one rounding."""
+    return vectors * 1.5 - vectors @ (transposed(vectors) @ vectors) * 0.5
+
+
+def _pick_columns(x: Tensor, order: Tensor) -> Tensor:
+    return x.gather(2, order.unsqueeze(1).expand(-1, x.shape[1], -1))
+
+
+def _jacobi(matrix: Tensor) -> Eigh:
+    """Eigenvalues and eigenvectors of symmetric (batch, n, n), as constants."""
+    count, _, size = map(known, matrix.shape)
+    scale = scale_of(matrix)
+    odd = size % 2  # one more row of zeros, which no rotation touches
+    half = (size + odd) // 2
+    start = (matrix.detach() / scale).pad((0, odd, 0, odd)).reshape(count, 2, half, 2, half)
+    one = identity(matrix, size + odd)[:size].reshape(1, size, 2, half)
+    vectors = one.expand(count, size, 2, half)
+    steps = _sweeps(size, matrix) * max(size + odd - 1, 1) if size > 1 else 0
+    _, vectors = repeated(_eigen_step, steps, start, vectors)
+    vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
+    values = ((matrix.detach() / scale @ vectors) * vectors).sum(1) * scale.squeeze(2)
+    order = _order(values)
+    return Eigh(values.gather(1, order), _pick_columns(vectors, order))
+
+
+def _inverse_gaps(values: Tensor) -> Tensor:
+    """1 / (value j - value i), and 0 where they are equal, as (batch, n, n)."""
+    gaps = values.unsqueeze(1) - values.unsqueeze(2)
+    return (gaps == 0).where(0.0, 1.0 / (gaps == 0).where(1.0, gaps))
+
+
+def _eigen_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
+    """P = Vᵀ dA V: dw = diag P, dV = V (P / (wj - wi))"""
+    values, vectors = results
+    inner = transposed(vectors) @ change @ vectors
+    turned = vectors @ (inner * _inverse_gaps(values))
+    return inner.diagonal(0, 1, 2), turned
+
+
+def eigh(self: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803 -- the name in NumPy and PyTorch
+    """Return the eigenvalues and eigenvectors of a symmetric matrix, or of each in a batch.
+
+    Eigenvalues (…, n) ascend, and the columns of (…, n, n) are orthonormal eigenvectors; their
+    signs are arbitrary. The lower triangle is read, or the upper one for "U". Gradients of
+    eigenvectors need eigenvalues that differ; between equal ones nothing flows, where those of
+    `torch.linalg.eigh` are not finite.
+
+    >>> from weft.tensor import Tensor
+    >>> values, vectors = Tensor([[2.0, 1.0], [1.0, 2.0]]).eigh()
+    >>> [round(value, 5) for value in values.tolist()]
+    [1.0, 3.0]
+    """
+    size = require_square("eigh", self)
+    x = batched(self)
+    whole = from_lower(x if UPLO.upper() == "L" else transposed(x))
+    found: Tensors = _jacobi(whole) if size else (x.reshape(x.shape[0], 0), x)
+    values, vectors = with_tangent(found, whole, _eigen_tangent) if size else found
+    dtype = as_float(self).dtype
+    return Eigh(
+        values.reshape(self.shape[:-1]).cast(dtype), vectors.reshape(self.shape).cast(dtype)
+    )
+
+
+def _singular_step(work: Tensor, vectors: Tensor) -> State:
+    """Make pairs of columns of (batch, m, 2, n/2) orthogonal, and turn the vectors with them."""
+    top, bottom = work[:, :, 0], work[:, :, 1]  # (batch, m, n/2)
+    products = [(a * b).sum(1) for a, b in ((top, top), (bottom, bottom), (top, bottom))]
+    cosine, sine = (each[:, None, None] for each in _angles(*products))
+    return _turned(work, 2, cosine, sine), _turned(vectors, 2, cosine, sine)
+
+
+def one_sided_jacobi(x: Tensor, is_complete: bool) -> SVD:
+    """The decomposition of (batch, m, n) with m >= n, as constants; U is m by m if complete.
+
+    The columns become orthogonal. Then QR divides them by their lengths, and finds directions
+    where a length is 0.
+    """
+    count, rows, size = map(known, x.shape)
+    scale = scale_of(x)
+    odd = size % 2
+    half = (size + odd) // 2
+    start = (x.detach() / scale).pad((0, odd)).reshape(count, rows, 2, half)
+    one = identity(x, size + odd)[:size].reshape(1, size, 2, half)
+    vectors = one.expand(count, size, 2, half)
+    steps = _sweeps(size, x) * max(size + odd - 1, 1) if size > 1 else 0
+    _, vectors = repeated(_singular_step, steps, start, vectors)
+    vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
+    columns = (x.detach() / scale) @ vectors
+    order = _order(-(columns * columns).sum(1))
+    columns, vectors = _pick_columns(columns, order), _pick_columns(vectors, order)
+    q, r = householder(columns)
+    lengths = r.diagonal(0, 1, 2)
+    sign = (lengths < 0).where(-1.0, 1.0)  # (batch, n)
+    left = q[:, :, :size] * sign.unsqueeze(1)
+    left = left.cat(q[:, :, size:], dim=2) if is_complete else left
+    return SVD(left, lengths.abs() * scale.squeeze(2), transposed(vectors))
+
+
+def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
+    """P = Uᵀ dA V, F = 1 / (sj² - si²): dS = diag P, dU = U (F (P S + S Pᵀ)) + (1 - U Uᵀ) dA V / S,
+    dV = V (F (S P + Pᵀ S)) + (1 - V Vᵀ) dAᵀ U / S
+    """
+    u, s, vh = results
+    v = transposed(vh)
+    inner = transposed(u) @ change @ v
+    of_columns, of_rows = s.unsqueeze(1), s.unsqueeze(2)
+    gaps = _inverse_gaps(s * s)
+    left = u @ (gaps * (inner * of_columns + of_rows * transposed(inner)))
+    right = v @ (gaps * (of_rows * inner + transposed(inner) * of_columns))
+    inverse = (s == 0).where(0.0, 1.0 / (s == 0).where(1.0, s)).unsqueeze(1)
+    outside = change @ v - u @ inner
+    across = transposed(change) @ u - v @ transposed(inner)
+    return (
+        left + outside * inverse,
+        inner.diagonal(0, 1, 2),
+        transposed(right + across * inverse),
+    )
+
+
+def svd(self: Tensor, full_matrices: bool = True) -> SVD:
+    """Return U, S and Vh with U @ diag(S) @ Vh = self, for (…, m, n) and k = min(m, n).
+
+    S (…, k) descends. U is (…, m, m) and Vh (…, n, n), or (…, m, k) and (…, k, n) without
+    `full_matrices`; signs are arbitrary. Gradients of U and Vh need singular values that differ
+    and are not 0, and there are none of the columns that `full_matrices` adds. The names are
+    those of `torch.linalg.svd`; `numpy.linalg.svd` gives the same.
+
+    >>> from weft.tensor import Tensor
+    >>> u, s, vh = Tensor([[3.0, 0.0], [0.0, -2.0]]).svd()
+    >>> s.tolist()
+    [3.0, 2.0]
+    """
+    rows, columns = require_matrix("svd", self)
+    if rows < columns:
+        u, s, vh = transposed(self).svd(full_matrices)
+        return SVD(transposed(vh), s, transposed(u))
+    x = batched(self)
+    found = one_sided_jacobi(x, full_matrices)
+    u, s, vh = found
+    if columns:
+        u, s, vh = with_tangent((u[:, :, :columns], s, vh), x, _singular_tangent)
+        if full_matrices and rows > columns:
+            u = u.cat(found.U[:, :, columns:].detach(), dim=2)
+    batch, dtype = self.shape[:-2], as_float(self).dtype
+    return SVD(*[each.reshape((*batch, *each.shape[1:])).cast(dtype) for each in (u, s, vh)])
+
+
+def _pseudo_inverse(x: Tensor, rtol: float | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The pseudo-inverse of (batch, m, n), how many singular values count, and all of them."""
+    rows, columns = known(x.shape[1]), known(x.shape[2])
+    limit = max(rows, columns) * EPSILON[x.dtype] if rtol is None else rtol
+    u, s, vh = (each.detach() for each in x.svd(full_matrices=False))
+    if not min(rows, columns):
+        return transposed(x), s.sum(1).cast(dtypes.int64), s
+    counts = s > s[:, :1] * limit
+    inverse = counts.where(1.0 / counts.where(s, 1.0), 0.0)
+    found = (transposed(vh) * inverse.unsqueeze(1)) @ transposed(u)
+
+    def rule(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
+        """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
+        (p,) = results
+        turned = transposed(change)
+        outside = turned - turned @ at @ p
+        inside = turned @ transposed(p) @ p
+        return (p @ (transposed(p) @ outside) - p @ change @ p + inside - p @ (at @ inside),)
+
+    return with_tangent((found,), x, rule)[0], counts.sum(1), s
+
+
+def pinv(self: Tensor, rtol: float | None = None) -> Tensor:
+    """Return the pseudo-inverse (…, n, m) of a matrix (…, m, n).
+
+    Singular values below `rtol` times the greatest count as 0; by default max(m, n) times the
+    distance from 1 to the next float, as in `torch.linalg.pinv`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[2.0, 0.0], [0.0, 0.0]]).pinv().tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    rows, columns = require_matrix("pinv", self)
+    found = _pseudo_inverse(batched(self), rtol)[0]
+    return found.reshape((*self.shape[:-2], columns, rows)).cast(as_float(self).dtype)
+
+
+def lstsq(self: Tensor, other: Tensor, rcond: float | None = None) -> LeastSquares:
+    """Return the x of least length among those for which self @ x is nearest to other.
+
+    For (…, m, n) and (…, m, k) the solution is (…, n, k). The residuals (…, k), squared lengths of
+    other - self @ x, are always there. `torch.linalg.lstsq` and `numpy.linalg.lstsq` leave them
+    out where the rank is below n, which is not known before the values are.
+
+    >>> from weft.tensor import Tensor
+    >>> a, b = Tensor([[1.0], [1.0]]), Tensor([[1.0], [3.0]])
+    >>> [round(each, 5) for each in a.lstsq(b).solution.flatten().tolist()]
+    [2.0]
+    """
+    rows, columns = require_matrix("lstsq", self)
+    matrix, right, is_vector = system("lstsq", self, other)
+    inverse, rank, values = _pseudo_inverse(batched(matrix), rcond)
+    batch = matrix.shape[:-2]
+    solution = inverse.reshape((*batch, columns, rows)) @ right
+    rest = right - matrix @ solution
+    residuals = (rest * rest).sum(-2)
+    dtype = promote(as_float(self).dtype, as_float(other).dtype)
+    if is_vector:
+        solution, residuals = solution.squeeze(-1), residuals.squeeze(-1)
+    values = values.reshape((*batch, min(rows, columns)))
+    parts = [each.cast(dtype) for each in (solution, residuals, values)]
+    return LeastSquares(parts[0], parts[1], rank.reshape(batch), parts[2])
+
+
+def nuclear_norm(self: Tensor) -> Tensor:
+    """The sum of the singular values of (…, m, n)."""
+    return self.svd(full_matrices=False).S.sum(-1)
+
+
+def spectral_norm(self: Tensor, is_greatest: bool) -> Tensor:
+    """The greatest or the least singular value of (…, m, n)."""
+    return self.svd(full_matrices=False).S[..., 0 if is_greatest else -1]
