@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ShapeError
 from weft.tensor.checks import known
@@ -60,6 +61,20 @@ def transposed(self: Tensor) -> Tensor:
     return self.transpose(-1, -2)
 
 
+def product(a: Tensor, b: Tensor, turn_a: bool = False, turn_b: bool = False) -> Tensor:
+    """The product of matrices, or of their transposes, as a call of its own.
+
+    Formulas are chains of products of small matrices. As calls, forward and backward, they stay
+    products; the scheduler would find it cheaper to compute small ones again inside each other.
+    """
+    left, right = (
+        each._new(param(slot, each.dtype, each.shape)) for slot, each in enumerate((a, b))
+    )
+    left = transposed(left) if turn_a else left
+    right = transposed(right) if turn_b else right
+    return a._new(call(left.dot(right).uop, a.uop, b.uop))
+
+
 def scale_of(x: Tensor) -> Tensor:
     """For each matrix (batch, rows, columns) a power of 2 near its greatest element, or 1.
 
@@ -70,4 +85,5 @@ def scale_of(x: Tensor) -> Tensor:
     greatest = x.detach().abs().max((1, 2), keepdim=True)
     exponent = (greatest == 0).where(1.0, greatest).log2().floor()
     limit = 126.0 if x.dtype is dtypes.float32 else 1022.0
-    return exponent.isfinite().where(exponent, 0.0).clamp(-limit, limit).exp2()
+    # Kept in memory: every element of a batch is divided by it.
+    return exponent.isfinite().where(exponent, 0.0).clamp(-limit, limit).exp2().contiguous()

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.support.errors import ArgumentError
 from weft.tensor.checks import known
-from weft.tensor.linalg_checks import batched, identity, require_matrix, scale_of, transposed
+from weft.tensor.linalg_checks import (
+    batched,
+    identity,
+    product,
+    require_matrix,
+    scale_of,
+    transposed,
+)
 from weft.tensor.linalg_triangular import lower_inverse
 from weft.tensor.repeat import State, repeated
 from weft.tensor.tangent import Tensors, with_tangent
@@ -66,12 +73,12 @@ def _tangent(factors: Tensors, at: Tensor, change: Tensor) -> Tensors:
     fixed = r.detach()
     inverse = transposed(lower_inverse(transposed(fixed)))
     inverse = inverse.isfinite().where(inverse, 0.0)  # where columns depend on each other
-    inverse = inverse - inverse @ ((r - fixed) @ inverse)
-    moved = change @ inverse
-    inner = transposed(q) @ moved
+    inverse = inverse - product(inverse, product(r - fixed, inverse))
+    moved = product(change, inverse)
+    inner = product(q, moved, turn_a=True)
     both = inner + transposed(inner)
     middle = (both.triu() + both.triu(1)) * 0.5
-    return moved - q @ middle, middle @ r
+    return moved - product(q, middle), product(middle, r)
 
 
 def qr(self: Tensor, mode: str = "reduced") -> QR:
@@ -110,5 +117,5 @@ def _differentiable(x: Tensor, q: Tensor, r: Tensor) -> Tensors:
     if least == x.shape[2]:
         return q, left
     rest, fixed = x[:, :, least:], r[:, :, least:].detach()
-    moved = transposed(q) @ rest
+    moved = product(q, rest, turn_a=True)
     return q, left.cat(fixed + (moved - moved.detach()), dim=2)

@@ -18,6 +18,7 @@ from weft.tensor.linalg_checks import (
     EPSILON,
     batched,
     identity,
+    product,
     require_matrix,
     require_square,
     scale_of,
@@ -89,7 +90,7 @@ def eliminate(matrix: Tensor) -> Elimination:
     column_of = (size - turns).cast(dtypes.int64)  # (batch, n): the column each row was for
     numbers = start.__class__.arange(size, device=start.device).reshape(1, size, 1)
     is_for = numbers == column_of.unsqueeze(1)
-    rows = is_for.argmax(2) if size else column_of  # (batch, n): its inverse permutation
+    rows = is_for.argmax(2).contiguous() if size else column_of  # (batch, n): its inverse permutation
     whole = (count, size, size)
     inverse = found.gather(1, rows.unsqueeze(2).expand(whole))
     inverse = inverse.gather(2, column_of.unsqueeze(1).expand(whole))
@@ -103,9 +104,9 @@ def refined(matrix: Tensor, near: Tensor, start: Tensor, right: Tensor) -> Tenso
     x - start = inverse(matrix) @ (right - matrix @ start) holds exactly. The residual is small, so
     an inverse that is right to first order gives x, and its derivatives to second order.
     """
-    residual = right - matrix @ start
-    step = near @ residual
-    return start + (step + near @ (residual - matrix @ step))
+    residual = right - product(matrix, start)
+    step = product(near, residual)
+    return start + (step + product(near, residual - product(matrix, step)))
 
 
 def inv(self: Tensor) -> Tensor:
@@ -140,7 +141,7 @@ def solve(self: Tensor, other: Tensor) -> Tensor:
     matrix, right, is_vector = system("solve", self, other)
     found = eliminate(batched(matrix))
     near = found.inverse.reshape(matrix.shape)
-    result = refined(matrix, near, near @ right.detach(), right)
+    result = refined(matrix, near, product(near, right.detach()), right)
     is_singular = found.is_singular.reshape((*matrix.shape[:-2], 1, 1))
     result = is_singular.where(math.inf, result)
     return (result.squeeze(-1) if is_vector else result).cast(
@@ -178,7 +179,7 @@ def _expansion(matrix: Tensor, found: Elimination) -> tuple[Tensor, Tensor]:
 
     det(A + dA) = det A det(1 + E), so these two have all that first and second derivatives need.
     """
-    change = found.inverse @ (matrix - matrix.detach())
+    change = product(found.inverse, matrix - matrix.detach())
     return (
         change.diagonal(0, 1, 2).sum(1),
         (change * transposed(change)).sum((1, 2)),

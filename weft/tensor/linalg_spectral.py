@@ -16,6 +16,7 @@ from weft.tensor.linalg_checks import (
     EPSILON,
     batched,
     identity,
+    product,
     require_matrix,
     require_square,
     scale_of,
@@ -106,16 +107,17 @@ def _order(values: Tensor) -> Tensor:
     Equal values keep their order.
     """
     size = known(values.shape[1])
+    values = values.contiguous()  # each is compared with each
     mine, others = values.unsqueeze(2), values.unsqueeze(1)
     earlier = values.ones_like(dtype=dtypes.bool).unsqueeze(1).expand(-1, size, size).tril(-1)
     rank = ((others < mine) | ((others == mine) & earlier)).sum(2)  # (batch, n)
     numbers = values.__class__.arange(size, device=values.device).reshape(1, size, 1)
-    return (rank.unsqueeze(1) == numbers).argmax(2)
+    return (rank.contiguous().unsqueeze(1) == numbers).argmax(2).contiguous()
 
 
 def _orthonormal(vectors: Tensor) -> Tensor:
     """Columns that are nearly orthonormal, after many rotations, made so up to one rounding."""
-    return vectors * 1.5 - vectors @ (transposed(vectors) @ vectors) * 0.5
+    return vectors * 1.5 - product(vectors, product(vectors, vectors, turn_a=True)) * 0.5
 
 
 def _pick_columns(x: Tensor, order: Tensor) -> Tensor:
@@ -134,7 +136,7 @@ def _jacobi(matrix: Tensor) -> Eigh:
     steps = _sweeps(size, matrix) * max(size + odd - 1, 1) if size > 1 else 0
     _, vectors = repeated(_eigen_step, steps, start, vectors)
     vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
-    values = ((matrix.detach() / scale @ vectors) * vectors).sum(1) * scale.squeeze(2)
+    values = (product(matrix.detach() / scale, vectors) * vectors).sum(1) * scale.squeeze(2)
     order = _order(values)
     return Eigh(values.gather(1, order), _pick_columns(vectors, order))
 
@@ -148,8 +150,8 @@ def _inverse_gaps(values: Tensor) -> Tensor:
 def _eigen_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
     """P = Vᵀ dA V: dw = diag P, dV = V (P / (wj - wi))"""
     values, vectors = results
-    inner = transposed(vectors) @ change @ vectors
-    turned = vectors @ (inner * _inverse_gaps(values))
+    inner = product(vectors, product(change, vectors), turn_a=True)
+    turned = product(vectors, inner * _inverse_gaps(values))
     return inner.diagonal(0, 1, 2), turned
 
 
@@ -201,7 +203,7 @@ def one_sided_jacobi(x: Tensor, is_complete: bool) -> SVD:
     steps = _sweeps(size, x) * max(size + odd - 1, 1) if size > 1 else 0
     _, vectors = repeated(_singular_step, steps, start, vectors)
     vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
-    columns = (x.detach() / scale) @ vectors
+    columns = product(x.detach() / scale, vectors)
     order = _order(-(columns * columns).sum(1))
     columns, vectors = _pick_columns(columns, order), _pick_columns(vectors, order)
     q, r = householder(columns)
@@ -217,20 +219,18 @@ def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
     dV = V (F (S P + Pᵀ S)) + (1 - V Vᵀ) dAᵀ U / S
     """
     u, s, vh = results
-    v = transposed(vh)
-    inner = transposed(u) @ change @ v
+    on_right = product(change, vh, turn_b=True)  # dA V
+    on_left = product(change, u, turn_a=True)  # dAᵀ U
+    inner = product(u, on_right, turn_a=True)
     of_columns, of_rows = s.unsqueeze(1), s.unsqueeze(2)
     gaps = _inverse_gaps(s * s)
-    left = u @ (gaps * (inner * of_columns + of_rows * transposed(inner)))
-    right = v @ (gaps * (of_rows * inner + transposed(inner) * of_columns))
+    left = gaps * (inner * of_columns + of_rows * transposed(inner))
+    right = gaps * (of_rows * inner + transposed(inner) * of_columns)
     inverse = (s == 0).where(0.0, 1.0 / (s == 0).where(1.0, s)).unsqueeze(1)
-    outside = change @ v - u @ inner
-    across = transposed(change) @ u - v @ transposed(inner)
-    return (
-        left + outside * inverse,
-        inner.diagonal(0, 1, 2),
-        transposed(right + across * inverse),
-    )
+    # (1 - U Uᵀ) dA V / S is dA V / S less U times what is inside, and so for V.
+    of_u = on_right * inverse + product(u, left - inner * inverse)
+    of_v = on_left * inverse + product(vh, right - transposed(inner) * inverse, turn_a=True)
+    return of_u, inner.diagonal(0, 1, 2), transposed(of_v)
 
 
 def svd(self: Tensor, full_matrices: bool = True) -> SVD:
@@ -270,15 +270,15 @@ def _pseudo_inverse(x: Tensor, rtol: float | None) -> tuple[Tensor, Tensor, Tens
         return transposed(x), s.sum(1).cast(dtypes.int64), s
     counts = s > s[:, :1] * limit
     inverse = counts.where(1.0 / counts.where(s, 1.0), 0.0)
-    found = (transposed(vh) * inverse.unsqueeze(1)) @ transposed(u)
+    found = product(vh * inverse.unsqueeze(2), u, turn_a=True, turn_b=True)
 
     def rule(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
         """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
         (p,) = results
-        turned = transposed(change)
-        outside = turned - turned @ at @ p
-        inside = turned @ transposed(p) @ p
-        return (p @ (transposed(p) @ outside) - p @ change @ p + inside - p @ (at @ inside),)
+        outside = transposed(change) - product(product(change, at, turn_a=True), p)
+        inside = product(product(change, p, turn_a=True, turn_b=True), p)
+        grown = product(p, outside, turn_a=True) - product(change, p) - product(at, inside)
+        return (product(p, grown) + inside,)
 
     return with_tangent((found,), x, rule)[0], counts.sum(1), s
 
@@ -314,8 +314,8 @@ def lstsq(self: Tensor, other: Tensor, rcond: float | None = None) -> LeastSquar
     matrix, right, is_vector = system("lstsq", self, other)
     inverse, rank, values = _pseudo_inverse(batched(matrix), rcond)
     batch = matrix.shape[:-2]
-    solution = inverse.reshape((*batch, columns, rows)) @ right
-    rest = right - matrix @ solution
+    solution = product(inverse.reshape((*batch, columns, rows)), right)
+    rest = right - product(matrix, solution)
     residuals = (rest * rest).sum(-2)
     dtype = promote(as_float(self).dtype, as_float(other).dtype)
     if is_vector:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from weft.ir.dtypes import promote
 from weft.tensor.checks import known
-from weft.tensor.linalg_checks import batched, identity, require_square, transposed
+from weft.tensor.linalg_checks import batched, identity, product, require_square, transposed
 from weft.tensor.linalg_solve import refined, system
 from weft.tensor.repeat import State, repeated
 from weft.tensor.tangent import Tensors, with_tangent
@@ -36,10 +36,9 @@ def lower_inverse(matrix: Tensor) -> Tensor:
         below = split[:, :, 1, :, :, 0].diagonal(0, 1, 3).permute(0, 3, 1, 2)
         pairs = blocks.reshape(-1, count, 2, width, width)
         top, bottom = pairs[:, :, 0], pairs[:, :, 1]  # (batch, count, s, s)
-        corner = -(bottom @ (below @ top))
+        corner = -product(bottom, product(below, top))
         upper = top.pad((0, width))
-        # Kept in memory: the next level reads each element many times.
-        blocks = upper.cat(corner.cat(bottom, dim=3), dim=2).contiguous()
+        blocks = upper.cat(corner.cat(bottom, dim=3), dim=2)
         width *= 2
     return blocks.reshape(-1, whole, whole)[:, :size, :size]
 
@@ -91,9 +90,10 @@ def cholesky(self: Tensor, upper: bool = False) -> Tensor:
         """dL = L lower(L⁻¹ dA L⁻ᵀ), where lower halves the diagonal"""
         (left,) = results
         # To first order, the inverse at the middle of the change.
-        near = inverse - inverse @ ((left - factor.detach().tril()) @ inverse)
-        inner = near @ change @ transposed(near)
-        return (left @ ((inner.tril() + inner.tril(-1)) * 0.5),)
+        moved = product(left - factor.detach().tril(), inverse)
+        near = inverse - product(inverse, moved)
+        inner = product(product(near, change), near, turn_b=True)
+        return (product(left, (inner.tril() + inner.tril(-1)) * 0.5),)
 
     if size:
         (factor,) = with_tangent((factor.tril(),), from_lower(x), rule)
@@ -128,7 +128,7 @@ def solve_triangular(
     fixed = batched(matrix.detach())
     near = transposed(lower_inverse(transposed(fixed))) if upper else lower_inverse(fixed)
     near = near.reshape(matrix.shape)
-    result = refined(matrix, near, near @ right.detach(), right)
+    result = refined(matrix, near, product(near, right.detach()), right)
     return (result.squeeze(-1) if is_vector else result).cast(
         promote(as_float(self).dtype, as_float(other).dtype)
     )
