@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
     from weft.tensor.tensor import Tensor
+    from weft.tensor.transforms import (
+        checkpoint,
+        grad,
+        hessian,
+        jacobian,
+        jvp,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
 
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
@@ -36,6 +46,10 @@ _LAZY = {
     "Tensor": "weft.tensor.tensor",
     "custom_kernel": "weft.tensor.custom",
     "function": "weft.tensor.function",
+    **dict.fromkeys(
+        ("checkpoint", "grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp", "vmap"),
+        "weft.tensor.transforms",
+    ),
 }
 
 __all__ = [
@@ -60,9 +74,17 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "Variable",
+    "checkpoint",
     "custom_kernel",
     "dtypes",
     "function",
+    "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
 
 

@@ -57,15 +57,20 @@ class LeastSquares(NamedTuple):
     singular_values: Tensor
 
 
-def _sweeps(size: int, x: Tensor) -> int:
-    """Sweeps until rotations change nothing: quadratic convergence after about log2(n) of them."""
-    last = 3 if x.dtype is dtypes.float32 else 4
-    return last + max(size - 1, 1).bit_length()
+def _steps(size: int, sweeps: int) -> int:
+    """The steps of some sweeps over columns, whose number is made even."""
+    return sweeps * max(size + size % 2 - 1, 1) if size > 1 else 0
 
 
-def _angles(first: Tensor, second: Tensor, product: Tensor) -> tuple[Tensor, Tensor]:
-    """The cosine and sine that make a pair orthogonal, by the smaller of two angles."""
-    is_done = product == 0
+def _angles(
+    first: Tensor, second: Tensor, product: Tensor, least: Tensor | float
+) -> tuple[Tensor, Tensor]:
+    """The cosine and sine that make a pair orthogonal, by the smaller of two angles.
+
+    A product up to `least` is rounding. To turn by it would mix columns of equal length at random,
+    and undo what other pairs have reached.
+    """
+    is_done = product.abs() <= least
     slope = (second - first) / (is_done.where(1.0, product) * 2.0)
     root = (slope * slope + 1.0).sqrt()
     tangent = is_done.where(0.0, (slope < 0).where(-1.0, 1.0) / (slope.abs() + root))
@@ -94,30 +99,38 @@ def _eigen_step(matrix: Tensor, vectors: Tensor) -> State:
     first = matrix[:, 0, :, 0].diagonal(0, 1, 2)  # (batch, n/2)
     second = matrix[:, 1, :, 1].diagonal(0, 1, 2)
     product = matrix[:, 0, :, 1].diagonal(0, 1, 2)
-    cosine, sine = _angles(first, second, product)
+    cosine, sine = _angles(first, second, product, EPSILON[matrix.dtype] / 4)
     of_rows = [each[:, None, :, None, None] for each in (cosine, sine)]
     of_columns = [each[:, None, None, None] for each in (cosine, sine)]
     turned = _turned(_turned(matrix, 3, *of_columns), 1, *of_rows)
     return turned, _turned(vectors, 2, *[each[:, None, None] for each in (cosine, sine)])
 
 
-def _order(values: Tensor) -> Tensor:
-    """For each place in ascending order, the position (batch, n) of the value that belongs there.
-
-    Equal values keep their order.
-    """
+def _ranks(values: Tensor) -> Tensor:
+    """The place of each value (batch, n) in ascending order; equal values keep their order."""
     size = known(values.shape[1])
     values = values.contiguous()  # each is compared with each
     mine, others = values.unsqueeze(2), values.unsqueeze(1)
     earlier = values.ones_like(dtype=dtypes.bool).unsqueeze(1).expand(-1, size, size).tril(-1)
-    rank = ((others < mine) | ((others == mine) & earlier)).sum(2)  # (batch, n)
-    numbers = values.__class__.arange(size, device=values.device).reshape(1, size, 1)
-    return (rank.contiguous().unsqueeze(1) == numbers).argmax(2).contiguous()
+    return ((others < mine) | ((others == mine) & earlier)).sum(2).contiguous()
+
+
+def _order(ranks: Tensor) -> Tensor:
+    """For each place the position (batch, n) of the value that belongs there."""
+    size = known(ranks.shape[1])
+    if not size:
+        return ranks
+    numbers = ranks.__class__.arange(size, device=ranks.device).reshape(1, size, 1)
+    return (ranks.unsqueeze(1) == numbers).argmax(2).contiguous()
 
 
 def _orthonormal(vectors: Tensor) -> Tensor:
     """Columns that are nearly orthonormal, after many rotations, made so up to one rounding."""
     return vectors * 1.5 - product(vectors, product(vectors, vectors, turn_a=True)) * 0.5
+
+
+def _pick_rows(x: Tensor, order: Tensor) -> Tensor:
+    return x.gather(1, order.unsqueeze(2).expand(-1, -1, x.shape[2]))
 
 
 def _pick_columns(x: Tensor, order: Tensor) -> Tensor:
@@ -133,11 +146,13 @@ def _jacobi(matrix: Tensor) -> Eigh:
     start = (matrix.detach() / scale).pad((0, odd, 0, odd)).reshape(count, 2, half, 2, half)
     one = identity(matrix, size + odd)[:size].reshape(1, size, 2, half)
     vectors = one.expand(count, size, 2, half)
-    steps = _sweeps(size, matrix) * max(size + odd - 1, 1) if size > 1 else 0
+    # Equal eigenvalues converge slowly, so there are sweeps to spare for them.
+    more = max(size - 1, 1).bit_length()
+    steps = _steps(size, 2 * more if matrix.dtype is dtypes.float32 else 4 * more - 2)
     _, vectors = repeated(_eigen_step, steps, start, vectors)
     vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
     values = (product(matrix.detach() / scale, vectors) * vectors).sum(1) * scale.squeeze(2)
-    order = _order(values)
+    order = _order(_ranks(values))
     return Eigh(values.gather(1, order), _pick_columns(vectors, order))
 
 
@@ -182,36 +197,61 @@ def eigh(self: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803 -- the name in Nu
 def _singular_step(work: Tensor, vectors: Tensor) -> State:
     """Make pairs of columns of (batch, m, 2, n/2) orthogonal, and turn the vectors with them."""
     top, bottom = work[:, :, 0], work[:, :, 1]  # (batch, m, n/2)
-    products = [(a * b).sum(1) for a, b in ((top, top), (bottom, bottom), (top, bottom))]
-    cosine, sine = (each[:, None, None] for each in _angles(*products))
+    first, second, product_ = (
+        (a * b).sum(1) for a, b in ((top, top), (bottom, bottom), (top, bottom))
+    )
+    least = (first.sqrt() * second.sqrt()) * (EPSILON[work.dtype] / 4)
+    angles = _angles(first, second, product_, least)
+    cosine, sine = (each[:, None, None] for each in angles)
     return _turned(work, 2, cosine, sine), _turned(vectors, 2, cosine, sine)
 
 
-def one_sided_jacobi(x: Tensor, is_complete: bool) -> SVD:
-    """The decomposition of (batch, m, n) with m >= n, as constants; U is m by m if complete.
+def _one_sided(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Left vectors, lengths and right vectors (as columns) of square (batch, n, n).
 
     The columns become orthogonal. Then QR divides them by their lengths, and finds directions
     where a length is 0.
     """
-    count, rows, size = map(known, x.shape)
-    scale = scale_of(x)
+    count, _, size = map(known, x.shape)
     odd = size % 2
     half = (size + odd) // 2
-    start = (x.detach() / scale).pad((0, odd)).reshape(count, rows, 2, half)
+    start = x.pad((0, odd)).reshape(count, size, 2, half)
     one = identity(x, size + odd)[:size].reshape(1, size, 2, half)
-    vectors = one.expand(count, size, 2, half)
-    steps = _sweeps(size, x) * max(size + odd - 1, 1) if size > 1 else 0
-    _, vectors = repeated(_singular_step, steps, start, vectors)
-    vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
-    columns = product(x.detach() / scale, vectors)
-    order = _order(-(columns * columns).sum(1))
-    columns, vectors = _pick_columns(columns, order), _pick_columns(vectors, order)
-    q, r = householder(columns)
+    last = 3 if x.dtype is dtypes.float32 else 4
+    steps = _steps(size, last + max(size - 1, 1).bit_length())
+    _, found = repeated(_singular_step, steps, start, one.expand(count, size, 2, half))
+    right = _orthonormal(found.reshape(count, size, size + odd)[:, :, :size])
+    columns = product(x, right)
+    order = _order(_ranks(-(columns * columns).sum(1)))
+    q, r = householder(_pick_columns(columns, order))
     lengths = r.diagonal(0, 1, 2)
-    sign = (lengths < 0).where(-1.0, 1.0)  # (batch, n)
-    left = q[:, :, :size] * sign.unsqueeze(1)
-    left = left.cat(q[:, :, size:], dim=2) if is_complete else left
-    return SVD(left, lengths.abs() * scale.squeeze(2), transposed(vectors))
+    sign = (lengths < 0).where(-1.0, 1.0).unsqueeze(1)
+    return q * sign, lengths.abs(), _pick_columns(right, order)
+
+
+def _sorted_qr(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Q, the transpose of the square R, and the ranks, of columns sorted from long to short."""
+    ranks = _ranks(-(x * x).sum(1))
+    q, r = householder(_pick_columns(x, _order(ranks)))
+    return q, transposed(r[:, : known(x.shape[2])]), ranks
+
+
+def jacobi_svd(x: Tensor, is_complete: bool) -> SVD:
+    """The decomposition of (batch, m, n) with m >= n, as constants; U is m by m if complete.
+
+    Two QR decompositions come first, with the transpose of R taken on: it is nearly diagonal, so
+    that few sweeps are enough however the singular values lie (Drmač and Veselić, 2008).
+    """
+    size = known(x.shape[2])
+    scale = scale_of(x)
+    outer_q, outer, outer_ranks = _sorted_qr(x.detach() / scale)
+    inner_q, inner, inner_ranks = _sorted_qr(outer)
+    left, lengths, right = _one_sided(inner)
+    # With P for the sorting: x P = Q R, Rᵀ P' = Q' R', and R'ᵀ = left lengths rightᵀ.
+    u = product(outer_q[:, :, :size], _pick_rows(left, inner_ranks))
+    v = _pick_rows(product(inner_q, right), outer_ranks)
+    u = u.cat(outer_q[:, :, size:], dim=2) if is_complete else u
+    return SVD(u, lengths * scale.squeeze(2), transposed(v))
 
 
 def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
@@ -223,7 +263,10 @@ def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
     on_left = product(change, u, turn_a=True)  # dAᵀ U
     inner = product(u, on_right, turn_a=True)
     of_columns, of_rows = s.unsqueeze(1), s.unsqueeze(2)
-    gaps = _inverse_gaps(s * s)
+    total = of_columns + of_rows
+    total = (total == 0).where(1.0, total)
+    gaps = _inverse_gaps(s)
+    of_columns, of_rows = of_columns / total, of_rows / total
     left = gaps * (inner * of_columns + of_rows * transposed(inner))
     right = gaps * (of_rows * inner + transposed(inner) * of_columns)
     inverse = (s == 0).where(0.0, 1.0 / (s == 0).where(1.0, s)).unsqueeze(1)
@@ -251,7 +294,7 @@ def svd(self: Tensor, full_matrices: bool = True) -> SVD:
         u, s, vh = transposed(self).svd(full_matrices)
         return SVD(transposed(vh), s, transposed(u))
     x = batched(self)
-    found = one_sided_jacobi(x, full_matrices)
+    found = jacobi_svd(x, full_matrices)
     u, s, vh = found
     if columns:
         u, s, vh = with_tangent((u[:, :, :columns], s, vh), x, _singular_tangent)

@@ -19,6 +19,7 @@ from weft.tensor import (
     convert,
     creation,
     elementwise,
+    fourier,
     gradients,
     indexing,
     joining,
@@ -182,6 +183,8 @@ class Tensor(Core):
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
     pinv, lstsq = linalg_spectral.pinv, linalg_spectral.lstsq
+    fft, ifft, rfft, irfft = fourier.fft, fourier.ifft, fourier.rfft, fourier.irfft
+    fft2, ifft2, rfft2, irfft2 = fourier.fft2, fourier.ifft2, fourier.rfft2, fourier.irfft2
     conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
     max_pool2d, avg_pool2d = nn_ops.max_pool2d, nn_ops.avg_pool2d
     sequential = nn_ops.sequential
