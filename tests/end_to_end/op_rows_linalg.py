@@ -207,3 +207,34 @@ DECOMPOSITIONS: tuple[Row, ...] = (
         theirs=lambda x, y: la("lstsq")(apart(x), y)[0],
     ),
 )
+
+
+def as_complex(x: Any) -> Any:
+    return import_module("torch").view_as_complex(x.contiguous())
+
+
+def as_pairs(z: Any) -> Any:
+    return import_module("torch").view_as_real(z.resolve_conj())
+
+
+def spectrum(name: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """A transform of torch.fft on pairs; what begins with r takes real numbers, ir gives them."""
+
+    def function(x: Any) -> Any:
+        given = x if name.startswith("r") else as_complex(x)
+        found = getattr(import_module("torch.fft"), name)(given, *args, **kwargs)
+        return found if name.startswith("ir") else as_pairs(found)
+
+    return function
+
+
+TRANSFORMS: tuple[Row, ...] = (
+    row("fft", lambda x: x.fft(), ((3, 12, 2),), ((37, 2),), theirs=spectrum("fft"), ulps=SUM),
+    row("ifft", lambda x: x.ifft(8, 0), ((6, 3, 2),), theirs=spectrum("ifft", 8, 0), ulps=SUM),
+    row("rfft", lambda x: x.rfft(), ((2, 9),), theirs=spectrum("rfft"), ulps=SUM),
+    row("irfft", lambda x: x.irfft(), ((2, 5, 2),), theirs=spectrum("irfft"), ulps=SUM),
+    row("fft2", lambda x: x.fft2(), ((4, 3, 2),), theirs=spectrum("fft2"), ulps=SUM),
+    row("ifft2", lambda x: x.ifft2(), ((4, 3, 2),), theirs=spectrum("ifft2"), ulps=SUM),
+    row("rfft2", lambda x: x.rfft2(), ((4, 5),), theirs=spectrum("rfft2"), ulps=SUM),
+    row("irfft2", lambda x: x.irfft2(), ((4, 3, 2),), theirs=spectrum("irfft2"), ulps=SUM),
+)

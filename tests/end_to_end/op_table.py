@@ -6,7 +6,7 @@ A row's name begins with the methods it covers, so a method without a row is fou
 from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
-from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES
+from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
@@ -20,6 +20,7 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "products": PRODUCTS,
     "products of matrices": PRODUCTS_OF_MATRICES,
     "decompositions": DECOMPOSITIONS,
+    "transforms": TRANSFORMS,
     "losses": LOSSES,
     "creation": CREATION,
 }

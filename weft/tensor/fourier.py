@@ -176,9 +176,7 @@ def _require_pairs(name: str, self: Tensor) -> Tensor:
     return widened(as_float(self))
 
 
-def _axes_and_sizes(
-    name: str, rank: int, s: Sizes, dim: Sizes
-) -> list[tuple[int, int | None]]:
+def _axes_and_sizes(name: str, rank: int, s: Sizes, dim: Sizes) -> list[tuple[int, int | None]]:
     """The axes of a transform, each with the length that was asked for."""
     dims = (dim,) if isinstance(dim, int) else tuple(dim if dim is not None else (-2, -1))
     sizes = (s,) * len(dims) if s is None or isinstance(s, int) else tuple(s)
@@ -188,9 +186,7 @@ def _axes_and_sizes(
     return list(zip(axes, sizes, strict=True))
 
 
-def _complex(
-    self: Tensor, s: Sizes, dim: Sizes, norm: str | None, sign: int, name: str
-) -> Tensor:
+def _complex(self: Tensor, s: Sizes, dim: Sizes, norm: str | None, sign: int, name: str) -> Tensor:
     x = _require_pairs(name, self)
     for axis, size in _axes_and_sizes(name, x.ndim - 1, s, dim):
         x = _resized(x, axis, known(x.shape[axis]) if size is None else size, name)

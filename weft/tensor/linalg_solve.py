@@ -90,7 +90,9 @@ def eliminate(matrix: Tensor) -> Elimination:
     column_of = (size - turns).cast(dtypes.int64)  # (batch, n): the column each row was for
     numbers = start.__class__.arange(size, device=start.device).reshape(1, size, 1)
     is_for = numbers == column_of.unsqueeze(1)
-    rows = is_for.argmax(2).contiguous() if size else column_of  # (batch, n): its inverse permutation
+    rows = (
+        is_for.argmax(2).contiguous() if size else column_of
+    )  # (batch, n): its inverse permutation
     whole = (count, size, size)
     inverse = found.gather(1, rows.unsqueeze(2).expand(whole))
     inverse = inverse.gather(2, column_of.unsqueeze(1).expand(whole))

@@ -31,9 +31,7 @@ def repeated(step: Callable[..., State], count: int, *state: Tensor) -> State:
     """
     if not count:
         return state
-    inside = [
-        each._new(param(slot, each.dtype, each.shape)) for slot, each in enumerate(state)
-    ]
+    inside = [each._new(param(slot, each.dtype, each.shape)) for slot, each in enumerate(state)]
     body = make(Op.TUPLE, dtypes.void, tuple(each.uop for each in step(*inside)))
     values = [each.uop for each in state]
     for _ in range(count):

@@ -183,9 +183,7 @@ def value_and_grad(
     return transformed
 
 
-def grad(
-    wrapped: Function, argnums: Argnums = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def grad(wrapped: Function, argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Make a function that returns the gradient of another, whose result is one number.
 
     With `has_aux` the function returns (value, other), and the new one (gradient, other).
@@ -296,9 +294,7 @@ def jacobian(wrapped: Function, argnums: Argnums = 0) -> Callable[..., Any]:
             slopes = found.gradients([output], [seed])
             basis = Tensor.eye(size, dtype=output.dtype, device=output.device)
             rows = batch(slopes, {seed: basis.reshape((size, *output.shape)).uop}, size)
-            shaped = [
-                nodes.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows
-            ]
+            shaped = [nodes.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows]
             settled = found.trace.settled(tuple(found.tensors(shaped)))
             return found.arranged(settled)
 

@@ -199,7 +199,9 @@ def test_qr(shape: tuple[int, ...], dtype: str):
         assert_small(norms(q @ r - array), limit(array) * norms(array))
         np.testing.assert_array_equal(r, np.triu(r))
         # Signs are those of LAPACK. Rows below the first min(m, n) are zeros.
-        assert np.all(np.sign(np.diagonal(r, 0, -2, -1)) == np.sign(np.diagonal(exact_r, 0, -2, -1)))
+        assert np.all(
+            np.sign(np.diagonal(r, 0, -2, -1)) == np.sign(np.diagonal(exact_r, 0, -2, -1))
+        )
 
 
 def test_qr_of_dependent_columns():
@@ -292,9 +294,7 @@ def test_pseudo_inverse_and_least_squares(shape: tuple[int, ...]):
     np.testing.assert_allclose(found, np.linalg.pinv(array), atol=1e-11)
     right = random((*shape[:-1], 2), "float64", 1)
     answer = Tensor(array).lstsq(Tensor(right))
-    np.testing.assert_allclose(
-        answer.solution.numpy(), np.linalg.pinv(array) @ right, atol=1e-11
-    )
+    np.testing.assert_allclose(answer.solution.numpy(), np.linalg.pinv(array) @ right, atol=1e-11)
     assert np.all(answer.rank.numpy() == np.linalg.matrix_rank(array))
     rest = right - array @ answer.solution.numpy()
     np.testing.assert_allclose(answer.residuals.numpy(), (rest**2).sum(-2), atol=1e-20)
