@@ -46,10 +46,14 @@ _LAZY = {
     "Tensor": "weft.tensor.tensor",
     "custom_kernel": "weft.tensor.custom",
     "function": "weft.tensor.function",
-    **dict.fromkeys(
-        ("checkpoint", "grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp", "vmap"),
-        "weft.tensor.transforms",
-    ),
+    "checkpoint": "weft.tensor.transforms",
+    "grad": "weft.tensor.transforms",
+    "hessian": "weft.tensor.transforms",
+    "jacobian": "weft.tensor.transforms",
+    "jvp": "weft.tensor.transforms",
+    "value_and_grad": "weft.tensor.transforms",
+    "vjp": "weft.tensor.transforms",
+    "vmap": "weft.tensor.transforms",
 }
 
 __all__ = [

@@ -111,11 +111,17 @@ PRODUCTS_OF_MATRICES: tuple[Row, ...] = (
     row("trace", lambda x: x.trace(), ((4, 4),), ((3, 5),), ulps=SUM),
     row("matrix_power", lambda x: x.matrix_power(5), ((3, 3),), ((2, 4, 4),), ulps=4 * SUM),
     row("matrix_power zero", lambda x: x.matrix_power(0) + x, ((3, 3),)),
-    row("matrix_power inverse", lambda x: dominant(x).matrix_power(-3), ((4, 4),)),
     row("norm", lambda x: x.norm(), ((3, 5),), ((2, 3, 4),), dtypes=FLOATS, ulps=SUM),
     row("norm of rows", lambda x: x.norm(dim=1, keepdim=True), ((3, 5),), ulps=SUM),
     row("norm 3", lambda x: x.norm(3, dim=(0, 1)), ((3, 5),), ulps=SUM),
     row("norm 1 inf", lambda x: x.norm(1) + x.norm(float("inf"), dim=0), ((3, 5),), ulps=SUM),
+    row("cdist", lambda x, y: x.cdist(y), ((4, 3), (5, 3)), theirs=pt("cdist"), ulps=SUM),
+    row("cdist 1", lambda x, y: x.cdist(y, 1.0), ((2, 4, 3), (2, 5, 3)), theirs=pt("cdist", p=1)),
+    row("cdist 3", lambda x, y: x.cdist(y, 3.0), ((4, 3), (5, 3)), theirs=pt("cdist", p=3)),
+)
+
+DECOMPOSITIONS: tuple[Row, ...] = (
+    row("matrix_power inverse", lambda x: dominant(x).matrix_power(-3), ((4, 4),)),
     row("norm nuc", lambda x: apart(x).norm("nuc", dim=(0, 1)), ((4, 4),)),
     *[
         row(f"matrix_norm {kind}", _norm, ((2, 4, 4),), theirs=_theirs)
@@ -128,12 +134,6 @@ PRODUCTS_OF_MATRICES: tuple[Row, ...] = (
             for order in ("fro", "nuc", 2, -2, 1, -1, float("inf"), -float("inf"))
         )
     ],
-    row("cdist", lambda x, y: x.cdist(y), ((4, 3), (5, 3)), theirs=pt("cdist"), ulps=SUM),
-    row("cdist 1", lambda x, y: x.cdist(y, 1.0), ((2, 4, 3), (2, 5, 3)), theirs=pt("cdist", p=1)),
-    row("cdist 3", lambda x, y: x.cdist(y, 3.0), ((4, 3), (5, 3)), theirs=pt("cdist", p=3)),
-)
-
-DECOMPOSITIONS: tuple[Row, ...] = (
     row(
         "inv",
         lambda x: dominant(x).inv(),

@@ -25,6 +25,9 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "creation": CREATION,
 }
 
+# Loops of hundreds of kernels, of ops that other rows run on every device: on the CPU alone.
+LOOPS = frozenset(("decompositions",))
+
 # Methods without a row, by the reason.
 NOT_IN_THE_TABLE = {
     "no number comes out": (

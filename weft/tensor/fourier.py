@@ -35,12 +35,14 @@ Sizes = int | Sequence[int] | None
 class _Tables:
     """Constants of a transform on one device, in one dtype; `sign` is -1 forward, 1 backward."""
 
-    def __init__(self, cls: type[Tensor], sign: int, dtype: DType, device: str) -> None:
-        self.cls, self.sign, self.dtype, self.device = cls, sign, dtype, device
+    def __init__(self, sign: int, dtype: DType, device: str) -> None:
+        self.sign, self.dtype, self.device = sign, dtype, device
 
     def tensor(self, array: Any) -> Tensor:
+        from weft.tensor.tensor import Tensor
+
         kind = np.float64 if self.dtype is dtypes.float64 else np.float32
-        return self.cls(array.astype(kind), device=self.device, requires_grad=False)
+        return Tensor(array.astype(kind), device=self.device, requires_grad=False)
 
     @functools.lru_cache(maxsize=128)  # noqa: B019 -- the tables themselves are few and cached
     def turns(self, rows: int, columns: int) -> Tensor:
@@ -82,8 +84,8 @@ def _pairs(z: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=16)
-def _tables(cls: type[Tensor], sign: int, dtype: DType, device: str) -> _Tables:
-    return _Tables(cls, sign, dtype, device)
+def _tables(sign: int, dtype: DType, device: str) -> _Tables:
+    return _Tables(sign, dtype, device)
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:
@@ -120,8 +122,8 @@ def _by_chirp(x: Tensor, size: int, tables: _Tables, is_real: bool) -> Tensor:
     length = 1 << (2 * size - 1).bit_length()
     chirp, spectrum = tables.chirp(size, length)
     turned = x.unsqueeze(-1) * chirp if is_real else times(x, chirp)
-    forward = _tables(tables.cls, -1, tables.dtype, tables.device)
-    backward = _tables(tables.cls, 1, tables.dtype, tables.device)
+    forward = _tables(-1, tables.dtype, tables.device)
+    backward = _tables(1, tables.dtype, tables.device)
     padded = turned.pad((0, 0, 0, length - size)).contiguous()
     product = times(_transformed(padded, forward, False), spectrum).contiguous()
     around = _transformed(product, backward, False)[..., :size, :]
@@ -159,7 +161,7 @@ def _along(x: Tensor, axis: int, sign: int, norm: str | None, is_real: bool, nam
     """A transform along one axis of pairs, or of real numbers, as pairs."""
     size = known(x.shape[axis])
     rank = x.ndim - (0 if is_real else 1)
-    tables = _tables(x.__class__, sign, x.dtype, x.device)
+    tables = _tables(sign, x.dtype, x.device)
     result = _transformed(x.movedim(axis, rank - 1), tables, is_real).movedim(rank - 1, axis)
     scale = _scale(size, norm, sign, name)
     return result if scale == 1.0 else result * scale

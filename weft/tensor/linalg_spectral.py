@@ -170,7 +170,7 @@ def _eigen_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
     return inner.diagonal(0, 1, 2), turned
 
 
-def eigh(self: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803 -- the name in NumPy and PyTorch
+def eigh(self: Tensor, UPLO: str = "L") -> Eigh:
     """Return the eigenvalues and eigenvectors of a symmetric matrix, or of each in a batch.
 
     Eigenvalues (…, n) ascend, and the columns of (…, n, n) are orthonormal eigenvectors; their
@@ -255,7 +255,8 @@ def jacobi_svd(x: Tensor, is_complete: bool) -> SVD:
 
 
 def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
-    """P = Uᵀ dA V, F = 1 / (sj² - si²): dS = diag P, dU = U (F (P S + S Pᵀ)) + (1 - U Uᵀ) dA V / S,
+    """P = Uᵀ dA V, F = 1 / (sj² - si²): dS = diag P,
+    dU = U (F (P S + S Pᵀ)) + (1 - U Uᵀ) dA V / S,
     dV = V (F (S P + Pᵀ S)) + (1 - V Vᵀ) dAᵀ U / S
     """
     u, s, vh = results

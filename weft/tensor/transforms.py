@@ -358,7 +358,7 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
 
 
 def _spread(dims: Any, tree: Any) -> list[Any]:
-    """An axis for each tensor of a tree: one for all, or in a structure that the tree begins with."""
+    """An axis for each tensor of a tree: one for all, or in a structure like the tree's."""
     if dims is None or isinstance(dims, int):
         return [dims] * len(tensors_in(tree))
     if isinstance(dims, dict) and isinstance(tree, dict) and dims.keys() == tree.keys():

@@ -12,8 +12,11 @@ from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import Tensor
 
 DTYPES = ("float32", "float64")
-SHAPES = ((1, 1), (2, 2), (13, 13), (2, 1, 3, 3))
-RECTANGLES = ((1, 4), (5, 1), (2, 4, 3), (3, 7))
+SHAPES = ((1, 1), (12, 12), (2, 1, 3, 3))
+RECTANGLES = ((1, 4), (2, 4, 3), (3, 7))
+# Every shape in one dtype, and one shape in the other.
+SQUARE_CASES = [*((shape, "float64") for shape in SHAPES), ((12, 12), "float32")]
+RECTANGLE_CASES = [*((shape, "float64") for shape in RECTANGLES), ((3, 7), "float32")]
 # Errors of n steps add up to a small multiple of n roundings.
 FACTOR = 20.0
 
@@ -58,8 +61,7 @@ def definite(shape: tuple[int, ...], dtype: str) -> Any:
     return array @ turned(array) + np.eye(shape[-1], dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
 def test_inverse(shape: tuple[int, ...], dtype: str):
     array = random(shape, dtype)
     ours = Tensor(array).inv()
@@ -69,8 +71,7 @@ def test_inverse(shape: tuple[int, ...], dtype: str):
     assert_small(norms(wide(ours.numpy()) - exact), limit(array) * condition * norms(exact))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
 def test_solve_is_backward_stable(shape: tuple[int, ...], dtype: str):
     array, right = random(shape, dtype), random((*shape[:-1], 2), dtype, 1)
     found = wide(Tensor(array).solve(Tensor(right)).numpy())
@@ -109,7 +110,7 @@ def test_pivots_keep_elimination_stable():
     np.testing.assert_allclose(found, np.arange(1.0, 7), rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_sizes_far_from_one(scale: float):
     array = random((5, 5), "float32") * np.float32(scale)
     inverse = wide(Tensor(array).inv().numpy())
@@ -125,8 +126,7 @@ def test_sizes_far_from_one(scale: float):
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
 def test_determinants(shape: tuple[int, ...], dtype: str):
     array = random(shape, dtype)
     condition = np.max(norms(array) * norms(np.linalg.inv(wide(array))))
@@ -153,8 +153,7 @@ def test_singular_matrices(dtype: str):
     np.testing.assert_array_equal(size.numpy()[:2], [-math.inf, -math.inf])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
 def test_cholesky(shape: tuple[int, ...], dtype: str):
     array = definite(shape, dtype)
     factor = wide(Tensor(array).cholesky().numpy())
@@ -174,7 +173,7 @@ def test_cholesky_reads_the_lower_triangle_and_shows_what_is_not_positive():
 
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 5, 8, 13])
+@pytest.mark.parametrize("size", [1, 5])
 def test_triangular_systems(size: int, left: bool, upper: bool):
     array = random((size, size), "float64") + np.eye(size) * 3
     right = random((size, 2) if left else (2, size), "float64", 1)
@@ -187,8 +186,7 @@ def test_triangular_systems(size: int, left: bool, upper: bool):
         assert_small(norms(residual), limit(array) * norms(matrix) * max(norms(found), 1))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", RECTANGLES)
+@pytest.mark.parametrize(("shape", "dtype"), RECTANGLE_CASES)
 def test_qr(shape: tuple[int, ...], dtype: str):
     array = random(shape, dtype)
     for mode in ("reduced", "complete"):
@@ -212,8 +210,7 @@ def test_qr_of_dependent_columns():
     assert Tensor(array).qr("r").Q.shape == (0,)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
 def test_eigenvalues(shape: tuple[int, ...], dtype: str):
     array = symmetric(shape, dtype)
     values, vectors = (wide(each.numpy()) for each in Tensor(array).eigh())
@@ -271,8 +268,7 @@ def test_eigh_reads_the_triangle_it_is_told():
     np.testing.assert_allclose(Tensor(lower.T).eigh("U")[0].numpy(), exact, atol=1e-13)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", RECTANGLES)
+@pytest.mark.parametrize(("shape", "dtype"), RECTANGLE_CASES)
 def test_singular_values(shape: tuple[int, ...], dtype: str):
     array = random(shape, dtype)
     for is_full in (True, False):
