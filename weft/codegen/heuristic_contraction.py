@@ -137,10 +137,11 @@ class _Recipe:
         if self.turns(self.shape.rows) < LEAST_ROWS and is_staged:
             return False
         columns = self.extent(self.column) * joined
+        self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
         tile = best_tile(
             self.extent(self.row), columns, self.lanes, self.chooser.target.vector_registers
         )
-        if columns < self.lanes // 2 or tile.rows < 2:
+        if self.lanes < 4 or tile.rows < 2:
             return False
         if joined > 1:
             return self.with_joined_columns(joined, tile)

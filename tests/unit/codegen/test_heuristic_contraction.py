@@ -35,6 +35,7 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "batch": (lambda x, y: x @ y, ((3, 16, 10), (3, 10, 12))),
     "few rows": (lambda x, y: x @ y, ((2, 24), (24, 40))),
     "few columns": (lambda x, y: x @ y, ((40, 24), (24, 3))),
+    "five columns": (lambda x, y: x @ y, ((20, 24), (24, 5))),
     "computed factors": (lambda x, y: (x + 1) @ (y * 2), ((20, 12), (12, 16))),
     "convolution": (lambda x, y: x.conv2d(y, padding=1), ((2, 3, 6, 6), (18, 3, 3, 3))),
     "few rows, right transposed": (lambda x, y: x @ y.T, ((2, 24), (18, 24))),
