@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from weft.codegen.loops import loops_of
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 
@@ -67,7 +67,9 @@ class _Placer:
         # The item after which what a store writes is complete.
         self.done: dict[UOp, Block | Task] = {}
         self.needs: dict[UOp, list[UOp]] = {}
-        versions = [node for node in topological(kernel) if node.op == Op.AFTER]
+        nodes = topological(kernel)
+        self.ranges = {node.arg: node for node in nodes if node.op == Op.RANGE}
+        versions = [node for node in nodes if node.op == Op.AFTER]
         awaited = {store for version in versions for store in version.src[1:]}
         self.readers = _readers_before(versions)
         stores = [node for node in kernel.src if node not in awaited]
@@ -84,10 +86,8 @@ class _Placer:
 
     def path(self, store: UOp) -> Path:
         """The loops around a store of the kernel, outermost first."""
-        ranges = {node.arg: node for node in topological(store) if node.op == Op.RANGE}
-        own = {node.arg for node in store.src[2:]}
-        free = [node for n, node in ranges.items() if n in own or store.ranges >> n & 1]
-        return self.sorted(free)
+        free = [self.ranges[number] for number in range_ids(store.ranges)]
+        return self.sorted((*free, *store.src[2:]))
 
     def sorted(self, ranges: Iterable[UOp]) -> Path:
         return tuple(sorted(ranges, key=lambda node: self.position[node.arg]))
