@@ -15,13 +15,15 @@ from typing import Final, NamedTuple
 from weft.codegen.generate import generate
 from weft.engine.program_file import pack, unpack
 from weft.engine.search import best_recipe
-from weft.ir.program import Program
+from weft.ir.ops import Op
+from weft.ir.program import Program, from_node
 from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.rewrite.phase import PassReport
 from weft.runtime.device import Device, Executable
 from weft.support.cache import DiskCache
 from weft.support.code_version import code_version
+from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("programs", 1)
@@ -73,6 +75,8 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
 
 
 def _generate(kernel: UOp, device: Device) -> Program:
+    if kernel.op == Op.PROGRAM:
+        return _require_fit(from_node(kernel), device)
     reports: list[PassReport] = []
     opts = best_recipe(kernel, device, settings.BEAM) if settings.BEAM else None
     program = generate(kernel, device.target, opts, reports=reports)
@@ -82,6 +86,17 @@ def _generate(kernel: UOp, device: Device) -> Program:
     return program.with_source(device.render(program))
 
 
+def _require_fit(program: Program, device: Device) -> Program:
+    """A finished program, if it is one of the device's target."""
+    if program.target != device.target.name:
+        raise DeviceError(
+            f"the program {program.name!r} cannot run on {device.name}",
+            facts=[("written for", program.target), ("the target", device.target.name)],
+            law="a finished program runs on its own target alone",
+        )
+    return program
+
+
 def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
     done: dict[Key, Program] = {}
@@ -89,11 +104,16 @@ def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
         waiting = {}
         for key, kernel in fresh.items():
             program = _generate(kernel, device)
-            waiting[key] = (program, pool.submit(device.compile, program))
+            compile_it = _binary_of if program.binary else device.compile
+            waiting[key] = (program, pool.submit(compile_it, program))
         for key, (program, binary) in waiting.items():
             done[key] = program.with_binary(binary.result())
             _CACHE.put(_disk_key(key[0], device), pack(done[key]))
     return done
+
+
+def _binary_of(program: Program) -> bytes:
+    return program.binary
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:

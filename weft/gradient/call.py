@@ -8,9 +8,8 @@ is computed again by the derived one, unless the scheduler keeps it.
 A body may hold memory of its own, such as captured weights. A BUFFER is the same thing in every
 scope, so a target BUFFER inside a body has its gradient from there.
 
-A custom gradient is to be found here, in `Derivatives.of`, before the body is differentiated: the
-arg of such a CALL is a body with a second one attached, which is written for the same arguments
-and seeds and gives the same TUPLE.
+A KERNEL or a PROGRAM says how something is computed, not what. It has no gradient of its own;
+CUSTOM_GRADIENT around the call gives it one.
 """
 
 from __future__ import annotations
@@ -23,9 +22,11 @@ from weft.gradient.tuples import add, nothing, values_of
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import bodies, topological
+from weft.support.errors import NotSupported
 
 # reverse.differentiate: the gradient of each target, given that of the output.
 Differentiate = Callable[[UOp, Sequence[UOp], UOp], list[UOp | None]]
@@ -62,6 +63,8 @@ class Derivatives:
     def of(self, node: UOp, g: UOp, live: set[UOp]) -> list[tuple[UOp, UOp]]:
         """What a CALL contributes to its arguments and to the memory that its body holds."""
         body: UOp = node.arg
+        if body.op in FILLING:
+            raise _without_gradient(node)
         gradients = _values(body, g)
         question = _Question(
             body,
@@ -98,6 +101,15 @@ class Derivatives:
         gradients = dict(zip(targets, found, strict=False))
         of_slots = [_total([gradients[part] for part in parts]) for parts in params.values()]
         return [*of_slots, *found[len(targets) :]]
+
+
+def _without_gradient(node: UOp) -> NotSupported:
+    return NotSupported(
+        f"gradient: the custom kernel {node.arg.arg[0]!r} has none",
+        law="a kernel that is written by hand is not differentiated",
+        fix="pass gradient= where the kernel is called, or detach() its inputs",
+        where=node.line,
+    )
 
 
 def _values(body: UOp, g: UOp) -> dict[int, UOp]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.gradient.custom import CUSTOM_RULES
 from weft.gradient.elementwise import ELEMENTWISE_RULES, Rule
 from weft.gradient.index import INDEX_RULES
 from weft.gradient.memory import MEMORY_RULES
@@ -24,6 +25,7 @@ _BY_FILE: Final[dict[int, Rule]] = {
     **INDEX_RULES,
     **MEMORY_RULES,
     **TUPLE_RULES,
+    **CUSTOM_RULES,
 }
 # In the order of the op table.
 RULES: Final[dict[int, Rule]] = {op: _BY_FILE[op] for op in sorted(_BY_FILE)}

@@ -11,7 +11,9 @@ from typing import Final
 from weft.gradient.elementwise import Parts, Rule
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.results import results_of
 from weft.ir.uop import UOp, make
+from weft.support.errors import InternalError
 
 
 def nothing() -> UOp:
@@ -20,8 +22,10 @@ def nothing() -> UOp:
 
 
 def values_of(node: UOp) -> tuple[UOp, ...]:
-    """The values of a TUPLE, or of the body of a CALL that gives one."""
-    values: tuple[UOp, ...] = (node.arg if node.op == Op.CALL else node).src
+    """The values of a TUPLE, or of a CALL that gives one, as its body names them."""
+    values = results_of(node)
+    if values is None:
+        raise InternalError("a gradient of several values reached a node with one")
     return values
 
 

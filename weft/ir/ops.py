@@ -221,7 +221,28 @@ class Op:
     KERNEL = _op("KERNEL", _C.STRUCTURE, "1+", "stores that run together", arg="(name, loops)")
     LINEAR = _op("LINEAR", _C.STRUCTURE, "0+", "these, in this order")
     CALL = _op(
-        "CALL", _C.STRUCTURE, "0+", "a body with its PARAMs bound to the sources", arg="body"
+        "CALL",
+        _C.STRUCTURE,
+        "0+",
+        "a body with its PARAMs bound to the sources; PARAMs of a KERNEL or PROGRAM beyond those"
+        " are memory that it fills, the values of the call",
+        arg="body",
+    )
+    PROGRAM = _op(
+        "PROGRAM",
+        _C.STRUCTURE,
+        "1+",
+        "a kernel that is written for a target already; the PARAMs and VARIABLEs are its arguments"
+        " in order",
+        arg="(name, target, source, binary in hex, written slots, groups, threads)",
+    )
+    CUSTOM_GRADIENT = _op(
+        "CUSTOM_GRADIENT",
+        _C.STRUCTURE,
+        "1+",
+        "CUSTOM_GRADIENT(y, x…): y, whose gradients are what the body gives for inputs, values,"
+        " gradients of the values and whatever else it reads",
+        arg="(body, inputs, slots)",
     )
 
 

@@ -6,11 +6,13 @@ binary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from weft.ir.build import Size
-from weft.ir.dtypes import DType
-from weft.ir.uop import UOp
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,64 @@ class Program:
 
     def with_binary(self, binary: bytes) -> Program:
         return replace(self, binary=binary)
+
+
+def written_program(
+    name: str,
+    target: str,
+    source: str,
+    outputs: Sequence[DType],
+    inputs: Sequence[DType],
+    groups: Sequence[int] = (1,),
+    threads: Sequence[int] = (1,),
+) -> Program:
+    """A program whose source a person wrote: it takes the memory of the outputs, then the inputs.
+
+    How its function takes them is the business of the target; the source of any generated kernel
+    shows it (`DEBUG=4`).
+    """
+    kinds = [*((dtype, True) for dtype in outputs), *((dtype, False) for dtype in inputs)]
+    return Program(
+        name=name,
+        target=target,
+        instructions=make(Op.LINEAR, dtypes.void),
+        parameters=tuple(
+            Parameter(slot, dtype, is_output, not is_output)
+            for slot, (dtype, is_output) in enumerate(kinds)
+        ),
+        variables=(),
+        groups=tuple(groups),
+        threads=tuple(threads),
+        source=source,
+    )
+
+
+def as_node(program: Program, memory: Sequence[UOp]) -> UOp:
+    """The PROGRAM of a finished program; `memory` are the PARAMs of its parameters, in order."""
+    pairs = zip(program.parameters, memory, strict=True)
+    written = tuple(sorted(place.arg[0] for parameter, place in pairs if parameter.is_written))
+    arg = (
+        *(program.name, program.target, program.source, program.binary.hex()),
+        *(written, program.groups, program.threads),
+    )
+    return make(Op.PROGRAM, dtypes.void, (*memory, *program.variables), arg)
+
+
+def from_node(node: UOp) -> Program:
+    """The program of a PROGRAM node."""
+    name, target, source, binary, written, groups, threads = node.arg
+    memory = [part for part in node.src if part.op == Op.PARAM]
+    return Program(
+        name=name,
+        target=target,
+        instructions=make(Op.LINEAR, dtypes.void),
+        parameters=tuple(
+            Parameter(slot, part.dtype, part.arg[0] in written, part.arg[0] not in written)
+            for slot, part in enumerate(memory)
+        ),
+        variables=tuple(part for part in node.src if part.op == Op.VARIABLE),
+        groups=groups,
+        threads=threads,
+        source=source,
+        binary=bytes.fromhex(binary),
+    )

@@ -12,6 +12,7 @@ from typing import Final
 
 from weft.ir.build import Size
 from weft.ir.ops import ELEMENTWISE, Op, name
+from weft.ir.results import results_of
 from weft.ir.sizes import minus, most, plus, times
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -125,15 +126,16 @@ def _indexed(node: UOp) -> Shape:
 
 
 def _item(node: UOp) -> Shape:
-    values = node.src[0]
-    if values.op == Op.CALL:
-        values = values.arg
-    return shape_of(values.src[node.arg])
+    values = results_of(node.src[0])
+    if values is None:
+        raise InternalError("ITEM of a node that has no values", ir_text=repr(node))
+    return shape_of(values[node.arg])
 
 
+_LIKE_FIRST: Final = (*(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.CUSTOM_GRADIENT),)
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD), _of_first),
+    **dict.fromkeys(_LIKE_FIRST, _of_first),
     Op.BUFFER: lambda node: fill_sizes(node, node.arg[1], 0),
     Op.PARAM: lambda node: fill_sizes(node, node.arg[1], 0),
     Op.IOTA: _of_arg(0),

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, NoReturn
 
-from weft.ir.ops import INFO, Op, name
+from weft.ir.ops import INFO, name
+from weft.ir.results import FILLING
 from weft.ir.text import locate, show
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
@@ -107,7 +108,7 @@ def _laws_of_body(body: UOp, spec: Spec) -> Spec:
     """A body is of the level of its caller, unless it is a kernel."""
     from weft.ir.spec_kernel import KERNEL_SPEC
 
-    return KERNEL_SPEC if body.op == Op.KERNEL else spec
+    return KERNEL_SPEC if body.op in FILLING else spec
 
 
 def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:

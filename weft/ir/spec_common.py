@@ -15,6 +15,7 @@ from weft.ir.dtypes import (
     dtypes,
 )
 from weft.ir.ops import BINARY, COMPARE, ELEMENTWISE, UNARY, Op
+from weft.ir.results import FILLING, filled_by
 from weft.ir.scalar import KINDS
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.spec import Answer, Row, row
@@ -165,8 +166,11 @@ def _is_body(node: UOp) -> Answer:
 
 
 def _arguments(node: UOp) -> Answer:
+    filled = filled_by(node.arg, len(node.src)) if node.arg.op in FILLING else {}
+    if list(filled) != list(range(len(node.src), len(node.src) + len(filled))):
+        return f"the body fills PARAMs {list(filled)}, and there are {len(node.src)} arguments"
     for part in topological(node.arg):
-        if part.op == Op.PARAM:
+        if part.op == Op.PARAM and part.arg[0] not in filled:
             slot = part.arg[0]
             if slot >= len(node.src):
                 return f"the body has the PARAM {slot}, and there are {len(node.src)} arguments"

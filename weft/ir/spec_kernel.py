@@ -105,6 +105,16 @@ def _kernel(node: UOp) -> Answer:
     return len({loop[0] for loop in loops}) == len(loops) or "a range is listed twice"
 
 
+def _program(node: UOp) -> Answer:
+    if not has_types(node.arg, str, str, str, str, tuple, tuple, tuple) or not is_void(node):
+        return False
+    slots = [part.arg[0] for part in node.src if part.op == Op.PARAM]
+    if not all(part.op in (Op.PARAM, Op.VARIABLE) for part in node.src):
+        return "an argument is neither a PARAM nor a VARIABLE"
+    written = set(node.arg[4])
+    return written <= set(slots) or f"it writes {sorted(written)} and takes {slots}"
+
+
 def _effects(node: UOp) -> Answer:
     return all(is_effect(source) or source.op == Op.RANGE for source in node.src)
 
@@ -151,6 +161,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("the fold is defined for the dtype", Op.REDUCE, fold_kind),
     *AFTER_ROWS,
     row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),
+    row("a PROGRAM is a kernel of some target, over memory and sizes", Op.PROGRAM, _program),
     row("a KERNEL and a SINK hold effects", (Op.KERNEL, Op.SINK), _effects),
     *CALL_ROWS,
 )

@@ -177,6 +177,15 @@ def _item(node: UOp) -> Answer:
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
+def _custom(node: UOp) -> Answer:
+    if not has_types(node.arg, UOp, int, tuple):
+        return False
+    body, inputs, slots = node.arg
+    if body.op != Op.TUPLE or len(body.src) != len(slots):
+        return "the body does not give one value per slot"
+    return all(0 <= slot < inputs < len(node.src) for slot in slots) or "a slot is no input"
+
+
 def _arg_is(kind: type) -> Callable[[UOp], Answer]:
     return lambda node: node.arg.__class__ is kind
 
@@ -213,6 +222,8 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("several values together are void", _STRUCTURE, lambda n: is_void(n) and no_arg(n)),
     row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, _item),
     *CALL_ROWS,
+    row("CUSTOM_GRADIENT has the dtype of its value", Op.CUSTOM_GRADIENT, like_first),
+    row("CUSTOM_GRADIENT has a body for the gradients of inputs", Op.CUSTOM_GRADIENT, _custom),
 )
 
 TENSOR_SPEC: Final = Spec("tensor graph", _ROWS)

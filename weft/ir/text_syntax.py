@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from weft.ir.dtypes import BOOL, INDEX, SCALARS, DType, dtypes
 from weft.ir.ops import BY_NAME, COMPARE, ELEMENTWISE, INFO, MOVEMENT, Op
+from weft.ir.results import results_of
 from weft.ir.uop import Arg, UOp, bool_like
 
 # How tightly a piece of text holds together, as in Python; the infix levels lie between.
@@ -149,10 +150,10 @@ def _lanes(src: tuple[UOp, ...], arg: Arg) -> DType | None:
 
 
 def _item(src: tuple[UOp, ...], arg: Arg) -> DType | None:
-    values = src[0].arg if src[0].op == Op.CALL else src[0]
-    if not isinstance(values, UOp) or values.op != Op.TUPLE or arg.__class__ is not int:
+    values = results_of(src[0])
+    if values is None or arg.__class__ is not int:
         return None
-    return values.src[arg].dtype if 0 <= arg < len(values.src) else None
+    return values[arg].dtype if 0 <= arg < len(values) else None
 
 
 def _body(src: tuple[UOp, ...], arg: Arg) -> DType | None:
@@ -166,7 +167,8 @@ _RESULTS: Final[dict[int, _Rule]] = {
     **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY, Op.REDUCE), _of_first),
     **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER), _of_first),
     **dict.fromkeys((Op.STORE, Op.IF, Op.END, Op.BARRIER, Op.TUPLE), _void),
-    **dict.fromkeys((Op.SINK, Op.KERNEL, Op.LINEAR), _void),
+    **dict.fromkeys((Op.SINK, Op.KERNEL, Op.LINEAR, Op.PROGRAM), _void),
+    Op.CUSTOM_GRADIENT: _of_first,
     Op.WHERE: lambda src, arg: src[1].dtype,
     Op.VARIABLE: lambda src, arg: dtypes.index,
     Op.VECTOR: _joined,

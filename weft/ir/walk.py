@@ -67,8 +67,12 @@ def bodies(*roots: UOp) -> list[UOp]:
 
 
 def _called(*scope: UOp) -> list[UOp]:
-    """The bodies that one scope calls."""
-    return [node.arg for node in topological(*scope) if node.op == Op.CALL]
+    """The bodies that one scope calls, or would call for gradients."""
+    return [
+        node.arg if node.op == Op.CALL else node.arg[0]
+        for node in topological(*scope)
+        if node.op == Op.CALL or node.op == Op.CUSTOM_GRADIENT
+    ]
 
 
 def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:

@@ -8,23 +8,35 @@ write keeps the old version without any care for order. Arrays hold values in th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 
 from weft.ir.build import Size
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
-from weft.ir.shapes import fill_sizes
+from weft.ir.results import FILLING, filled_by
+from weft.ir.shapes import fill_sizes, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.reference.fault import fault
+from weft.reference.kernel import run_kernel
 from weft.reference.lanes import variable_value
+from weft.reference.memory import Memory
 from weft.reference.numpy_movement import move, pick
 from weft.reference.numpy_ops import elementwise, fold
-from weft.reference.numpy_values import Array, require_values, value_dtype
+from weft.reference.numpy_values import (
+    Array,
+    from_storage,
+    require_values,
+    storage_dtype,
+    to_storage,
+    value_dtype,
+)
 from weft.reference.tensor_writes import Contents, Write, element_numbers, memory_below
+from weft.support.errors import NotSupported
 
 # An array, the values of a TUPLE, or None for what has no value of its own (STORE, SINK).
 Value = Any
@@ -182,6 +194,8 @@ class _Scope:
     def call(self, node: UOp, values: Values) -> Value:
         """The value of the body; where the body only stores, its writes to its arguments."""
         body: UOp = node.arg
+        if body.op in FILLING:
+            return self._fill(node, values)
         inner = _Scope(self.buffers, self.variables, [values[source] for source in node.src])
         inner.run(body)
         if body.op != Op.SINK:
@@ -193,6 +207,36 @@ class _Scope:
                 values[place] = self.memory(place, inner.values)
             self.writes[node].append(self.write(place, contents, values))
         return None
+
+    def _fill(self, node: UOp, values: Values) -> Value:
+        """The memory that a KERNEL fills, as values."""
+        body: UOp = node.arg
+        if body.op == Op.PROGRAM:
+            raise NotSupported(
+                f"the interpreter cannot run the program {body.arg[0]!r}",
+                law=f"it is written for {body.arg[1]}",
+                fix="run it on a device of that target",
+            )
+        memory = [_to_memory(source.dtype, values[source]) for source in node.src]
+        shapes: list[tuple[int, ...]] = []
+        for part in filled_by(body, len(node.src)).values():
+            sizes = _Scope({}, self.variables, ())
+            for size in part.src:
+                sizes.run(size)
+            shapes.append(tuple(_size(size, sizes.values) for size in shape_of(part)))
+            memory.append(Memory(part.dtype, math.prod(shapes[-1])))
+        run_kernel(body, memory, self.variables)
+        filled = zip(memory[len(node.src) :], shapes, strict=True)
+        return tuple(_from_memory(part).reshape(shape) for part, shape in filled)
+
+
+def _to_memory(dtype: DType, value: Array) -> Memory:
+    return Memory.from_bytes(dtype, to_storage(dtype, np.ascontiguousarray(value)).tobytes())
+
+
+def _from_memory(memory: Memory) -> Array:
+    raw = np.frombuffer(memory.to_bytes(), storage_dtype(memory.dtype))
+    return from_storage(memory.dtype, raw)
 
 
 def _size(size: Size, values: Values) -> int:
@@ -244,5 +288,5 @@ _RULES: Final[dict[int, _Rule]] = {
     Op.TUPLE: lambda scope, node, values: tuple(values[source] for source in node.src),
     Op.ITEM: lambda scope, node, values: cast("tuple[Value, ...]", values[node.src[0]])[node.arg],
     Op.SINK: lambda scope, node, values: None,
-    **dict.fromkeys((Op.STAGE, Op.COPY, Op.DETACH), _first),
+    **dict.fromkeys((Op.STAGE, Op.COPY, Op.DETACH, Op.CUSTOM_GRADIENT), _first),
 }

@@ -53,6 +53,8 @@ def memory_of(node: UOp) -> UOp:
 
 def written_slots(body: UOp) -> frozenset[int]:
     """The parameters that the kernel of a call writes to."""
+    if body.op == Op.PROGRAM:
+        return frozenset(body.arg[4])
     stores = [node for node in topological(body) if node.op == Op.STORE]
     return frozenset(memory_of(store.src[0]).arg[0] for store in stores)
 

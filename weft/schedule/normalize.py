@@ -13,12 +13,35 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological, users
 from weft.rewrite.driver import rewrite
+from weft.rewrite.pattern import node_, op_
+from weft.rewrite.rule import structural
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
 from weft.schedule.context import Context
 from weft.schedule.memory import written_slots
 
-NORMALIZE = rules("normalize", FOLD_RULES)
+
+@structural(op_(Op.CUSTOM_GRADIENT))
+def value_with_gradient(node: UOp) -> UOp | None:
+    """A gradient of its own changes nothing about a value.
+
+    before: custom_gradient(y, x)
+    after:  y
+    """
+    return node.src[0]
+
+
+@structural(node_(Op.ITEM, op_(Op.TUPLE, "x")))
+def item_of_tuple(x: UOp, node: UOp) -> UOp | None:
+    """Take a value where it stands.
+
+    before: (x, y).item(1)
+    after:  y
+    """
+    return x.src[node.arg]
+
+
+NORMALIZE = rules("normalize", FOLD_RULES, value_with_gradient, item_of_tuple)
 
 
 def normalize(root: UOp, context: Context) -> UOp:

@@ -6,6 +6,7 @@ from typing import Final
 
 from weft.ir.dtypes import INDEX
 from weft.ir.ops import Op
+from weft.ir.results import FILLING
 from weft.ir.spec import Answer, Spec, row
 from weft.ir.uop import UOp
 
@@ -17,7 +18,7 @@ def _calls_only(node: UOp) -> Answer:
 
 
 def _calls_kernel(node: UOp) -> Answer:
-    return bool(node.arg.op == Op.KERNEL)
+    return node.arg.op in FILLING
 
 
 def _on_memory(node: UOp) -> Answer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from weft.ir.build import param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
@@ -39,15 +40,16 @@ def split_kernels(sink: UOp, context: Context) -> UOp:
 def _called(fusion: Fusion, call: UOp, context: Context) -> list[UOp]:
     """The kernels of a called function, on the memory of this call."""
     arguments = [_memory(fusion, argument) for argument in call.src]
-    if call.arg.op == Op.KERNEL:
-        return [make(Op.CALL, dtypes.void, tuple(arguments), call.arg)]
+    results = [
+        fusion.temporary(result) if (kept := fusion.kept.get(result)) is None else kept.memory
+        for result in _results(call)
+    ]
+    if call.arg.op in FILLING:
+        return [_filling(call.arg, arguments + results)]
     body = context.schedule_body(call.arg)
     memory = dict(enumerate(arguments))
-    for number, result in enumerate(_results(call)):
-        kept = fusion.kept.get(result)
-        memory[body.parameters + number] = (
-            fusion.temporary(result) if kept is None else kept.memory
-        )
+    for number, result in enumerate(results):
+        memory[body.parameters + number] = result
     for inner in body.temporaries:
         memory[inner.arg[0]] = fusion.temporary(inner)
     return [
@@ -58,10 +60,17 @@ def _called(fusion: Fusion, call: UOp, context: Context) -> list[UOp]:
 
 def _results(call: UOp) -> list[UOp]:
     """The nodes that name the results of a call."""
-    if call.arg.op != Op.TUPLE:
+    values = results_of(call)
+    if values is None:
         return [] if call.dtype is dtypes.void else [call]
-    items = enumerate(call.arg.src)
-    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in items]
+    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in enumerate(values)]
+
+
+def _filling(body: UOp, memory: list[UOp]) -> UOp:
+    """A kernel on memory by slot; a program says itself in which order it takes it."""
+    if body.op == Op.PROGRAM:
+        memory = [memory[part.arg[0]] for part in body.src if part.op == Op.PARAM]
+    return make(Op.CALL, dtypes.void, tuple(memory), body)
 
 
 def _memory(fusion: Fusion, node: UOp) -> UOp:

@@ -10,35 +10,31 @@ written outside. A call runs by itself: nothing is fused across its border.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, TypeVar, overload
 
-from weft.ir.build import param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
-from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentTypeError
+from weft.tensor.custom_gradient import Gradient, with_gradient
 from weft.tensor.storage import Storage, lazy_storages
 from weft.tensor.tensor import Tensor
+from weft.tensor.tracing import Traced, close_over, map_tensors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# While a function is traced its parameters have numbers that nothing else has.
-_traced: Final = itertools.count(1 << 40)
-_MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
+
+@overload
+def function(wrapped: Function) -> Function: ...
 
 
-class _Traced(NamedTuple):
-    """A function's arguments as nodes, and what stands for them inside."""
-
-    arguments: list[UOp]
-    parameters: list[UOp]
+@overload
+def function(*, gradient: Gradient) -> Callable[[Function], Function]: ...
 
 
-def function(wrapped: Function) -> Function:
+def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
     """Make a function of tensors a call that is scheduled and compiled once.
 
     >>> from weft.tensor.tensor import Tensor
@@ -47,47 +43,55 @@ def function(wrapped: Function) -> Function:
     ...     return x * 2
     >>> double(double(Tensor([1, 2]))).tolist()
     [4, 8]
-    """
 
+    `gradient(inputs, outputs, gradients)` replaces the derivative of the function. It receives the
+    tensor arguments as a tuple, and the results and their gradients, each as a tuple if there are
+    several; it returns a gradient for each input, or None. Tensors that the function reads beside
+    its arguments then have no gradient from it.
+
+    >>> @function(gradient=lambda inputs, outputs, gradients: gradients.clamp(-1, 1))
+    ... def clip_gradient(x):
+    ...     return x * 1
+    >>> x = Tensor([1.0, 2.0])
+    >>> (clip_gradient(x) * Tensor([5.0, 0.5])).sum().gradient(x)[0].tolist()
+    [1.0, 0.5]
+    """
+    if wrapped is None:
+        return lambda later: _called(later, gradient)
+    return _called(wrapped, gradient)
+
+
+def _called(wrapped: Function, gradient: Gradient | None) -> Function:
     @functools.wraps(wrapped)
     def called(*args: Any, **kwargs: Any) -> Any:
-        found = _Traced([], [])
+        traced = Traced([], [])
         devices: list[str] = []
-        inner_args, inner_kwargs = _map((args, kwargs), lambda t: _enter(t, found, devices))
+        inner_args, inner_kwargs = map_tensors(
+            (args, kwargs), lambda t: _enter(t, traced, devices)
+        )
         results = wrapped(*inner_args, **inner_kwargs)
         values: list[UOp] = []
-        _map(results, lambda t: _leave(t, values, devices))
-        written = _writes_of(found)
+        map_tensors(results, lambda t: _leave(t, values, devices))
+        written = _writes_of(traced)
         outputs = [*values, *(store.src[1] for _, store in written)]
-        made = iter(_call(outputs, found))
+        done = _call(outputs, traced)
         device = devices[0] if devices else None
-        answer = _map(results, lambda t: Tensor(next(made), device=device))
-        for (storage, store), value in zip(written, made, strict=True):
+        made = done[: len(values)]
+        if gradient is not None and device is not None:
+            made = with_gradient(made, traced.arguments, gradient, device)
+        remaining = iter(made)
+        answer = map_tensors(results, lambda t: Tensor(next(remaining), device=device))
+        for (storage, store), value in zip(written, done[len(values) :], strict=True):
             storage.uop = substitute(storage.uop, {store.src[1]: value})
         return answer
 
     return called  # type: ignore[return-value]
 
 
-def _map(tree: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same tuples, lists and dicts with every tensor changed."""
-    if isinstance(tree, Tensor):
-        return change(tree)
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(_map(part, change) for part in tree)
-    if isinstance(tree, dict):
-        return {key: _map(part, change) for key, part in tree.items()}
-    return tree
-
-
-def _enter(tensor: Tensor, found: _Traced, devices: list[str]) -> Tensor:
+def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
     """A tensor that stands for an argument inside the function."""
-    node = tensor.uop
-    stand_in = param(next(_traced), node.dtype, shape_of(node))
-    found.arguments.append(node)
-    found.parameters.append(stand_in)
     devices.append(tensor.device)
-    made = Tensor(stand_in, device=tensor.device)
+    made = Tensor(traced.enter(tensor.uop), device=tensor.device)
     made.requires_grad = tensor.requires_grad
     return made
 
@@ -98,9 +102,9 @@ def _leave(tensor: Tensor, values: list[UOp], devices: list[str]) -> Tensor:
     return tensor
 
 
-def _writes_of(found: _Traced) -> list[tuple[Storage, UOp]]:
+def _writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
     """The stores of values that only exist inside, and the storages that they are written to."""
-    inside = set(found.parameters)
+    inside = set(traced.parameters)
     written: list[tuple[Storage, UOp]] = []
     for storage in lazy_storages():
         nodes = topological(storage.uop)
@@ -113,22 +117,14 @@ def _writes_of(found: _Traced) -> list[tuple[Storage, UOp]]:
     return written
 
 
-def _call(outputs: list[UOp], found: _Traced) -> list[UOp]:
+def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
     """The results of one CALL whose body computes the outputs."""
     if not outputs:
         raise ArgumentTypeError(
             "function: nothing comes out of it",
             law="a @function returns tensors, or tuples, lists and dicts of tensors",
         )
-    renamed: dict[UOp, UOp] = {}
-    arguments = list(found.arguments)
-    for slot, stand_in in enumerate(found.parameters):
-        renamed[stand_in] = param(slot, stand_in.dtype, shape_of(stand_in))
-    for node in topological(*outputs, enter=lambda node: node.op not in _MEMORY):
-        if node.op in _MEMORY and node not in renamed:
-            renamed[node] = param(len(arguments), node.dtype, shape_of(node))
-            arguments.append(node)
-    bodies = [substitute(output, renamed) for output in outputs]
+    bodies, arguments = close_over(outputs, traced)
     if len(bodies) == 1:
         return [make(Op.CALL, bodies[0].dtype, tuple(arguments), bodies[0])]
     body = make(Op.TUPLE, dtypes.void, tuple(bodies))

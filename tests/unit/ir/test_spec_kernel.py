@@ -36,6 +36,10 @@ def kernel(*loops: object, source: UOp | None = None) -> UOp:
     return make(Op.KERNEL, void, (closed,), ("k", loops))
 
 
+def program(argument: UOp, written: int = 0) -> UOp:
+    return make(Op.PROGRAM, void, (argument,), ("k", "C:C:any", "", "", (written,), (1,), (1,)))
+
+
 def read(*indices: UOp, gate: UOp = true) -> UOp:
     return make(Op.READ, f32, (stage, gate, *indices))
 
@@ -85,6 +89,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         kernel((0, "grid"), (1, "loop")),
         kernel((0, "grid"), (0, "loop")),
     ),
+    "a PROGRAM is a kernel of some target, over memory and sizes": (program(x), program(value)),
     "a KERNEL and a SINK hold effects": (kernel(), kernel(source=value)),
 }
 SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS, *CALL_ROWS)  # cases: test_spec_tensor
@@ -100,6 +105,7 @@ FURTHER_FAULTS = {
     "REDUCE over nothing": make(Op.REDUCE, f32, (value,), (Op.ADD, ())),
     "REDUCE by LESS": reduce_ranges(value, Op.LESS, (r0,)),
     "a loop without a kind": kernel(0),
+    "a PROGRAM that writes what it does not take": program(x, written=7),
     "SQRT of integers": make(Op.SQRT, i32, (number,)),
     "a call with too few arguments": call(value),
 }
@@ -164,5 +170,5 @@ def test_illegal_ops():
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "MEMORY", "VECTOR", "LANES", "SPECIAL", "IF", "END"),
-        *("BARRIER", "TUPLE", "ITEM", "LINEAR"),
+        *("BARRIER", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT"),
     }

@@ -3,7 +3,7 @@
 import pytest
 
 from weft.ir.build import bind, buffer, call, param, range_, reduce_axes, sink, variable
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COUNT, Op, name
 from weft.ir.spec import verify
 from weft.ir.spec_tensor import TENSOR_SPEC
@@ -33,6 +33,11 @@ def write(place: UOp, value: UOp) -> UOp:
 
 body = param(0, f32, (4, 8)) * 2.0
 pair = make(Op.TUPLE, void, (x, rows))
+
+def custom(dtype: DType = f32, slot: int = 0) -> UOp:
+    gradients = make(Op.TUPLE, void, (param(0, f32, (4, 8)),))
+    return make(Op.CUSTOM_GRADIENT, dtype, (x, y), (gradients, 1, (slot,)))
+
 
 # law -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
@@ -153,6 +158,8 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         call(body, x + y),
         make(Op.CALL, f32, (small,), body),
     ),
+    "CUSTOM_GRADIENT has the dtype of its value": (custom(), custom(dtype=i32)),
+    "CUSTOM_GRADIENT has a body for the gradients of inputs": (custom(), custom(slot=1)),
 }
 FURTHER_FAULTS = {
     "a constant of another kind": make(Op.CONST, i32, (), 2.5),
@@ -176,6 +183,9 @@ FURTHER_FAULTS = {
     "STORE through EXPAND": write(move(Op.EXPAND, small, (4, 8)), half),
     "STORE of another dtype": write(x, rows),
     "an argument too few": make(Op.CALL, f32, (), body),
+    "a kernel that fills memory with a gap": call(
+        make(Op.PROGRAM, void, (param(2, f32, (4,)),), ("k", "", "", "", (2,), (1,), (1,))), x
+    ),
     "ITEM of no tuple": make(Op.ITEM, f32, (x,), 0),
 }
 
@@ -206,7 +216,7 @@ def test_legal_ops():
     assert set(LEGAL.split()).isdisjoint(illegal)
     assert illegal == {
         *("RANGE", "LOAD", "READ", "MEMORY", "VECTOR", "LANES", "SPECIAL", "IF", "END"),
-        *("BARRIER", "KERNEL", "LINEAR"),
+        *("BARRIER", "KERNEL", "LINEAR", "PROGRAM"),
     }
 
 

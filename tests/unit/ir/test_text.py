@@ -90,6 +90,10 @@ EXAMPLES: dict[int, UOp] = {
     Op.KERNEL: make(Op.KERNEL, void, (store(place, load(place)),), ("k", ((0, "grid"),))),
     Op.LINEAR: make(Op.LINEAR, void, (r0, opened, x, make(Op.END, void, (opened,)))),
     Op.CALL: call(x + y, z, x),
+    Op.PROGRAM: make(Op.PROGRAM, void, (x, n), ("k", "C:C:any", 'a\n"b"', "", (0,), (n,), (1,))),
+    Op.CUSTOM_GRADIENT: make(
+        Op.CUSTOM_GRADIENT, f32, (x, y), (make(Op.TUPLE, void, (x,)), 1, (0,))
+    ),
 }
 
 

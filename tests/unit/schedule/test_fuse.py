@@ -147,7 +147,7 @@ def test_temporaries_share_memory():
 def test_the_log_gives_both_costs():
     made = schedule(store(p(0, 64, 32), softmax(p(1, 64, 32))))
     assert any("recompute" in line and "memory" in line for line in made.log)
-    passes = ["normalize", "split-reductions", "fuse", "split", "plan"]
+    passes = ["normalize", "split-reductions", "place-results", "fuse", "split", "plan"]
     assert [report.name for report in made.reports] == passes
 
 

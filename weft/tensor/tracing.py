@@ -1,0 +1,60 @@
+"""Python functions of tensors made into bodies: what `@function` and custom gradients share.
+
+While a function is traced, parameters that nothing else has stand for its arguments. `close_over`
+then makes graphs that mention nothing but numbered PARAMs: whatever else was read (weights, the
+random state, values of an enclosing function) becomes a further argument.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from weft.ir.build import param
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import substitute, topological
+from weft.tensor.tensor import Tensor
+
+_numbers: Final = itertools.count(1 << 40)
+_MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
+
+
+class Traced(NamedTuple):
+    """The arguments of a function as nodes, and what stands for them inside."""
+
+    arguments: list[UOp]
+    parameters: list[UOp]
+
+    def enter(self, node: UOp) -> UOp:
+        """What stands for an argument inside the function."""
+        stand_in = param(next(_numbers), node.dtype, shape_of(node))
+        self.arguments.append(node)
+        self.parameters.append(stand_in)
+        return stand_in
+
+
+def map_tensors(tree: Any, change: Callable[[Tensor], Any]) -> Any:
+    """The same tuples, lists and dicts with every tensor changed."""
+    if isinstance(tree, Tensor):
+        return change(tree)
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(map_tensors(part, change) for part in tree)
+    if isinstance(tree, dict):
+        return {key: map_tensors(part, change) for key, part in tree.items()}
+    return tree
+
+
+def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[UOp]]:
+    """The outputs over PARAMs, and the arguments: those that were traced, then what was read."""
+    renamed: dict[UOp, UOp] = {}
+    arguments = list(traced.arguments)
+    for slot, stand_in in enumerate(traced.parameters):
+        renamed[stand_in] = param(slot, stand_in.dtype, shape_of(stand_in))
+    for node in topological(*outputs, enter=lambda node: node.op not in _MEMORY):
+        if node.op in _MEMORY and node not in renamed:
+            renamed[node] = param(len(arguments), node.dtype, shape_of(node))
+            arguments.append(node)
+    return [substitute(output, renamed) for output in outputs], arguments
