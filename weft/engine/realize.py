@@ -86,8 +86,9 @@ def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UO
     versions = [node for node in nodes if node.op == Op.AFTER]
     if device(name).target.renderer == "INTERPRETER":
         return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)
-    last = _last_versions(versions)
-    kept = _needed_later(pending, versions, last)
+    overwritten = Overwritten(graphs)
+    last = overwritten.last
+    kept = overwritten.read_by(pending)
     values = [n for n in dict.fromkeys([*graphs, *kept]) if n not in last.values()]
     outputs = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
     body = sink(*last.values(), *(store(out, node) for node, out in outputs.items()))
@@ -110,13 +111,24 @@ def _last_versions(versions: list[UOp]) -> dict[UOp, UOp]:
     return last
 
 
-def _needed_later(pending: Iterable[UOp], versions: list[UOp], last: dict[UOp, UOp]) -> list[UOp]:
-    """The versions that graphs which stay lazy read, and that will not be there any more."""
-    written = set(versions) | set(last)
-    if not written:
-        return []
-    seen = topological(*pending, enter=lambda node: node not in written)
-    return [node for node in seen if node in written and node not in last.values()]
+class Overwritten:
+    """What is not there any more once some graphs have been computed: versions of memory."""
+
+    def __init__(self, graphs: Sequence[UOp]) -> None:
+        versions = [node for node in topological(*graphs) if node.op == Op.AFTER]
+        self.last = _last_versions(versions)
+        self._written = set(versions) | set(self.last)
+        self._kept = set(self.last.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._written)
+
+    def read_by(self, graphs: Iterable[UOp]) -> list[UOp]:
+        """The versions that other graphs read and that will be gone."""
+        if not self._written:
+            return []
+        seen = topological(*graphs, enter=lambda node: node not in self._written)
+        return [node for node in seen if node in self._written and node not in self._kept]
 
 
 def _run(name: str, body: UOp) -> None:

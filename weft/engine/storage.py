@@ -170,6 +170,11 @@ def buffer_of(node: UOp) -> Buffer:
     return found
 
 
+def has_memory(node: UOp) -> bool:
+    """Whether a BUFFER node still is memory: a write hands it over to a new node."""
+    return node.arg[0] in _BUFFERS
+
+
 def read_bytes(node: UOp) -> bytearray:
     """The contents of a BUFFER node; waits for the device."""
     memory = buffer_of(node)

@@ -119,7 +119,9 @@ def realize_all(tensors: Iterable[Core]) -> None:
         is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
         # The count includes the argument itself.
         if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
+            is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
             tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
+            tensor._storage.keeps_graph &= is_followed
             tensor._steps = ()
     realize([tensor._storage for tensor in tensors])
 

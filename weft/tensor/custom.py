@@ -98,7 +98,7 @@ def custom_kernel(
     values = [make(Op.ITEM, kind, (call,), number) for number, kind in enumerate(kinds)]
     if gradient is not None:
         values = with_gradient(values, arguments, gradient, device)
-    results = tuple(Tensor(value, device=device) for value in values)
+    results = tuple(Tensor._value(value, device) for value in values)
     return results if has_several else results[0]
 
 

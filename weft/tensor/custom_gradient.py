@@ -30,7 +30,7 @@ def with_gradient(
 
     def entered(nodes: Sequence[UOp]) -> list[Tensor | None]:
         """A tensor for each node; None for a gradient of what has none."""
-        return [Tensor(traced.enter(node), device=device) for node in nodes]
+        return [Tensor._value(traced.enter(node), device) for node in nodes]
 
     given, made = entered(inputs), entered(values)
     floats = [value for value in values if value.dtype.is_float]

@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from weft.engine.devices import default_device
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -75,12 +76,12 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
         written = _writes_of(traced)
         outputs = [*values, *(store.src[1] for _, store in written)]
         done = _call(outputs, traced)
-        device = devices[0] if devices else None
+        device = devices[0] if devices else default_device()
         made = done[: len(values)]
-        if gradient is not None and device is not None:
+        if gradient is not None:
             made = with_gradient(made, traced.arguments, gradient, device)
         remaining = iter(made)
-        answer = map_tensors(results, lambda t: Tensor(next(remaining), device=device))
+        answer = map_tensors(results, lambda t: Tensor._value(next(remaining), device))
         for (storage, store), value in zip(written, done[len(values) :], strict=True):
             storage.uop = substitute(storage.uop, {store.src[1]: value})
         return answer
@@ -91,7 +92,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
 def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
     """A tensor that stands for an argument inside the function."""
     devices.append(tensor.device)
-    made = Tensor(traced.enter(tensor.uop), device=tensor.device)
+    made = Tensor._value(traced.enter(tensor.uop), tensor.device)
     made.requires_grad = tensor.requires_grad
     return made
 

@@ -9,6 +9,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor import nodes
+from weft.tensor.history import unfold
 from weft.tensor.leaves import live_leaves, remember
 
 if TYPE_CHECKING:
@@ -42,28 +43,55 @@ def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
 def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     """Add the gradient of this value to `.grad` of every leaf it depends on.
 
-    Leaves are floats that were created, not computed, and whose `requires_grad` is not False. A
-    constant without memory, such as `Tensor.zeros(3)`, counts once it is realized or where it was
-    created with `requires_grad=True`.
+    Leaves are floats that were created, not computed, and whose `requires_grad` is True; where
+    there is none, those that leave it open. A constant without memory, such as `Tensor.zeros(3)`,
+    counts once it is realized or where it was created with `requires_grad=True`.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0, 3.0])
     >>> _ = (x * x).sum().backward()
     >>> x.grad.tolist()
     [2.0, 4.0, 6.0]
+
+    A value that was computed from leaves with `requires_grad=True` keeps its graph when it is
+    realized, until something that the graph reads is overwritten.
+
+    >>> w = Tensor([3.0], requires_grad=True)
+    >>> loss = (w * w).sum()
+    >>> loss.item()
+    9.0
+    >>> _ = loss.backward()
+    >>> w.grad.tolist()
+    [6.0]
     """
     from weft.gradient.reverse import gradients
 
     seed = _seed(self, gradient, "backward")
-    below = set(topological(self.uop))
-    targets = [leaf for leaf in live_leaves() if _wants_gradient(leaf) and leaf.uop in below]
-    found = gradients(self.uop, [leaf.uop for leaf in targets], seed)
+    leaves = [leaf for leaf in live_leaves() if _wants_gradient(leaf)]
+    unfolded = unfold(self.uop, *(leaf.uop for leaf in leaves))
+    output, *nodes_of_leaves = unfolded.roots
+    below = set(topological(output))
+    pairs = zip(leaves, nodes_of_leaves, strict=True)
+    targets = {leaf: node for leaf, node in pairs if node in below}
+    if any(leaf.requires_grad for leaf in targets):
+        targets = {leaf: node for leaf, node in targets.items() if leaf.requires_grad}
+    if not targets and self.uop.op == Op.BUFFER:
+        raise _without_graph()
+    found = gradients(output, list(targets.values()), seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
-            new = leaf._new(node)
-            new.requires_grad = False
+            new = leaf._new(unfolded.fold(node))
+            new.requires_grad = new._storage.keeps_graph = False
             leaf.grad = new if leaf.grad is None else leaf.grad + new
     return self
+
+
+def _without_graph() -> ArgumentError:
+    return ArgumentError(
+        "backward: the value is in memory, and what it was computed from is not known",
+        law="a realized value keeps its graph if a leaf below it was made with requires_grad=True",
+        fix="make the leaves with requires_grad=True, or call backward() before the value is read",
+    )
 
 
 def _wants_gradient(leaf: Tensor) -> bool:
@@ -81,7 +109,9 @@ def gradient(self: Tensor, *targets: Tensor, gradient: Tensor | None = None) -> 
     from weft.gradient.reverse import gradients
 
     seed = _seed(self, gradient, "gradient")
-    found = gradients(self.uop, [target.uop for target in targets], seed)
+    unfolded = unfold(self.uop, *(target.uop for target in targets))
+    output, *wanted = unfolded.roots
+    found = gradients(output, wanted, seed)
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):
         if node is None:
@@ -90,7 +120,7 @@ def gradient(self: Tensor, *targets: Tensor, gradient: Tensor | None = None) -> 
                 facts=[("target", target.shape, target.dtype.name)],
                 law="a target is a value that the output was computed from",
             )
-        result.append(target._new(node))
+        result.append(target._new(unfolded.fold(node)))
     return result
 
 

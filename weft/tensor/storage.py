@@ -13,32 +13,40 @@ from typing import Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
+from weft.engine.realize import Overwritten
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import new_buffer
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import Op
-from weft.ir.shapes import Shape, shape_of
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, topological
 from weft.support.errors import UsageError
 from weft.support.settings import Context
-from weft.tensor import nodes
+from weft.tensor import history, nodes
+from weft.tensor.leaves import live_leaves
 from weft.tensor.nodes import Step
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
+# Graphs that are computed on other devices too, or with sizes of their own.
+_ELSEWHERE: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.CALL
+_WORK: Final = ELEMENTWISE | {Op.REDUCE, Op.INDEX}
+# A copy reads and writes, and what reads the copy computes its value once more.
+WORTH_OF_A_COPY: Final = 4
 _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
 
 
 class Storage:
     """A value with versions, on one device."""
 
-    __slots__ = ("__weakref__", "device", "memory", "uop")
+    __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "uop")
 
     def __init__(self, uop: UOp, device: str) -> None:
         self.uop = uop
         self.device = device
         self.memory: UOp | None = None
+        self.keeps_graph = True  # for gradients, once it is realized
         if uop.op != Op.BUFFER:
             _LAZY[self] = None
         elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
@@ -162,11 +170,9 @@ def realize(storages: Iterable[Storage]) -> None:
         try:
             _realize_on(group[0].device, group)
         except UsageError:
-            # A write that cannot be carried out is the error of whoever reads it.
-            if len(asked) < len(group) and asked:
-                _realize_on(group[0].device, asked)
-            elif asked:
-                raise
+            # What cannot be carried out, and was not asked for, is the error of whoever reads it.
+            if asked:
+                _realize_on(group[0].device, asked, alone=True)
 
 
 def _by_program(storages: list[Storage]) -> list[list[Storage]]:
@@ -194,10 +200,59 @@ def _separate(storages: list[Storage]) -> None:
         seen.add(storage.uop)
 
 
-def _realize_on(device: str, wanted: list[Storage]) -> None:
-    others = [each for each in _LAZY if each not in wanted]
+def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None:
+    """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
+    asked = set(wanted)
+    others = [each for each in _LAZY if each not in asked]
+    overwritten = Overwritten([each.uop for each in wanted])
+    if overwritten and not alone:
+        computed = set(topological(*(each.uop for each in wanted)))
+        along = [e for e in others if _is_cheap_now(e, device, overwritten, computed)]
+        wanted = wanted + along
+        others = [each for each in others if each not in along]
+        _separate(wanted)
+    roots = [each.uop for each in wanted]
+    leaves = live_leaves()
+    follows = history.followed(roots, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
+    kept = [each for each in wanted if each.keeps_graph and each.memory is None]
+    graphs = [(each, each.uop) for each in kept if each.uop in follows]
+    pending = [each.uop for each in others]
+    if overwritten:
+        pending += history.small_versions([graph for _, graph in graphs])
     with Context(DEVICE=device):  # where a graph without memory is computed
-        made = realize_graphs([each.uop for each in wanted], [each.uop for each in others])
+        made = realize_graphs(roots, pending)
+    _take_results(wanted, others, made)
+    history.forget_overwritten(overwritten.last)
+    for storage, graph in graphs:
+        history.remember_graph(storage.uop, graph, made)
+
+
+def _is_cheap_now(
+    storage: Storage, device: str, overwritten: Overwritten, computed: set[UOp]
+) -> bool:
+    """Whether a lazy value costs less to compute now than copies of what it reads.
+
+    That is memory which is about to be overwritten. Gradients and losses of a training step are of
+    this kind: the step computes them, or most of what they need, anyway.
+    """
+    graph = storage.uop
+    if storage.device != device or graph.ops & _ELSEWHERE:
+        return False
+    read = overwritten.read_by([graph])
+    if not read:
+        return False
+    more = topological(graph, enter=lambda node: node not in computed)
+    work = [node for node in more if node not in computed and node.op in _WORK]
+    cost = _bytes(graph) + sum(_bytes(node.src[-1]) for node in work)
+    return cost <= WORTH_OF_A_COPY * sum(map(_bytes, read))
+
+
+def _bytes(node: UOp) -> int:
+    return largest_size(shape_of(node)) * node.dtype.itemsize
+
+
+def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, UOp]) -> None:
+    """Put what was computed into all storages."""
     graphs = make(Op.SINK, dtypes.void, tuple([each.uop for each in wanted + others]))
     versions = substitute(graphs, made).src
     for storage, version in zip(wanted, versions, strict=False):

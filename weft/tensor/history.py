@@ -1,0 +1,122 @@
+"""What realized values were computed from, for as long as gradients may ask.
+
+A value that depends on a leaf which requires a gradient keeps its graph when it becomes memory:
+`loss.item()` does not stop `loss.backward()`. The graph belongs to the BUFFER node of the value
+and goes with it. It holds what it reads, as the saved tensors of other frameworks do, but does not
+keep anyone from overwriting it: a graph whose memory has been overwritten is forgotten, and a
+gradient that needs it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+from weft.engine.storage import has_memory
+from weft.ir.dtypes import FLOAT, VOID
+from weft.ir.ops import Op
+from weft.ir.shapes import largest_size, shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import rebuild, substitute, topological
+from weft.support.errors import NotSupported
+
+# Versions up to this size are copied where a graph needs them: the state of random numbers.
+SMALL_BYTES: Final = 1024
+
+
+class History(NamedTuple):
+    """The graph of a realized value, and the numbers of the buffers that it reads."""
+
+    graph: UOp
+    reads: frozenset[int]
+
+
+_HISTORIES: Final[WeakKeyDictionary[UOp, History]] = WeakKeyDictionary()
+_LOST: Final[WeakSet[UOp]] = WeakSet()
+
+
+def followed(roots: Sequence[UOp], leaves: Iterable[UOp]) -> set[UOp]:
+    """The nodes below the roots from which a gradient leads to a leaf, or to a history."""
+    reached = set(leaves)
+    if not reached and not _HISTORIES:
+        return set()
+    for node in topological(*roots):
+        is_through = node.dtype.kind in (FLOAT, VOID) and node.op != Op.DETACH
+        if (is_through and not reached.isdisjoint(node.src)) or node in _HISTORIES:
+            reached.add(node)
+    return reached
+
+
+def small_versions(graphs: Sequence[UOp]) -> list[UOp]:
+    """Versions of memory that graphs read and that cost next to nothing to copy."""
+    return [
+        node
+        for node in topological(*graphs)
+        if node.op in (Op.BUFFER, Op.AFTER)
+        and largest_size(shape_of(node)) * node.dtype.itemsize <= SMALL_BYTES
+    ]
+
+
+def remember_graph(memory: UOp, graph: UOp, made: dict[UOp, UOp]) -> None:
+    """Keep the graph of a value that is memory now; `made` is what else became memory with it."""
+    others = {node: buffer for node, buffer in made.items() if node is not graph}
+    sources = tuple(substitute(source, others) for source in graph.src)
+    kept = rebuild(graph, sources)
+    nodes = [node for node in topological(kept) if node.op in (Op.BUFFER, Op.STORE)]
+    if all(node.op == Op.BUFFER and has_memory(node) for node in nodes):
+        _HISTORIES[memory] = History(kept, frozenset(node.arg[0] for node in nodes))
+    else:
+        _LOST.add(memory)
+
+
+def forget_overwritten(written: Iterable[UOp]) -> None:
+    """Forget the graphs that read memory which these nodes no longer have."""
+    gone = {node.arg[0] for node in written if not has_memory(node)}
+    if gone:
+        for memory, history in list(_HISTORIES.items()):
+            if not gone.isdisjoint(history.reads):
+                del _HISTORIES[memory]
+                _LOST.add(memory)
+
+
+class Unfolded(NamedTuple):
+    """Graphs with the graphs of realized values in place of their memory, and the way back."""
+
+    roots: list[UOp]
+    memory: dict[UOp, UOp]
+
+    def fold(self, node: UOp) -> UOp:
+        """A graph with values that are in memory read from there, not computed again."""
+        return substitute(node, self.memory)
+
+
+def unfold(*roots: UOp) -> Unfolded:
+    """The graphs as they would be had nothing been realized."""
+    found: dict[UOp, UOp] = {}
+    waiting = _remembered(*roots)
+    while waiting:
+        memory = waiting[-1]
+        graph = _HISTORIES[memory].graph
+        missing = [part for part in _remembered(graph) if part not in found]
+        if memory in found:
+            waiting.pop()
+        elif missing:
+            waiting += missing
+        else:
+            found[memory] = substitute(graph, found)
+            waiting.pop()
+    whole = [substitute(root, found) for root in roots]
+    return Unfolded(whole, {graph: memory for memory, graph in found.items()})
+
+
+def _remembered(*roots: UOp) -> list[UOp]:
+    nodes = topological(*roots, enter=lambda node: node.op != Op.DETACH)
+    buffers = [node for node in nodes if node.op == Op.BUFFER]
+    if any(node in _LOST for node in buffers):
+        raise NotSupported(
+            "gradient: it goes through a value whose inputs have been overwritten",
+            law="a realized value keeps its graph until something that the graph reads is written",
+            fix="call backward() before the write, or detach() the value",
+        )
+    return [node for node in buffers if node in _HISTORIES]
