@@ -18,8 +18,6 @@ from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.ir.ops import COMPARE, Op
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
-from weft.support.errors import NotSupported
-from weft.target.target import Target
 
 _NARROW: Final = (-(1 << 31), (1 << 31) - 1)
 _PLACES: Final = frozenset((Op.PARAM, Op.BUFFER))
@@ -46,7 +44,7 @@ def lower_index(kernel: UOp, context: Context) -> UOp:
         if node.op in _PLACES:
             made[node] = node  # the sizes of an argument are not computed
         elif node.dtype.kind == INDEX:
-            made[node] = _with_width(node, src, context.target)
+            made[node] = _with_width(node, src)
         elif node.op in COMPARE and node.src[0].dtype.kind == INDEX:
             made[node] = make(node.op, node.dtype, _of_one_width(src))
         elif src == node.src:
@@ -56,10 +54,10 @@ def lower_index(kernel: UOp, context: Context) -> UOp:
     return made[kernel]
 
 
-def _with_width(node: UOp, src: tuple[UOp, ...], target: Target) -> UOp:
+def _with_width(node: UOp, src: tuple[UOp, ...]) -> UOp:
     low, high = bounds(node)
     is_narrow = _NARROW[0] <= low and high <= _NARROW[1]
-    dtype = dtypes.int32 if is_narrow else _wide(target)
+    dtype = dtypes.int32 if is_narrow else dtypes.int64
     if node.op == Op.CONST:
         return const(_like(dtype, node), node.arg)
     if node.op in (Op.VARIABLE, Op.CAST):
@@ -70,15 +68,6 @@ def _with_width(node: UOp, src: tuple[UOp, ...], target: Target) -> UOp:
     values = _of_one_width(src[1:] if is_choice else src, dtype)
     made = _like(values[-1].dtype.scalar, node)
     return make(node.op, made, (*src[:1], *values) if is_choice else values, node.arg)
-
-
-def _wide(target: Target) -> DType:
-    if dtypes.int64 not in target.native_dtypes:
-        raise NotSupported(
-            f"an index that needs 64 bits, on {target.name}",
-            law="a target without int64 indexes at most 2**31 elements",
-        )
-    return dtypes.int64
 
 
 def _like(dtype: DType, node: UOp) -> DType:

@@ -7,6 +7,7 @@ from typing import Final
 from weft.codegen.choose_opts import choose_opts
 from weft.codegen.decompose.decompose import decompose
 from weft.codegen.decompose.small_floats import emulate_small_floats
+from weft.codegen.decompose.wide_integers import emulate_wide_integers
 from weft.codegen.expand import expand
 from weft.codegen.flatten_memory import flatten_memory
 from weft.codegen.linearize import linearize
@@ -78,6 +79,11 @@ CODEGEN: Final = Phase(
             because="a target may keep floats in memory that it cannot compute with",
         ),
         Pass("decompose", decompose, because="what a target lacks is made of what it has"),
+        Pass(
+            "emulate-wide-integers",
+            emulate_wide_integers,
+            because="a target may have no integers of 64 bits",
+        ),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
     ),
     takes=KERNEL_SPEC,

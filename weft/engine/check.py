@@ -77,15 +77,20 @@ class LevelCheck:
     ) -> None:
         def seen(dtype: DType) -> DType:
             """Programs see memory of a dtype that the target lacks as bits."""
-            is_seen = native is None or dtype in native or dtype.kind != FLOAT
-            return dtype if is_seen else SCALARS[f"uint{dtype.bits}"]
+            if native is None or dtype in native:
+                return dtype
+            return SCALARS[f"uint{min(dtype.bits, 32)}"]
 
         arguments = [
             Memory.from_bytes(seen(node.dtype), data)
             for node, data in zip(self.memory, self.before, strict=True)
         ]
         arguments += [
-            Memory(seen(part.dtype), largest_size(shape_of(part))) for part in schedule.temporaries
+            Memory(
+                seen(part.dtype),
+                largest_size(shape_of(part)) * part.dtype.bits // seen(part.dtype).bits,
+            )
+            for part in schedule.temporaries
         ]
         run_schedule(calls, {}, self.variables, arguments)
         stored = [part.to_bytes() for part in arguments[: len(self.memory)]]

@@ -2,14 +2,15 @@
 
 The driver compiles PTX for the GPU that is there, so code for a target can be made, and read,
 without one. The sizes are those that every GPU has: static shared memory, threads of a group. LLVM
-computes the remainder of floats from their rounded quotient, so TRUNCMOD, FLOORMOD and FLOORDIV of
-floats are exact only while that quotient is.
+computes the remainder of floats from their rounded quotient, so the ops that need the remainder
+are none of the target's: codegen writes them exactly.
 """
 
 from __future__ import annotations
 
 import re
 
+from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.target.cpu import LLVM_OPS, NATIVE_DTYPES, STORED_DTYPES
 from weft.target.target import Costs, Target
@@ -37,7 +38,7 @@ def cuda_target(arch: str = "sm_90a") -> Target:
         device="CUDA",
         renderer="PTX",
         arch=arch,
-        native_ops=LLVM_OPS,
+        native_ops=LLVM_OPS - {Op.TRUNCMOD, Op.FLOORMOD, Op.FLOORDIV},
         native_dtypes=NATIVE_DTYPES,
         stored_dtypes=STORED_DTYPES,
         vector_bits=VECTOR_BITS,

@@ -48,6 +48,7 @@ class Target:
     threads: int = 1
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20, 24 << 20)
     has_barrier: bool = False
+    has_slow_division: bool = False  # its compiler leaves division by a constant as it is
     costs: Costs = field(default_factory=Costs)
 
     @property

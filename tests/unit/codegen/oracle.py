@@ -74,11 +74,32 @@ def as_seen(program: Program, memories: list[Memory]) -> list[Memory]:
         node.arg[0]: node for node in topological(program.instructions) if node.op == Op.PARAM
     }
     return [
-        _BitsOf(params[slot].dtype, memory)
+        _seen(params[slot].dtype, memory)
         if slot in params and params[slot].dtype is not memory.dtype
         else memory
         for slot, memory in enumerate(memories)
     ]
+
+
+def _seen(dtype: DType, memory: Memory) -> Memory:
+    return (_BitsOf if dtype.bits == memory.dtype.bits else _WordsOf)(dtype, memory)
+
+
+class _WordsOf(Memory):
+    """The words of memory of 64-bit integers."""
+
+    def __init__(self, dtype: DType, other: Memory) -> None:
+        super().__init__(dtype, 2 * other.size)
+        self.other = other
+
+    def get(self, index: int, node: UOp | None = None) -> Scalar:
+        bits = to_bits(self.other.dtype, self.other.get(index // 2, node))
+        return bits >> 32 * (index % 2) & 0xFFFFFFFF
+
+    def set(self, index: int, value: Scalar, node: UOp | None = None) -> None:
+        place, shift = index // 2, 32 * (index % 2)
+        bits = to_bits(self.other.dtype, self.other.get(place, node)) & ~(0xFFFFFFFF << shift)
+        self.other.set(place, from_bits(self.other.dtype, bits | int(value) << shift), node)
 
 
 class _BitsOf(Memory):

@@ -219,6 +219,19 @@ def test_divisions_with_zero_and_the_least(op: int, dtype: DType):
     check_exact(op, dtype, pairs[:, 0].copy(), pairs[:, 1].copy())
 
 
+@pytest.mark.parametrize("dtype", [F32, F64], ids=lambda d: d.name)
+@pytest.mark.parametrize("op", DIVISIONS, ids=name)
+def test_remainders_of_floats(op: int, dtype: DType, seed: int):
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([edge_floats(dtype), every_magnitude(dtype, 15, rng)])
+    if op == Op.TRUNCMOD:
+        pairs = np.array(list(itertools.product(values, repeat=2)), values.dtype)
+    else:  # where the quotient is exact
+        whole = rng.integers(-60, 60, (400, 2)).astype(values.dtype)
+        pairs = whole / 4
+    check_exact(op, dtype, pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
 @pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint16], ids=lambda d: d.name)
 def test_integer_power(dtype: DType):
     pairs = np.array(list(itertools.product([0, 1, 2, 3, 10], range(12))), value_dtype(dtype))

@@ -1,8 +1,9 @@
 """The pass that rewrites ops which a target lacks into ops that it has.
 
 In: a lowered kernel without small floats that the target lacks. Out: the same with native ops
-only. Which rules are on follows from the target's data; a rule's result is rewritten again, so a
-function may be written with another one that is lacking too.
+only, but for those of 64-bit integers, which come next. Which rules are on follows from the
+target's data; a rule's result is rewritten again, so a function may be written with another one
+that is lacking too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from functools import cache
 from typing import Final
 
 from weft.codegen.context import Context
-from weft.codegen.decompose import exponentials, integers, rounding, trigonometry
+from weft.codegen.decompose import (
+    constant_division,
+    exponentials,
+    float_remainder,
+    integers,
+    rounding,
+    trigonometry,
+)
 from weft.codegen.decompose.float_parts import LAYOUTS, like
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, mask_of, name
@@ -41,6 +49,12 @@ def _of_float(function: Callable[..., UOp]) -> Function:
         return make(Op.CAST, node.dtype, (make(node.op, wide, src),))
 
     return expanded
+
+
+def _truncated_remainder(node: UOp) -> UOp | None:
+    if node.dtype.kind == FLOAT:
+        return _of_float(float_remainder.remainder)(node)
+    return integers.truncated_remainder(node)
 
 
 def _power(node: UOp) -> UOp | None:
@@ -72,7 +86,7 @@ FUNCTIONS: Final[dict[int, Function]] = {
     Op.MIN: rounding.lesser,
     Op.FLOORDIV: integers.floor_quotient,
     Op.FLOORMOD: integers.floor_remainder,
-    Op.TRUNCMOD: integers.truncated_remainder,
+    Op.TRUNCMOD: _truncated_remainder,
     Op.LESS_EQUAL: _not_greater,
 }
 
@@ -80,18 +94,21 @@ FUNCTIONS: Final[dict[int, Function]] = {
 def decompose(kernel: UOp, context: Context) -> UOp:
     """Write the kernel with ops that the target has."""
     target = context.target
-    result = rewrite(kernel, rules_for(target.native_ops))
-    _require_native(result, target)
-    return result
+    return rewrite(kernel, rules_for(target.native_ops, target.has_slow_division))
 
 
 @cache
-def rules_for(native_ops: frozenset[int]) -> RuleSet:
+def rules_for(native_ops: frozenset[int], has_slow_division: bool = False) -> RuleSet:
     """The rules of every target that has these ops."""
     chosen = [
         _rule("shift-or-truncate-quotient", Op.FLOORDIV, integers.simpler_quotient),
         _rule("mask-or-truncate-remainder", Op.FLOORMOD, integers.simpler_remainder),
     ]
+    if has_slow_division:
+        chosen += [
+            _rule("multiply-for-quotient", Op.TRUNCDIV, constant_division.multiplied_quotient),
+            _rule("multiply-for-remainder", Op.TRUNCMOD, constant_division.multiplied_remainder),
+        ]
     for op, function in FUNCTIONS.items():
         if op not in native_ops:
             chosen.append(_rule(f"decompose-{name(op).lower().replace('_', '-')}", op, function))
@@ -105,7 +122,8 @@ def _rule(rule_name: str, op: int, function: Function) -> Rule:
     return structural(op_(op))(expanded)._replace(name=rule_name)
 
 
-def _require_native(kernel: UOp, target: Target) -> None:
+def require_native(kernel: UOp, target: Target) -> None:
+    """Raise where a kernel computes what its target has no instructions for."""
     lacking = ELEMENTWISE - target.native_ops
     if kernel.ops & mask_of(*lacking):
         names = [name(op) for op in sorted(lacking) if kernel.ops >> op & 1]

@@ -6,6 +6,7 @@ zero; both hold for every target and are always done. What remains is written wi
 
 from __future__ import annotations
 
+from weft.codegen.decompose.float_parts import sign_bits, with_sign
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import FIXED, FLOAT
 from weft.ir.ops import Op
@@ -86,6 +87,6 @@ def _float_quotient(x: UOp, y: UOp) -> UOp:
     quotient = is_unlike.where(quotient + -1.0, quotient)
     down = make(Op.FLOOR, x.dtype, (quotient,))
     near = (quotient - down > 0.5).where(down + 1.0, down)
-    sign = (x / y < 0.0).where(x.const_like(-0.0), 0.0)
-    result = quotient.equal(0.0).where(sign, near)
+    zero = with_sign(x.const_like(0.0), sign_bits(x / y))
+    result = quotient.equal(0.0).where(zero, near)
     return y.equal(0.0).where(x / y, result)
