@@ -1,6 +1,7 @@
 """Run the benchmarks and print one table of ratios.
 
     python -m bench [--only NAME] [--rounds N] [--json FILE] [--list]
+    python -m bench machine
 
 Each benchmark runs beside its peer: rounds of Weft and of the peer alternate in one process, with
 the garbage collector off, and each keeps its best. Warm-up (imports, compiled rules) is excluded.
@@ -62,6 +63,11 @@ def run_all(rows: Sequence[Benchmark], rounds: int) -> list[Outcome]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["machine"]:
+        from bench.machine import main as measure_machine
+
+        return measure_machine(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m bench", description="Weft beside its peers")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")

@@ -9,11 +9,13 @@ from typing import NamedTuple
 from weft.engine.bindings import Variables, require_values, variables_of
 from weft.engine.compile import Loaded, load_kernels
 from weft.engine.storage import Buffer, GlobalCounters
+from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import size_value
 from weft.runtime.device import Device, Handle
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
+from weft.target.target import Peaks
 
 
 class Step(NamedTuple):
@@ -75,15 +77,31 @@ class Prepared:
         GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
         GlobalCounters.time_sum_s += seconds
         if settings.DEBUG >= 2:
-            print(describe_run(self.device.name, program.name, seconds, step))
+            print(describe_run(self.device, program, seconds))
 
 
-def describe_run(device: str, name: str, seconds: float, step: Step) -> str:
+def describe_run(device: Device, program: Program, seconds: float) -> str:
     """One line about a kernel that ran."""
-    estimate = step.loaded.program.estimate
+    estimate = program.estimate
     moved = estimate.bytes_read + estimate.bytes_written
     rate = f"{estimate.operations / seconds / 1e9:8.2f} GFLOPS {moved / seconds / 1e9:7.2f} GB/s"
     return (
-        f"*** {device:8} {GlobalCounters.kernel_count:5} {name:32} {seconds * 1e6:10.1f} us {rate}"
+        f"*** {device.name:8} {GlobalCounters.kernel_count:5} {program.name:32}"
+        f" {seconds * 1e6:10.1f} us {rate} {share_of_peak(estimate, device.target.peaks, seconds)}"
         f"  mem {GlobalCounters.mem_used / 1e6:.2f} MB"
     )
+
+
+def share_of_peak(estimate: Estimate, peaks: Peaks, seconds: float) -> str:
+    """How much of what the machine can do a kernel reached, in what bounds it.
+
+    >>> share_of_peak(Estimate(operations=50), Peaks(operations=100.0), 1.0)
+    ' 50% flops'
+    """
+    moved = estimate.bytes_read + estimate.bytes_written
+    computing = estimate.operations / peaks.operations if peaks.operations else 0.0
+    moving = moved / peaks.bytes_moved if peaks.bytes_moved else 0.0
+    if not computing and not moving:
+        return ""
+    what = "flops" if computing > moving else "bytes"
+    return f"{100 * max(computing, moving) / seconds:3.0f}% {what}"

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from weft.support.cache import DiskCache
 from weft.support.errors import NotSupported
 from weft.support.settings import settings
-from weft.target.cpu import DEFAULT_CACHES, LEVELS, best_level, cpu_target
-from weft.target.target import Target
+from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured, best_level, cpu_target
+from weft.target.target import Costs, Peaks, Target
 
 _ARCHS: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 # What a machine needs before a feature of a target may be used on it.
@@ -65,7 +67,38 @@ def host_target(threads: int = 0) -> Target:
     """The target of this machine, for as many threads as asked for, or THREADS, or cores."""
     here = host()
     count = threads or settings.THREADS or here.cores
-    return cpu_target(here.arch, here.features, count, here.cache_bytes)
+    return cpu_target(here.arch, here.features, count, here.cache_bytes, measured(count))
+
+
+_MEASURED: Final = DiskCache("machine", 1)
+
+
+def _machine_key(threads: int) -> str:
+    here = host()
+    return repr((here.cpu, here.features, here.cache_bytes, threads))
+
+
+def keep_measured(threads: int, found: Measured) -> None:
+    """Keep what was measured with so many threads, for processes on this machine from now on."""
+    data = {"costs": asdict(found.costs), "peaks": asdict(found.peaks)}
+    _MEASURED.put(_machine_key(threads), json.dumps(data).encode())
+
+
+def forget_measured(threads: int) -> None:
+    """Go back to the usual numbers."""
+    _MEASURED.put(_machine_key(threads), b"null")
+
+
+def measured(threads: int) -> Measured | None:
+    """What `python -m bench machine` measured here; None where nobody did, or it does not fit."""
+    data = _MEASURED.get(_machine_key(threads))
+    if data is None:
+        return None
+    try:
+        parts = json.loads(data)
+        return Measured(Costs(**parts["costs"]), Peaks(**parts["peaks"]))
+    except (ValueError, TypeError, KeyError):  # written by a version with other numbers
+        return None
 
 
 def core_count() -> int:

@@ -15,7 +15,7 @@ from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType
 from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.support.message import nearest
-from weft.target.target import Target
+from weft.target.target import Costs, Peaks, Target
 
 # The elementwise ops that LLVM IR has, or that take a few of its instructions, for every native
 # dtype on which they are defined. Renderers also write VECTOR, LANES, memory and control.
@@ -53,6 +53,13 @@ class Level(NamedTuple):
     vector_registers: int
 
 
+class Measured(NamedTuple):
+    """What was measured on a machine: costs of one core, peaks of all threads."""
+
+    costs: Costs
+    peaks: Peaks
+
+
 # The features of each architecture, the best first; "" is what every machine of it has.
 LEVELS: Final[dict[str, dict[str, Level]]] = {
     "x86_64": {"avx512f": Level(512, 32), "avx2": Level(256, 16), "": Level(128, 16)},
@@ -65,8 +72,12 @@ def cpu_target(
     features: Sequence[str] = (),
     threads: int = 1,
     cache_bytes: Sequence[int] = DEFAULT_CACHES,
+    measured: Measured | None = None,
 ) -> Target:
     """The target of a CPU with these features; of several the best one counts.
+
+    Without a measurement the costs are those of a server of 2023, and the peaks what two units
+    for multiply-add at 3 GHz and 10 GB/s would give each thread.
 
     >>> cpu_target("x86_64", ("avx2",)).vector_bits
     256
@@ -88,7 +99,14 @@ def cpu_target(
         local_bytes=min(max(cache_bytes[1] // 2, 1 << 18), MOST_LOCAL_BYTES),
         threads=threads,
         cache_bytes=tuple(cache_bytes),
+        costs=Costs() if measured is None else measured.costs,
+        peaks=_usual_peaks(level, threads) if measured is None else measured.peaks,
     )
+
+
+def _usual_peaks(level: Level, threads: int) -> Peaks:
+    lanes = level.vector_bits // 32
+    return Peaks(operations=threads * lanes * 2 * 2 * 3e9, bytes_moved=threads * 1e10)
 
 
 def parse_cpu(text: str, threads: int = 1) -> Target:

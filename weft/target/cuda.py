@@ -13,7 +13,7 @@ import re
 from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.target.cpu import LLVM_OPS, NATIVE_DTYPES, STORED_DTYPES
-from weft.target.target import Costs, Target
+from weft.target.target import Costs, Peaks, Target
 
 # What a kernel may declare; more has to be asked for when it is launched.
 SHARED_BYTES = 48 << 10
@@ -21,6 +21,8 @@ THREADS_IN_GROUP = 1024
 # Loads and stores move at most 16 bytes per thread at once.
 VECTOR_BITS = 128
 REGISTERS = 255
+# Of the data sheets: float32 without matrix units, and memory.
+_PEAKS = {"sm_80": Peaks(19.5e12, 2.0e12), "sm_90a": Peaks(67e12, 4.8e12)}
 
 
 def cuda_target(arch: str = "sm_90a") -> Target:
@@ -49,6 +51,7 @@ def cuda_target(arch: str = "sm_90a") -> Target:
         threads=1,
         cache_bytes=(128 << 10, 40 << 20),
         has_barrier=True,
+        peaks=_PEAKS.get(arch, Peaks()),
         costs=Costs(op=0.0005, transcendental=0.002, multiply_add=0.0003, memory=0.0005),
     )
 

@@ -13,8 +13,22 @@ from weft.ir.dtypes import DType
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """What the whole machine does at most in a second; 0 is not known.
+
+    A multiplication with an addition counts as two operations of float32.
+    """
+
+    operations: float = 0.0
+    bytes_moved: float = 0.0
+
+
+@dataclass(frozen=True)
 class Costs:
-    """Nanoseconds per element or byte on one core or one multiprocessor lane; see `bench`."""
+    """Nanoseconds per element or byte on one core or one multiprocessor lane.
+
+    `python -m bench machine` measures those of this machine's CPU.
+    """
 
     op: float = 0.012
     transcendental: float = 0.10
@@ -50,6 +64,7 @@ class Target:
     has_barrier: bool = False
     has_slow_division: bool = False  # its compiler leaves division by a constant as it is
     costs: Costs = field(default_factory=Costs)
+    peaks: Peaks = field(default_factory=Peaks)
 
     @property
     def name(self) -> str:

@@ -10,9 +10,12 @@ import pytest
 import weft
 from weft.engine.compile import CompileStatistics
 from weft.engine.realize import _PREPARED
+from weft.engine.run import share_of_peak
 from weft.engine.storage import GlobalCounters, buffer_of
+from weft.ir.program import Estimate
 from weft.ir.uop import live_nodes
 from weft.support.settings import Context
+from weft.target.target import Peaks
 from weft.tensor import storage
 from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
@@ -205,3 +208,10 @@ def test_writes_inside_a_function_happen_outside():
     x = random(4)
     layer(x).realize(count)
     assert np.allclose(count.numpy(), before + x.numpy())
+
+
+def test_the_share_of_the_peak_names_what_bounds_a_kernel():
+    peaks = Peaks(operations=100.0, bytes_moved=10.0)
+    assert share_of_peak(Estimate(50, 1, 1), peaks, 1.0) == " 50% flops"
+    assert share_of_peak(Estimate(5, 2, 1), peaks, 0.5) == " 60% bytes"
+    assert share_of_peak(Estimate(5, 2, 1), Peaks(), 1.0) == ""

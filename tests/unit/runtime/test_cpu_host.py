@@ -3,9 +3,19 @@
 import os
 from pathlib import Path
 
-from weft.runtime.host import cache_sizes, core_count, host, host_target, quota_cores
+from weft.runtime.host import (
+    cache_sizes,
+    core_count,
+    forget_measured,
+    host,
+    host_target,
+    keep_measured,
+    measured,
+    quota_cores,
+)
 from weft.support.settings import Context
-from weft.target.cpu import DEFAULT_CACHES, LEVELS
+from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured
+from weft.target.target import Costs, Peaks
 
 
 def test_this_machine_is_described():
@@ -43,3 +53,17 @@ def test_caches_are_read_by_level(tmp_path: Path):
         (folder / "size").write_text(size)
     assert cache_sizes(str(tmp_path)) == (48 << 10, 2 << 20, DEFAULT_CACHES[2])
     assert cache_sizes(str(tmp_path / "none")) == DEFAULT_CACHES
+
+
+def test_what_was_measured_is_found_again():
+    threads = 97  # nobody measures this
+    usual = host_target(threads)
+    assert measured(threads) is None
+    assert usual.peaks.operations > 0
+    found = Measured(Costs(op=0.5, launch=7.0), Peaks(123.0, 456.0))
+    keep_measured(threads, found)
+    assert host_target(threads).costs == found.costs
+    assert host_target(threads).peaks == found.peaks
+    assert host_target(threads).name == usual.name
+    forget_measured(threads)
+    assert host_target(threads) == usual
