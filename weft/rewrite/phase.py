@@ -2,7 +2,7 @@
 
 A pass says why it is there and which ops it needs to have anything to do. `run_phase` runs the
 passes in order, skips those whose ops are absent, checks the specs when `SPEC` is set, and writes
-down what each one did; with `TRACE` or inside `tracing()` also which rules fired how often.
+down what each one did; with `TRACE`, `VIZ` or inside `tracing()` also which rules fired how often.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from weft.ir.ops import mask_of
 from weft.ir.spec import Spec, verify
 from weft.ir.uop import CollectorPaused, UOp
 from weft.rewrite import trace
+from weft.rewrite.record import PhaseRecord
 from weft.support.settings import settings
 
 
@@ -68,6 +69,9 @@ def run_phase(
         with trace.tracing() as current:
             root = _run(phase, root, context, reports)
         print(current)
+    elif settings.VIZ and trace.active() is None:
+        with trace.tracing():
+            root = _run(phase, root, context, reports)
     else:
         root = _run(phase, root, context, reports)
     if settings.SPEC and phase.gives is not None:
@@ -76,13 +80,18 @@ def run_phase(
 
 
 def _run(phase: Phase, root: UOp, context: Any, reports: list[PassReport] | None) -> UOp:
+    record = PhaseRecord(phase, root) if settings.VIZ else None
     with CollectorPaused():
         for step in phase.passes:
             root, report = _run_pass(step, root, context)
+            if record is not None:
+                record.add(step, report, root)
             if reports is not None:
                 reports.append(report)
             if settings.SPEC and step.gives is not None:
                 verify(root, step.gives, pass_name=step.name)
+    if record is not None:
+        record.write()
     return root
 
 

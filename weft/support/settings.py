@@ -45,7 +45,7 @@ class Settings:
         choices=("", "levels", "jit"),
     )
     TRACE: bool = _row(False, "Print every rewrite with its rule and reason.")
-    VIZ: bool = _row(False, "Record the graph after every phase for the viewer.")
+    VIZ: bool = _row(False, "Record the graph after every pass for `python -m weft.viz`.")
     CACHE: bool = _row(True, "Keep compiled results on disk.", variable="WEFT_CACHE")
     CACHE_DIR: str = _row(
         "",

@@ -149,3 +149,24 @@ def test_times_are_taken_when_asked_for():
         _ = executable.seconds
     executable([machine.allocate(48)], [], (6,))
     assert executable.seconds >= 0
+
+
+@needs_opencl
+def test_what_was_compiled_is_built_once(monkeypatch: pytest.MonkeyPatch):
+    opened = OpenclDevice(opencl.render)
+    builds: list[str] = []
+    build = opened._build_source
+
+    def counted(code: Program) -> Any:
+        builds.append(code.name)
+        return build(code)
+
+    def refused(code: Program) -> Any:
+        raise AssertionError("built from its binary")
+
+    monkeypatch.setattr(opened, "_build_source", counted)
+    monkeypatch.setattr(opened, "_try_build_binary", refused)
+    made = counting_program()
+    made = made.with_source(opened.render(made))
+    assert run(opened, made.with_binary(opened.compile(made)), 6) == COUNTED
+    assert len(builds) == 1

@@ -21,6 +21,7 @@ from weft.target.opencl import rounds_float32
 from weft.target.target import Target
 
 AXES: Final = 3
+MOST_BUILT: Final = 256
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class OpenclDevice:
         self.device = require_device(int(name.partition(":")[2] or 0))
         self.target = describe(self.device)
         self.alignment = max(int(self.device.mem_base_addr_align) // 8, 1)  # given in bits
+        self._built: dict[str, Any] = {}  # by source, from compile to load
         self._renderer = renderer
         self._context = self._cl.Context([self.device])
         wanted = self._cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
@@ -98,10 +100,15 @@ class OpenclDevice:
     def compile(self, program: Program) -> bytes:
         built = self._build_source(program)
         (binary,) = built.get_info(self._cl.program_info.BINARIES)
-        return self._driver() + bytes(binary)
+        result = self._driver() + bytes(binary)
+        self._built[program.source] = built
+        while len(self._built) > MOST_BUILT:  # those that were compiled and never loaded
+            self._built.pop(next(iter(self._built)), None)
+        return result
 
     def load(self, program: Program) -> OpenclExecutable:
-        built = self._try_build_binary(program) or self._build_source(program)
+        built = self._built.pop(program.source, None)
+        built = built or self._try_build_binary(program) or self._build_source(program)
         return OpenclExecutable(self, self._cl.Kernel(built, entry_name(program.name)), program)
 
     def synchronize(self) -> None:
