@@ -1,4 +1,4 @@
-"""Every op of a tensor on every device: values, dtypes, gradients, and code for GPUs.
+"""Every op of a tensor on every device: values, dtypes and gradients.
 
 PyTorch is the reference, in float64 where ours is narrower, so that an error is ours alone and can
 be counted in ulp. Without PyTorch, rows that NumPy knows are compared with NumPy.
@@ -15,13 +15,8 @@ import pytest
 
 from tests.end_to_end.op_row import Row, Shape, values_of
 from tests.end_to_end.op_table import FAMILIES, LOOPS, NOT_IN_THE_TABLE
-from weft.codegen.generate import generate
-from weft.engine import compile as compiled
 from weft.ir.dtypes import by_name
-from weft.render.llvm import render
-from weft.runtime.cpu.compiler import compile_ptx
 from weft.support.settings import Context
-from weft.target.cuda import cuda_target
 from weft.tensor import Tensor
 
 HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
@@ -30,7 +25,6 @@ HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 ROWS_TOGETHER = 40
 OPENCL_DTYPES = ("float32", "int32")
 OPENCL_GRADIENTS = 3  # one row in so many: gradients are the same graphs on every device
-PTX_SAMPLE = 60
 # Each op of a formula rounds to the small dtype, and a formula has a few.
 SMALL_FLOAT_ULPS = 8.0
 # A gradient has the errors of the value, of the products on the way back and of a sum.
@@ -338,22 +332,6 @@ def test_every_method_has_a_row_or_a_reason():
     assert public - named - excused == set()
     assert excused & named == set(), "these have rows now"
     assert excused <= public, "these do not exist"
-
-
-def test_kernels_of_the_ops_become_code_for_gpus():
-    """What was compiled for the CPU is also generated and compiled for an NVIDIA GPU."""
-    rows = [row for rows in FAMILIES.values() for row in rows[::3]]
-    before = set(compiled._LOADED)
-    with Context(DEVICE="NULL", CACHE=False):
-        for row in rows:
-            made = outputs(next(cases(row)), {})
-            made[0].realize(*made[1:])
-    kernels = [key[0] for key in compiled._LOADED if key not in before]
-    assert len(kernels) >= PTX_SAMPLE
-    target = cuda_target("sm_90a")
-    for kernel in kernels[:: len(kernels) // PTX_SAMPLE][:PTX_SAMPLE]:
-        text = compile_ptx(render(generate(kernel, target), target), target)
-        assert ".visible .entry" in text
 
 
 @pytest.mark.parametrize(

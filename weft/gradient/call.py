@@ -14,8 +14,8 @@ CUSTOM_GRADIENT around the call gives it one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, TypeVar
 
 from weft.gradient.shaping import as_shape
 from weft.gradient.tuples import add, nothing, values_of
@@ -28,8 +28,10 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import bodies, topological
 from weft.support.errors import NotSupported
 
-# reverse.differentiate: the gradient of each target, given that of the output.
-Differentiate = Callable[[UOp, Sequence[UOp], UOp], list[UOp | None]]
+# What a walk asks for: the gradient of each target, given that of the output.
+Request = tuple[UOp, Sequence[UOp], UOp]
+Answer = TypeVar("Answer")
+Asking = Generator[Request, "list[UOp | None] | None", Answer]
 
 
 class _Question(NamedTuple):
@@ -45,8 +47,7 @@ class _Question(NamedTuple):
 class Derivatives:
     """The derived bodies of one pass. They live no longer, because they may hold memory."""
 
-    def __init__(self, differentiate: Differentiate, targets: Sequence[UOp]) -> None:
-        self._differentiate = differentiate
+    def __init__(self, targets: Sequence[UOp]) -> None:
         self._buffers = tuple(target for target in targets if target.op == Op.BUFFER)
         self._derived: dict[_Question, list[UOp | None]] = {}
         self._captured: dict[UOp, tuple[UOp, ...]] = {}
@@ -60,7 +61,7 @@ class Derivatives:
             self._captured[body] = tuple(each for each in self._buffers if each in held)
         return self._captured[body]
 
-    def of(self, node: UOp, g: UOp, live: set[UOp]) -> list[tuple[UOp, UOp]]:
+    def of(self, node: UOp, g: UOp, live: set[UOp]) -> Asking[list[tuple[UOp, UOp | None]]]:
         """What a CALL contributes to its arguments and to the memory that its body holds."""
         body: UOp = node.arg
         if body.op in FILLING:
@@ -74,7 +75,7 @@ class Derivatives:
             len(node.src),
         )
         if question not in self._derived:
-            self._derived[question] = self._derive(question)
+            self._derived[question] = yield from self._derive(question)
         found = self._derived[question]
         present = tuple(each for each in found if each is not None)
         if not present:
@@ -82,14 +83,14 @@ class Derivatives:
         derived = make(Op.TUPLE, dtypes.void, present)
         done = call(derived, *node.src, *gradients.values())
         receivers = (*(node.src[slot] for slot in question.slots), *question.buffers)
-        parts: list[tuple[UOp, UOp]] = []
+        parts: list[tuple[UOp, UOp | None]] = []
         for receiver, each in zip(receivers, found, strict=True):
             if each is not None:
                 part = make(Op.ITEM, each.dtype, (done,), len(parts))
                 parts.append((receiver, as_shape(part, shape_of(receiver))))
         return parts
 
-    def _derive(self, question: _Question) -> list[UOp | None]:
+    def _derive(self, question: _Question) -> Asking[list[UOp | None]]:
         """The gradients of a body in its own terms: of each wanted argument, then each buffer."""
         params: dict[int, list[UOp]] = {slot: [] for slot in question.slots}
         for part in topological(question.body):
@@ -97,7 +98,8 @@ class Derivatives:
                 params[part.arg[0]].append(part)
         targets = [part for parts in params.values() for part in parts]
         seed = _seed(question)
-        found = self._differentiate(question.body, [*targets, *question.buffers], seed)
+        found = yield question.body, [*targets, *question.buffers], seed
+        assert found is not None
         gradients = dict(zip(targets, found, strict=False))
         of_slots = [_total([gradients[part] for part in parts]) for parts in params.values()]
         return [*of_slots, *found[len(targets) :]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from weft.gradient.call import Derivatives
+from weft.gradient.call import Asking, Derivatives
 from weft.gradient.memory import receivers
 from weft.gradient.shaping import expand, full, reshape
 from weft.gradient.table import RULES, WITHOUT_RULE
@@ -21,6 +21,9 @@ from weft.ir.shapes import same_shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import DTypeError, InternalError, ShapeError
+
+# What the gradient of a node adds, and to whose.
+Parts = Iterable[tuple[UOp, UOp | None]]
 
 
 def gradients(output: UOp, targets: Sequence[UOp], seed: UOp | None = None) -> list[UOp | None]:
@@ -66,8 +69,28 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
 
 
 def differentiate(output: UOp, targets: Sequence[UOp], seed: UOp) -> list[UOp | None]:
-    """As `gradients`, of a value or a TUPLE of them, with a seed that fits."""
-    derivatives = Derivatives(differentiate, targets)
+    """As `gradients`, of a value or a TUPLE of them, with a seed that fits.
+
+    A walk that meets a call asks for the derivative of its body and goes on with the answer, so
+    that calls nest to any depth.
+    """
+    walks = [_walk(output, targets, seed)]
+    answer: list[UOp | None] | None = None
+    while walks:
+        try:
+            request = walks[-1].send(answer)
+        except StopIteration as done:
+            walks.pop()
+            answer = done.value
+        else:
+            walks.append(_walk(*request))
+            answer = None
+    assert answer is not None
+    return answer
+
+
+def _walk(output: UOp, targets: Sequence[UOp], seed: UOp) -> Asking[list[UOp | None]]:
+    derivatives = Derivatives(targets)
     order = topological(output)
     live = _find_live(order, targets, derivatives)
     kept = set(targets)
@@ -76,7 +99,11 @@ def differentiate(output: UOp, targets: Sequence[UOp], seed: UOp) -> list[UOp | 
         g = found.get(node) if node in kept else found.pop(node, None)
         if g is None:
             continue
-        for receiver, part in _contributions(node, g, live, derivatives):
+        if node.op == Op.CALL:
+            parts: Parts = yield from derivatives.of(node, g, live)
+        else:
+            parts = _contributions(node, g, live)
+        for receiver, part in parts:
             if part is not None and receiver in live:
                 _verify_fit(node, receiver, part)
                 known = found.get(receiver)
@@ -98,12 +125,8 @@ def _find_live(order: list[UOp], targets: Sequence[UOp], derivatives: Derivative
     return live
 
 
-def _contributions(
-    node: UOp, g: UOp, live: set[UOp], derivatives: Derivatives
-) -> Iterable[tuple[UOp, UOp | None]]:
+def _contributions(node: UOp, g: UOp, live: set[UOp]) -> Parts:
     """What the gradient of a node adds to those of others."""
-    if node.op == Op.CALL:
-        return derivatives.of(node, g, live)
     if live.isdisjoint(node.src):
         return ()
     rule = RULES.get(node.op)

@@ -15,10 +15,11 @@ from typing import Final
 from weft.ir.dtypes import DType, canonical
 from weft.ir.ops import Op
 from weft.ir.uop import Arg, Linear, UOp, const, make
-from weft.ir.walk import topological
+from weft.ir.walk import bodies, topological
 
 # Longer sums are left as they are: taking them apart again and again would cost their square.
 LONGEST: Final = 48
+_WITH_BODIES: Final = 1 << Op.CALL | 1 << Op.CUSTOM_GRADIENT
 
 _DTYPE_NUMBERS: dict[DType, int] = {}
 
@@ -75,12 +76,19 @@ def order(node: UOp) -> tuple[int, int, int]:
     """The sort key of a term: its outermost range, its op, a hash of its structure."""
     found = node.order
     if found is None:
-        for part in topological(node, enter=lambda part: part.order is None):
-            if part.order is None:
-                part.order = _order(part)
+        if node.ops & _WITH_BODIES:
+            for body in bodies(node, enter=lambda part: part.order is None):
+                _fill_orders(body)
+        _fill_orders(node)
         found = node.order
         assert found is not None
     return found
+
+
+def _fill_orders(node: UOp) -> None:
+    for part in topological(node, enter=lambda part: part.order is None):
+        if part.order is None:
+            part.order = _order(part)
 
 
 def _order(node: UOp) -> tuple[int, int, int]:

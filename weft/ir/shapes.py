@@ -15,22 +15,30 @@ from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.results import results_of
 from weft.ir.sizes import minus, most, plus, times
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.walk import bodies, topological
 from weft.support.errors import InternalError
 
 Shape = tuple[Size, ...]
+_WITH_BODIES: Final = 1 << Op.CALL | 1 << Op.CUSTOM_GRADIENT
 
 
 def shape_of(node: UOp) -> Shape:
     """The shape of a value; remembered on the node."""
     known = node.known_shape
     if known is None:
-        for part in topological(node, enter=lambda part: part.known_shape is None):
-            if part.known_shape is None:
-                part.known_shape = _RULES.get(part.op, _scalar)(part)
+        if node.ops & _WITH_BODIES:
+            for body in bodies(node, enter=lambda part: part.known_shape is None):
+                _fill_shapes(body)
+        _fill_shapes(node)
         known = node.known_shape
         assert known is not None
     return known
+
+
+def _fill_shapes(node: UOp) -> None:
+    for part in topological(node, enter=lambda part: part.known_shape is None):
+        if part.known_shape is None:
+            part.known_shape = _RULES.get(part.op, _scalar)(part)
 
 
 def size(shape: Shape) -> Size:

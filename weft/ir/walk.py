@@ -6,7 +6,7 @@ is one scope. `bodies` lists the scopes below a node for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -48,17 +48,24 @@ def users(*roots: UOp) -> dict[UOp, list[UOp]]:
     return found
 
 
-def bodies(*roots: UOp) -> list[UOp]:
-    """The bodies of all calls below the roots, nested ones too, callees before callers."""
+def bodies(
+    *roots: UOp, enter: Callable[[UOp], bool] | None = None, has_gradients: bool = True
+) -> list[UOp]:
+    """The bodies of all calls below the roots, nested ones too, callees before callers.
+
+    Those that only gradients would call are among them unless `has_gradients` is false.
+    `enter(node)` false means, as in `topological`: do not look below this node, nor inside.
+    """
+    holders = (Op.CALL, Op.CUSTOM_GRADIENT) if has_gradients else (Op.CALL,)
     order: list[UOp] = []
     seen: set[UOp] = set()
-    waiting: list[tuple[UOp | None, list[UOp]]] = [(None, _called(*roots))]
+    waiting: list[tuple[UOp | None, list[UOp]]] = [(None, _called(roots, enter, holders))]
     while waiting:
         body, inner = waiting[-1]
         new = next((callee for callee in inner if callee not in seen), None)
         if new is not None:
             seen.add(new)
-            waiting.append((new, _called(new)))
+            waiting.append((new, _called((new,), enter, holders)))
             continue
         waiting.pop()
         if body is not None:
@@ -66,18 +73,25 @@ def bodies(*roots: UOp) -> list[UOp]:
     return order
 
 
-def _called(*scope: UOp) -> list[UOp]:
-    """The bodies that one scope calls, or would call for gradients."""
+def _called(
+    scope: Sequence[UOp], enter: Callable[[UOp], bool] | None, holders: tuple[int, ...]
+) -> list[UOp]:
+    """The bodies that one scope calls."""
     return [
         node.arg if node.op == Op.CALL else node.arg[0]
-        for node in topological(*scope)
-        if node.op == Op.CALL or node.op == Op.CUSTOM_GRADIENT
+        for node in topological(*scope, enter=enter)
+        if node.op in holders and (enter is None or enter(node))
     ]
 
 
 def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    """The same node with other sources."""
-    return node if src == node.src else make(node.op, node.dtype, src, node.arg)
+    """The same node with other sources; it is from the same line of the program."""
+    if src == node.src:
+        return node
+    made = make(node.op, node.dtype, src, node.arg)
+    if made.line is None:
+        made.line = node.line
+    return made
 
 
 def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from weft.ir.build import param, sink, store
 from weft.ir.ops import Op
+from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.walk import bodies, topological
 from weft.rewrite.phase import PassReport, run_phase
 from weft.schedule.context import Body, Context, Plan
 from weft.schedule.phases import SCHEDULE
@@ -33,6 +34,13 @@ class Schedule(NamedTuple):
 
 def make_schedule(root: UOp, target: Target) -> Schedule:
     """Schedule a SINK of STOREs and AFTERs over PARAMs for a target."""
+    for body in bodies(root, has_gradients=False):  # callees first: nesting costs no stack
+        if body.op not in FILLING and body.op != Op.SINK:
+            schedule_body(body, target)
+    return _make_schedule(root, target)
+
+
+def _make_schedule(root: UOp, target: Target) -> Schedule:
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
     kernels = run_phase(SCHEDULE, root, context, reports)
@@ -55,6 +63,6 @@ def schedule_body(body: UOp, target: Target) -> Body:
             for number, value in enumerate(values)
         ]
         stores = [store(*pair) for pair in zip(results, values, strict=True)]
-        made = make_schedule(sink(*stores), target)
+        made = _make_schedule(sink(*stores), target)
         found = _BODIES[key] = Body(made.kernels, count, len(values), made.temporaries)
     return found

@@ -12,6 +12,8 @@ from weft.engine.compile import CompileStatistics
 from weft.engine.realize import _PREPARED
 from weft.engine.run import share_of_peak
 from weft.engine.storage import GlobalCounters, buffer_of
+from weft.ir.build import call, param
+from weft.ir.dtypes import dtypes
 from weft.ir.program import Estimate
 from weft.ir.uop import live_nodes
 from weft.support.settings import Context
@@ -215,3 +217,13 @@ def test_the_share_of_the_peak_names_what_bounds_a_kernel():
     assert share_of_peak(Estimate(50, 1, 1), peaks, 1.0) == " 50% flops"
     assert share_of_peak(Estimate(5, 2, 1), peaks, 0.5) == " 60% bytes"
     assert share_of_peak(Estimate(5, 2, 1), Peaks(), 1.0) == ""
+
+
+def test_functions_nest_deeper_than_the_stack():
+    """Python itself would not call so deep, so the graph is built from the inside."""
+    body = param(0, dtypes.float32, (3,)) * 2.0
+    for _ in range(400):
+        body = call(body, param(0, dtypes.float32, (3,))) + 1.0
+    x = Tensor([1.0, 2.0, 3.0], device="CPU").realize()
+    made = Tensor(call(body, x.uop), device="CPU")
+    assert made.tolist() == [402.0, 404.0, 406.0]

@@ -142,3 +142,12 @@ def test_the_result_holds_no_leftovers():
     for scope in (*bodies(*found), *found):
         for node in topological(scope):
             assert node.op != Op.TUPLE or node.src
+
+
+def test_calls_nest_deeper_than_the_stack():
+    body = layer(P, Q) * 0.5
+    for _ in range(600):
+        body = call(body, P, Q) + P * 0
+    (found,) = derive(call(body, X, Y), [X])
+    assert found.shape == (3,)
+    assert len(bodies(found)) > 600

@@ -34,6 +34,7 @@ def write(place: UOp, value: UOp) -> UOp:
 body = param(0, f32, (4, 8)) * 2.0
 pair = make(Op.TUPLE, void, (x, rows))
 
+
 def custom(dtype: DType = f32, slot: int = 0) -> UOp:
     gradients = make(Op.TUPLE, void, (param(0, f32, (4, 8)),))
     return make(Op.CUSTOM_GRADIENT, dtype, (x, y), (gradients, 1, (slot,)))

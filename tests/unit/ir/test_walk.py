@@ -2,9 +2,12 @@
 
 from weft.ir.build import call, param, range_, reduce_ranges, sink, variable
 from weft.ir.dtypes import dtypes
+from weft.ir.linear import order as sort_key
 from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
 from weft.ir.uop import const
-from weft.ir.walk import bodies, substitute, topological, users
+from weft.ir.walk import bodies, rebuild, substitute, topological, users
+from weft.support.source_line import user_line
 
 i, j = range_(0, 8), range_(1, 4)
 
@@ -59,3 +62,21 @@ def test_deep_graphs_are_walked():
     assert len(topological(node)) == 100_003
     assert substitute(node, {i: j}).ranges == j.ranges
     assert const(dtypes.index, 1) in users(node)
+
+
+def test_a_rebuilt_node_is_from_the_same_line():
+    x, y = (param(slot, dtypes.float32, (4,)) for slot in (70, 71))
+    node = -x
+    node.line = user_line()
+    assert rebuild(node, (y,)).line is node.line
+    assert substitute(node, {x: y}).line is node.line
+
+
+def test_calls_nest_deeper_than_the_stack():
+    body = param(0, dtypes.float32, (4, 5)) * 3.0
+    for _ in range(2000):
+        body = call(body, param(0, dtypes.float32, (4, 5)))
+    node = call(body, param(1, dtypes.float32, (4, 5)))
+    assert shape_of(node) == (4, 5)
+    assert sort_key(node)[1] == Op.CALL
+    assert len(bodies(node)) == 2001

@@ -1,0 +1,92 @@
+"""Every kernel of the op suite becomes PTX for a GPU that need not be there; none is run.
+
+Where `ptxas` of NVIDIA is found (`pip install nvidia-cuda-nvcc`), it assembles all of them;
+without it one kernel in eight is compiled, which takes seconds instead of a minute.
+"""
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.op_table import FAMILIES
+from tests.end_to_end.test_ops import cases, gradients, outputs
+from weft.codegen.generate import generate
+from weft.ir.build import param, sink, store
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import substitute, topological
+from weft.render.llvm import render
+from weft.runtime.cpu.compiler import compile_ptx
+from weft.schedule.schedule import make_schedule
+from weft.support.settings import Context
+from weft.target.cuda import cuda_target
+from weft.tensor import Tensor
+
+TARGET = cuda_target("sm_90a")
+ONE_IN = 8
+
+
+def kernels_of(results: list[Tensor]) -> list[UOp]:
+    """The kernels of a graph, for the GPU."""
+    nodes = topological(*(each.uop for each in results))
+    memory = [node for node in nodes if node.op == Op.BUFFER]
+    changed: dict[UOp, UOp] = {
+        node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
+    }
+    changed.update({node: node.src[0] for node in nodes if node.op == Op.BIND})
+    stores = [
+        store(param(slot, each.dtype, each.shape), substitute(each.uop, changed))
+        for slot, each in enumerate(results, len(memory))
+    ]
+    return [call.arg for call in make_schedule(sink(*stores), TARGET).kernels.src]
+
+
+def kernels_of_family(family: str) -> dict[UOp, str]:
+    """Each kernel of the rows of a family once, with the case it is from."""
+    found: dict[UOp, str] = {}
+    with Context(DEVICE="CPU"):
+        for row in FAMILIES[family]:
+            for case in cases(row):
+                graphs = [outputs(case, {})]
+                if row.has_gradient and case.dtype == "float32" and case.shapes is row.shapes[0]:
+                    graphs.append(gradients(case, {}))
+                for results in graphs:
+                    for kernel in kernels_of(results):
+                        found.setdefault(kernel, str(case))
+    return found
+
+
+def ptxas() -> str | None:
+    """NVIDIA's assembler: that of the wheel, or of the system."""
+    spec = find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        found = sorted(Path(folder).glob("*/bin/ptxas"))
+        if found:
+            return str(found[0])
+    return shutil.which("ptxas")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kernels_become_ptx(family: str, tmp_path: Path):
+    assembler = ptxas()
+    problems: list[str] = []
+    kernels = list(kernels_of_family(family).items())
+    for kernel, case in kernels if assembler is not None else kernels[::ONE_IN]:
+        text = compile_ptx(render(generate(kernel, TARGET), TARGET), TARGET)
+        assert ".visible .entry" in text, case
+        if assembler is not None:
+            problems += refused(assembler, text, case, tmp_path)
+    assert not problems, "\n".join(problems[:20])
+
+
+def refused(assembler: str, text: str, case: str, folder: Path) -> list[str]:
+    """What the assembler says against a program."""
+    source = folder / "kernel.ptx"
+    source.write_text(text)
+    command = [assembler, "-arch=sm_90a", "-O0", str(source), "-o", str(folder / "kernel.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [] if done.returncode == 0 else [f"{case}: {done.stderr.strip()[:500]}"]
