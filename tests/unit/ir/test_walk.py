@@ -74,9 +74,9 @@ def test_a_rebuilt_node_is_from_the_same_line():
 
 def test_calls_nest_deeper_than_the_stack():
     body = param(0, dtypes.float32, (4, 5)) * 3.0
-    for _ in range(2000):
+    for _ in range(1200):
         body = call(body, param(0, dtypes.float32, (4, 5)))
     node = call(body, param(1, dtypes.float32, (4, 5)))
     assert shape_of(node) == (4, 5)
     assert sort_key(node)[1] == Op.CALL
-    assert len(bodies(node)) == 2001
+    assert len(bodies(node)) == 1201
