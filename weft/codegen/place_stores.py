@@ -69,7 +69,8 @@ class _Placer:
         self.needs: dict[UOp, list[UOp]] = {}
         nodes = topological(kernel)
         self.ranges = {node.arg: node for node in nodes if node.op == Op.RANGE}
-        versions = [node for node in nodes if node.op == Op.AFTER]
+        self.versions = versions = [node for node in nodes if node.op == Op.AFTER]
+        self.waits = _waits(nodes, versions)
         awaited = {store for version in versions for store in version.src[1:]}
         self.readers = _readers_before(versions)
         stores = [node for node in kernel.src if node not in awaited]
@@ -86,8 +87,8 @@ class _Placer:
 
     def path(self, store: UOp) -> Path:
         """The loops around a store of the kernel, outermost first."""
-        free = [self.ranges[number] for number in range_ids(store.ranges)]
-        return self.sorted((*free, *store.src[2:]))
+        outer = [self.ranges[number] for number in range_ids(store.ranges)]
+        return self.sorted(dict.fromkeys([*outer, *store.src[2:]]))
 
     def sorted(self, ranges: Iterable[UOp]) -> Path:
         return tuple(sorted(ranges, key=lambda node: self.position[node.arg]))
@@ -96,9 +97,9 @@ class _Placer:
         """The stores that this one waits for, but not those below them."""
         found = self.needs.get(store)
         if found is None:
-            parts = topological(*store.src[:2], enter=lambda node: node.op != Op.AFTER)
-            waits = [node for node in parts if node.op == Op.AFTER]
-            found = [need for node in waits for need in node.src[1:]]
+            place, value = store.src[:2]
+            waits = range_ids(self.waits[place] | self.waits[value])
+            found = [need for number in waits for need in self.versions[number].src[1:]]
             found += self.readers.get(store, ())
             found = self.needs[store] = list(dict.fromkeys(found))
         return found
@@ -186,6 +187,18 @@ def _readers_before(versions: Sequence[UOp]) -> dict[UOp, list[UOp]]:
             if any(part.op == Op.INDEX and part.src[0] is memory for part in parts):
                 found.setdefault(writer, []).append(other)
     return found
+
+
+def _waits(nodes: list[UOp], versions: list[UOp]) -> dict[UOp, int]:
+    """For each node the versions that it reads, but not those below them, as bits."""
+    waits = {version: 1 << number for number, version in enumerate(versions)}
+    for node in nodes:
+        if node not in waits:
+            bits = 0
+            for source in node.src:
+                bits |= waits[source]
+            waits[node] = bits
+    return waits
 
 
 def _verify_no_late_reads(group: Sequence[UOp]) -> None:

@@ -131,12 +131,16 @@ def require_native(kernel: UOp, target: Target) -> None:
             f"{', '.join(names)} on {target.name}",
             law="an op that a target lacks has to be written with ops that it has",
         )
-    for node in topological(kernel, enter=lambda node: node.op != Op.PARAM):
-        dtype = node.dtype.scalar
-        if node.op in ELEMENTWISE and node.op != Op.BITCAST and dtype not in target.native_dtypes:
+    computed = {
+        node.dtype: node.op
+        for node in topological(kernel, enter=lambda node: node.op != Op.PARAM)
+        if node.op in ELEMENTWISE and node.op != Op.BITCAST
+    }
+    for dtype, op in computed.items():
+        if dtype.scalar not in target.native_dtypes:
             raise NotSupported(
-                f"{dtype.name} on {target.name}",
-                facts=[("op", name(node.op))],
+                f"{dtype.scalar.name} on {target.name}",
+                facts=[("op", name(op))],
                 law="the target computes in "
                 + ", ".join(sorted(d.name for d in target.native_dtypes)),
             )

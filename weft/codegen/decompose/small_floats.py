@@ -36,7 +36,7 @@ def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
     """Compute in float32 what the target has no instructions for."""
     target = context.target
     nodes = topological(kernel, enter=lambda node: node.op not in (Op.PARAM, Op.BUFFER))
-    if not any(_is_lacking(node.dtype, target) for node in nodes):
+    if not any(_is_lacking(dtype, target) for dtype in {node.dtype for node in nodes}):
         return kernel
     made: dict[UOp, UOp] = {}
     for node in nodes:
