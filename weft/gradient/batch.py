@@ -158,6 +158,7 @@ WITHOUT_BATCH: Final[dict[int, str]] = {
     **dict.fromkeys((Op.STORE, Op.AFTER), "memory has one value, not one for each example"),
     Op.SINK: "it has no value",
     Op.CALL: "its body is batched",
+    Op.CUSTOM_GRADIENT: "its body is batched; what does not depend on examples has no value of it",
 }
 
 
@@ -194,6 +195,8 @@ class _Batching:
     def _node(self, node: UOp, sources: Sources) -> UOp:
         if node.op == Op.CALL and node.arg.op not in (Op.KERNEL, Op.LINEAR):
             return self._call(node, sources)
+        if node.op == Op.CUSTOM_GRADIENT and sources.are_batched[0]:
+            return self._custom_gradient(node, sources)
         rule = BATCH_RULES.get(node.op)
         if rule is None:
             reason = WITHOUT_BATCH.get(node.op, "it is written for one example")
@@ -212,6 +215,18 @@ class _Batching:
         if key not in self._bodies:
             self._bodies[key] = self._body(key)
         return call(self._bodies[key], *sources.nodes)
+
+    def _custom_gradient(self, node: UOp, sources: Sources) -> UOp:
+        """A value with its gradient for many: all that the body is handed has the batch."""
+        body, inputs, slots = node.arg
+        given = [
+            sources.lifted(position, shape_of(part))
+            for position, part in enumerate(node.src[1:], 1)
+        ]
+        params = {part.arg[0]: part for part in topological(body) if part.op == Op.PARAM}
+        count = 1 + max(params, default=-1)
+        grown = self._body(_Body(body, (True,) * count, ()))
+        return _like(node, (sources.nodes[0], *given), (grown, inputs, slots))
 
     def _body(self, key: _Body) -> UOp:
         grown: dict[UOp, UOp] = {}

@@ -253,3 +253,16 @@ def test_checkpoint_keeps_less_and_computes_the_same():
     ):
         close(ours, expected.numpy())
     assert peak(checkpoint) < 0.75 * peak(lambda f: f)
+
+
+def test_vmap_of_a_function_with_a_gradient_of_its_own() -> None:
+    @function(gradient=lambda inputs, outputs, gradients: (gradients[0] * 10 * inputs[0],))
+    def square(x: Tensor) -> Tensor:
+        return x * x
+
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(vmap(square)(x).numpy(), [[1, 4], [9, 16]])
+    slope = vmap(grad(lambda row: square(row).sum()))(x)
+    np.testing.assert_allclose(slope.numpy(), [[10, 20], [30, 40]])
+    summed = grad(lambda rows: vmap(square)(rows).sum())(x)
+    np.testing.assert_allclose(summed.numpy(), [[10, 20], [30, 40]])
