@@ -58,8 +58,7 @@ def two(name: str, dtypes: tuple[str, ...] = NUMBERS, **changes: Any) -> Row:
 UNARY = (
     one("neg", dtypes=NUMBERS, numpy=np.negative),
     one("abs", dtypes=EVERY[1:]),
-    # Nothing of the output depends on the input, which Weft says where PyTorch gives zeros.
-    one("sign", dtypes=NUMBERS, numpy=None, gradient=False),
+    one("sign", dtypes=NUMBERS, numpy=None),
     one("square", dtypes=NUMBERS),
     one("sqrt"),
     one("rsqrt", ulps=1),

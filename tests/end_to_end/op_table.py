@@ -4,18 +4,27 @@ A row's name begins with the methods it covers, so a method without a row is fou
 """
 
 from tests.end_to_end.op_row import Row
+from tests.end_to_end.op_rows_arrangement import ARRANGEMENT, POOLS, SELECTION
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
 from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
+from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
     "unary": UNARY,
     "activations": ACTIVATIONS,
     "binary": BINARY,
+    "special": SPECIAL,
+    "operands": OPERANDS,
+    "aliases": ALIASES,
+    "in place": IN_PLACE,
     "casts": casts(),
     "movement": MOVEMENT,
+    "arrangement": ARRANGEMENT,
     "indexing": INDEXING,
+    "selection": SELECTION,
+    "pools": POOLS,
     "reductions": REDUCTIONS,
     "products": PRODUCTS,
     "products of matrices": PRODUCTS_OF_MATRICES,
@@ -37,7 +46,7 @@ NOT_IN_THE_TABLE = {
     "called by every row with a gradient": "backward gradient detach",
     "random or unset memory, tested in tests/unit/tensor": (
         "dropout empty empty_like glorot_uniform kaiming_normal kaiming_uniform manual_seed "
-        "normal rand rand_like randint randn randn_like scaled_uniform uniform"
+        "normal normal_ rand rand_like randint randn randn_like scaled_uniform uniform uniform_"
     ),
     "a Python bool": "allclose",
 }

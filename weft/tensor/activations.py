@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft.support.errors import ArgumentError
+from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.checks import axis_of, known
 from weft.tensor.elementwise import lift
 from weft.tensor.unary import as_float
 
@@ -195,3 +196,88 @@ def allclose(
     True
     """
     return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
+
+
+def glu(self: Tensor, dim: int = -1) -> Tensor:
+    """Return the first half of an axis times the sigmoid of the second. PyTorch: glu.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([4.0, 0.0]).glu().tolist()
+    [2.0]
+    """
+    axis = axis_of("glu", dim, self.ndim)
+    if not self.ndim or known(self.shape[axis]) % 2:
+        raise ShapeError(
+            "glu: the axis has no two halves",
+            facts=[("shape", self.shape), ("axis", axis)],
+            law="glu needs an axis of even size",
+        )
+    half = known(self.shape[axis]) // 2
+    value, gate = self.split([half, half], axis)
+    return value * gate.sigmoid()
+
+
+def threshold(self: Tensor, threshold: float, value: float) -> Tensor:
+    """Keep what is above the threshold and replace the rest; NaN stays. PyTorch: threshold.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 3.0]).threshold(2.0, -1.0).tolist()
+    [-1.0, 3.0]
+    """
+    return (self <= threshold).where(lift(self, value, "threshold").cast(self.dtype), self)
+
+
+def tanhshrink(self: Tensor) -> Tensor:
+    """Return x - tanh(x). PyTorch: tanhshrink.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0]).tanhshrink().tolist()
+    [0.0]
+    """
+    x = as_float(self)
+    return x - x.tanh()
+
+
+def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """Move towards 0 by `lambd`, and no further than 0. PyTorch: softshrink.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-2.0, 0.25]).softshrink().tolist()
+    [-1.5, 0.0]
+    """
+    x = as_float(self)
+    rest = ((x >= -lambd) & (x <= lambd)).where(0.0 * x, x)
+    return (x > lambd).where(x - lambd, (x < -lambd).where(x + lambd, rest))
+
+
+def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """Put 0 in the place of what is from -lambd to lambd. PyTorch: hardshrink.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-2.0, 0.25]).hardshrink().tolist()
+    [-2.0, 0.0]
+    """
+    x = as_float(self)
+    return ((x >= -lambd) & (x <= lambd)).where(0.0, x)
+
+
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    """Scale what is below 0 by a weight, or by one for each channel (axis 1). PyTorch: prelu.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[-2.0, -2.0, 2.0]]).prelu(Tensor([0.5, 1.0, 3.0])).tolist()
+    [[-1.0, -2.0, 2.0]]
+    """
+    count = weight.numel()
+    if count == 1:
+        scale = weight.reshape(())
+    else:
+        axis = min(1, self.ndim - 1)
+        if weight.ndim != 1 or not self.ndim or self.shape[axis] != count:
+            raise ShapeError(
+                "prelu: the weights do not fit",
+                facts=[("input", self.shape), ("weight", weight.shape)],
+                law="there is one weight, or a vector with one for each channel (axis 1)",
+            )
+        scale = weight.reshape((count, *[1] * (self.ndim - axis - 1)))
+    return (self > 0).where(self, self * scale)

@@ -219,6 +219,50 @@ def eye(
     return constant(cls, value, device, requires_grad)
 
 
+def tril_indices(
+    cls: type[Tensor],
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+) -> Tensor:
+    """Create the rows and columns of what `tril` keeps, as int64. PyTorch, NumPy: tril_indices.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _numbered(
+        cls, np.tril(np.ones((row, row if col is None else col)), offset), dtype, device
+    )
+
+
+def triu_indices(
+    cls: type[Tensor],
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+) -> Tensor:
+    """Create the rows and columns of what `triu` keeps, as int64. PyTorch, NumPy: triu_indices.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _numbered(
+        cls, np.triu(np.ones((row, row if col is None else col)), offset), dtype, device
+    )
+
+
+def _numbered(cls: type[Tensor], mask: Any, dtype: DTypeLike, device: str | None) -> Tensor:
+    """Where a mask of the host holds: a row of numbers for each of its axes."""
+    found = np.stack(mask.nonzero()).astype(np.int64)
+    return cls(found, dtype=dtype_of(dtype, dtypes.int64), device=device)
+
+
 def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None) -> Tensor:
     value = nodes.filled(dtype_of(dtype, self.dtype), fill_value, self.shape)
     return self._value(value, self.device if device is None else device_name(device))

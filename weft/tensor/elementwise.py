@@ -233,6 +233,7 @@ sub = _method(SUBTRACT, "Subtract elementwise: `self - x`.")
 mul = _method(MULTIPLY, "Multiply elementwise: `self * x`.")
 mod = _method(MODULO, "Return what floor division leaves, with the sign of the divisor.")
 remainder = mod
+floor_divide = _method(FLOOR_DIVIDE, "Divide and round down: `self // x`.")
 fmod = _method(TRUNCATED_MODULO, "Return what division leaves, with the sign of the dividend.")
 maximum = _method(MAXIMUM, "Return the greater of two values; NaN if either is NaN.")
 minimum = _method(MINIMUM, "Return the lesser of two values; NaN if either is NaN.")
@@ -243,6 +244,10 @@ lshift = _method(SHIFT_LEFT, "Shift bits to the left: `self << x`.")
 rshift = _method(SHIFT_RIGHT, "Shift bits to the right; a signed value fills with its sign.")
 eq = _method(EQUAL, "Compare elementwise: `self == x`. NaN equals nothing.")
 ne = _method(UNEQUAL, "Compare elementwise: `self != x`.")
+lt = _method(LESS, "Compare elementwise: `self < x`.")
+gt = _method(GREATER, "Compare elementwise: `self > x`.")
+le = _method(LESS_EQUAL, "Compare elementwise: `self <= x`.")
+ge = _method(GREATER_EQUAL, "Compare elementwise: `self >= x`.")
 
 
 def div(

@@ -54,7 +54,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if not found.advanced:
         return view
     axes = list(found.advanced)
-    place, count = _place(view, axes, list(found.advanced.values()))
+    place, count = place_of(view, axes, list(found.advanced.values()))
     if axes == list(range(axes[0], axes[0] + len(axes))):  # neighbors: the result stays there
         rank = len(shape_of(place))
         first = axes[0]
@@ -63,7 +63,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     return self._new(place)
 
 
-def _place(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]:
+def place_of(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]:
     """INDEX of the view, indexed axes in front; and how many axes the indices have."""
     rest = [axis for axis in range(view.ndim) if axis not in axes]
     order = [*axes, *rest]
@@ -174,7 +174,7 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
         return
     steps = [step for step in view._steps if step[0] != Op.DETACH]
     plain = view._of(view._storage, tuple(steps))
-    place, count = _place(plain, axes, list(advanced.values()))
+    place, count = place_of(plain, axes, list(advanced.values()))
     shape = shape_of(place)
     new = lift(view, value, "index")
     if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0]:

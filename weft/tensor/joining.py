@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
-def _listed(self: Any, args: Sequence[Any]) -> list[Tensor]:
+def listed(name: str, self: Any, args: Sequence[Any]) -> list[Tensor]:
     """Operands given as `Tensor.cat(a, b)`, `a.cat(b)` or `Tensor.cat([a, b])`."""
     first = list(self) if isinstance(self, (tuple, list)) else [self]
     tensors = [*first, *args]
     for each in tensors:
         if not hasattr(each, "uop"):
             raise ArgumentTypeError(
-                f"cat: {type(each).__name__} is no tensor", law="only tensors can be joined"
+                f"{name}: {type(each).__name__} is no tensor", law="only tensors can be joined"
             )
     if not tensors:
-        raise ArgumentError("cat: there is nothing to join", law="cat and stack need a tensor")
+        raise ArgumentError(f"{name}: there is nothing to join", law=f"{name} needs a tensor")
     return tensors
 
 
@@ -48,7 +48,7 @@ def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     >>> Tensor([1, 2]).cat(Tensor([3])).tolist()
     [1, 2, 3]
     """
-    tensors = _listed(self, args)
+    tensors = listed("cat", self, args)
     first = tensors[0]
     axis = axis_of("cat", dim, first.ndim)
     require_one_device("cat", *tensors)
@@ -102,7 +102,7 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     >>> Tensor([1, 2]).stack(Tensor([3, 4]), dim=1).tolist()
     [[1, 3], [2, 4]]
     """
-    tensors = [each.unsqueeze(dim) for each in _listed(self, args)]
+    tensors = [each.unsqueeze(dim) for each in listed("stack", self, args)]
     return tensors[0].cat(*tensors[1:], dim=axis_of("stack", dim, tensors[0].ndim))
 
 
@@ -153,7 +153,7 @@ def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor,
     """Expand vectors to a grid, one result for each of them."""
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: unknown indexing {indexing!r}", law='it is "ij" or "xy"')
-    vectors = _listed(self, args)
+    vectors = listed("meshgrid", self, args)
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]

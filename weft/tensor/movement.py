@@ -122,14 +122,71 @@ def reversed_axes(self: Tensor) -> Tensor:
     return self.permute(tuple(range(self.ndim))[::-1]) if self.ndim else self
 
 
-def movedim(self: Tensor, source: int, destination: int) -> Tensor:
-    """Move one axis to another place; the others keep their order."""
-    order = list(range(self.ndim))
-    order.insert(
-        axis_of("movedim", destination, self.ndim),
-        order.pop(axis_of("movedim", source, self.ndim)),
-    )
-    return self.permute(order)
+def transposed(self: Tensor) -> Tensor:
+    """Return a matrix with its two axes swapped; what has fewer axes as it is. PyTorch: t.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2]]).t().tolist()
+    [[1], [2]]
+    """
+    if self.ndim > 2:
+        raise ShapeError(
+            f"t: there are {self.ndim} axes",
+            facts=[("shape", self.shape)],
+            law="t swaps the axes of a matrix",
+            fix="use transpose(a, b) or permute",
+        )
+    return reversed_axes(self)
+
+
+def last_axes_swapped(self: Tensor) -> Tensor:
+    """Return the tensor with its last two axes swapped: each matrix of a batch transposed."""
+    return self.transpose(-2, -1)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """Return the same elements in the shape of another tensor. PyTorch: reshape_as, view_as.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()
+    [[1], [2]]
+    """
+    return self.reshape(other.shape)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Repeat axes of size 1 to the shape of another tensor. PyTorch: expand_as.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1], [2]]).expand_as(Tensor.zeros(2, 2)).tolist()
+    [[1, 1], [2, 2]]
+    """
+    return self.expand(other.shape)
+
+
+def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Move axes to other places; the rest keep their order. PyTorch: movedim, NumPy: moveaxis.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.zeros(2, 3, 4).movedim((0, 1), (-1, 0)).shape
+    (3, 4, 2)
+    """
+    pairs = [
+        [axis_of("movedim", each, self.ndim) for each in _each(axes)]
+        for axes in (source, destination)
+    ]
+    if len(pairs[0]) != len(pairs[1]) or any(len(set(axes)) != len(axes) for axes in pairs):
+        raise ArgumentError(
+            f"movedim: axes {source} to {destination}",
+            law="each axis is named once and has one place to go to",
+        )
+    rest = iter(axis for axis in range(self.ndim) if axis not in pairs[0])
+    places = dict(zip(pairs[1], pairs[0], strict=True))
+    return self.permute([places[i] if i in places else next(rest) for i in range(self.ndim)])
+
+
+def _each(axes: int | Sequence[int]) -> tuple[int, ...]:
+    return (axes,) if isinstance(axes, int) else tuple(axes)
 
 
 def flip(self: Tensor, axis: Any, *args: Any) -> Tensor:

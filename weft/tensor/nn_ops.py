@@ -1,19 +1,17 @@
-"""Convolutions and pools, as windows by movement ops, a product and a fold.
+"""Convolutions, as windows by movement ops, a product and a fold.
 
 The axes are (batch, channels, spatial…); any number of spatial axes works, in spite of the names.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import DType, Scalar
-from weft.support.errors import ArgumentError, NotSupported, ShapeError
+from weft.ir.dtypes import DType
+from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.matmul import contract
-from weft.tensor.unary import as_float
 from weft.tensor.windows import window_count, windows
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 Ints = int | Sequence[int]
 
 
-def _each(name: str, value: Ints, count: int) -> tuple[int, ...]:
+def each_axis(name: str, value: Ints, count: int) -> tuple[int, ...]:
     """A number for each spatial axis."""
     listed = (value,) * count if isinstance(value, int) else tuple(value)
     if len(listed) != count:
@@ -33,12 +31,12 @@ def _each(name: str, value: Ints, count: int) -> tuple[int, ...]:
     return listed
 
 
-def _padding(name: str, padding: Ints, count: int) -> list[tuple[int, int]]:
+def padding_pairs(name: str, padding: Ints, count: int) -> list[tuple[int, int]]:
     """Padding of each spatial axis: one number, one for each axis, or flat with the last first."""
     if not isinstance(padding, int) and len(padding) == 2 * count and count > 0:
         flat = [int(each) for each in padding]
         return [(flat[i], flat[i + 1]) for i in range(0, 2 * count, 2)][::-1]
-    return [(each, each) for each in _each(name, padding, count)]
+    return [(each, each) for each in each_axis(name, padding, count)]
 
 
 def conv2d(
@@ -61,10 +59,10 @@ def conv2d(
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     _require_channels(self, weight, groups, rank)
-    strides, gaps = _each("conv2d", stride, rank), _each("conv2d", dilation, rank)
-    edges = _padding("conv2d", padding, rank)
+    strides, gaps = each_axis("conv2d", stride, rank), each_axis("conv2d", dilation, rank)
+    edges = padding_pairs("conv2d", padding, rank)
     padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
-    _require_windows("conv2d", padded, kernel, strides, gaps)
+    require_windows("conv2d", padded, kernel, strides, gaps)
     batch, outputs = known(self.shape[0]), known(weight.shape[0])
     inner = known(weight.shape[1])
     taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
@@ -97,7 +95,7 @@ def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> N
         )
 
 
-def _require_windows(
+def require_windows(
     name: str,
     x: Tensor,
     kernel: tuple[int, ...],
@@ -135,9 +133,9 @@ def conv_transpose2d(
     """
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
-    strides, gaps = _each("conv", stride, rank), _each("conv", dilation, rank)
-    extra = _each("conv", output_padding, rank)
-    edges = _padding("conv", padding, rank)
+    strides, gaps = each_axis("conv", stride, rank), each_axis("conv", dilation, rank)
+    extra = each_axis("conv", output_padding, rank)
+    edges = padding_pairs("conv", padding, rank)
     inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
     turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
@@ -165,102 +163,6 @@ def _with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
         box[axis] = (0, (size - 1) * stride + 1)
         x = apart.pad(room).flatten(axis, axis + 1).shrink(box)
     return x
-
-
-class _Frame(NamedTuple):
-    """What a pool slides over its input, and how the input is padded for it."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    edges: list[tuple[int, int]]
-    room: list[tuple[int, int]]  # what ceil_mode adds after the edges
-
-
-def _frame(
-    name: str,
-    self: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None,
-    dilation: Ints,
-    padding: Ints,
-    ceil_mode: bool,
-) -> _Frame:
-    rank = 2 if isinstance(kernel_size, int) else len(kernel_size)
-    if self.ndim < rank:
-        raise ShapeError(f"{name}: {self.ndim} axes for {rank} spatial ones")
-    kernel, gaps = _each(name, kernel_size, rank), _each(name, dilation, rank)
-    strides = kernel if stride is None else _each(name, stride, rank)
-    edges = _padding(name, padding, rank)
-    sizes = [known(size) for size in self.shape[self.ndim - rank :]]
-    each = zip(sizes, edges, kernel, strides, gaps, strict=True)
-    room = [(0, _missing(*one) if ceil_mode else 0) for one in each]
-    return _Frame(kernel, strides, gaps, edges, room)
-
-
-def _windows_of(name: str, self: Tensor, frame: _Frame, edge: Scalar, rest: Scalar) -> Tensor:
-    """Windows (…, positions…, taps…), with one value in the padding and one beyond it."""
-    none = [(0, 0)] * (self.ndim - len(frame.kernel))
-    padded = self
-    for pairs, value in ((frame.edges, edge), (frame.room, rest)):
-        if any(map(any, pairs)):
-            padded = padded.pad([*none, *pairs], value=value)
-    _require_windows(name, padded, frame.kernel, frame.stride, frame.dilation)
-    return windows(padded, frame.kernel, frame.stride, frame.dilation)
-
-
-def _missing(size: int, edges: tuple[int, int], kernel: int, stride: int, dilation: int) -> int:
-    """How much a last, partial window lacks; it must start inside the input or its padding."""
-    low, high = edges
-    reach = dilation * (kernel - 1) + 1
-    count = -(-(size + low + high - reach) // stride) + 1
-    if (count - 1) * stride >= size + low:
-        count -= 1
-    return max(0, (count - 1) * stride + reach - size - low - high)
-
-
-def max_pool2d(
-    self: Tensor,
-    kernel_size: Ints = (2, 2),
-    stride: Ints | None = None,
-    dilation: Ints = 1,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
-    """Return the greatest element of each window over the last axes.
-
-    >>> from weft.tensor import Tensor
-    >>> Tensor([[1, 2], [3, 4]]).max_pool2d().tolist()
-    [[4]]
-    """
-    if return_indices:
-        raise NotSupported("max_pool2d: return_indices", law="only the values are returned so far")
-    frame = _frame("max_pool2d", self, kernel_size, stride, dilation, padding, ceil_mode)
-    least = self.dtype.min
-    taps = _windows_of("max_pool2d", self, frame, least, least)
-    return taps.max(tuple(range(self.ndim, taps.ndim)))
-
-
-def avg_pool2d(
-    self: Tensor,
-    kernel_size: Ints = (2, 2),
-    stride: Ints | None = None,
-    dilation: Ints = 1,
-    padding: Ints = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Return the average of each window over the last axes."""
-    x = as_float(self)
-    frame = _frame("avg_pool2d", x, kernel_size, stride, dilation, padding, ceil_mode)
-    taps = _windows_of("avg_pool2d", x, frame, 0.0, 0.0)
-    axes = tuple(range(x.ndim, taps.ndim))
-    if count_include_pad and not ceil_mode:
-        return taps.sum(axes) / math.prod(frame.kernel)
-    # What ceil_mode adds counts in no case.
-    ones = _windows_of("avg_pool2d", x.ones_like(), frame, float(count_include_pad), 0.0)
-    return taps.sum(axes) / ones.sum(axes)
 
 
 def sequential(self: Tensor, ll: Sequence[Callable[[Any], Any]]) -> Tensor:

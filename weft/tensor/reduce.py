@@ -109,6 +109,36 @@ def min_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     return fold(self, Op.MIN, axis, keepdim, "min")
 
 
+def amax(self: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the greatest element along axes. PyTorch and NumPy: amax.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 5], [3, 4]]).amax((0, 1)).item()
+    5
+    """
+    return self.max(dim, keepdim)
+
+
+def amin(self: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the least element along axes. PyTorch and NumPy: amin.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 5], [3, 4]]).amin(0).tolist()
+    [1, 4]
+    """
+    return self.min(dim, keepdim)
+
+
+def count_nonzero(self: Tensor, dim: Axes = None) -> Tensor:
+    """Return how many elements are not zero, as int64. PyTorch and NumPy: count_nonzero.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 0], [3, 4]]).count_nonzero(0).tolist()
+    [2, 1]
+    """
+    return self.bool().sum(dim)
+
+
 def any_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """Tell whether an element is not zero."""
     return fold(self.bool(), Op.OR, axis, keepdim, "any")

@@ -16,11 +16,14 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor import (
     activations,
+    arithmetic,
+    arrangement,
     convert,
     creation,
     elementwise,
     fourier,
     gradients,
+    in_place,
     indexing,
     joining,
     linalg_products,
@@ -33,14 +36,19 @@ from weft.tensor import (
     movement,
     nn_ops,
     padding,
+    pools,
     random,
     reduce,
+    selection,
+    special,
     unary,
     writes,
 )
 from weft.tensor.core import Core
 from weft.tensor.host_data import from_host
+from weft.tensor.interpolate import interpolate
 from weft.tensor.leaves import remember
+from weft.tensor.rearrange import rearrange
 from weft.tensor.storage import Storage, owner_of
 
 
@@ -116,6 +124,20 @@ class Tensor(Core):
     bitwise_and, bitwise_or = elementwise.bitwise_and, elementwise.bitwise_or
     bitwise_xor, lshift, rshift = elementwise.bitwise_xor, elementwise.lshift, elementwise.rshift
     eq, ne = elementwise.eq, elementwise.ne
+    lt, gt, le, ge = elementwise.lt, elementwise.gt, elementwise.le, elementwise.ge
+    less, greater, not_equal = elementwise.lt, elementwise.gt, elementwise.ne
+    less_equal, greater_equal = elementwise.le, elementwise.ge
+    subtract, multiply = elementwise.sub, elementwise.mul
+    divide, true_divide = elementwise.div, elementwise.div
+    floor_divide, rsub = elementwise.floor_divide, arithmetic.rsub
+    logical_and, logical_or = arithmetic.logical_and, arithmetic.logical_or
+    logical_xor, heaviside = arithmetic.logical_xor, arithmetic.heaviside
+    clamp_min, clamp_max = arithmetic.clamp_min, arithmetic.clamp_max
+    addcmul, addcdiv = arithmetic.addcmul, arithmetic.addcdiv
+    atan2, arctan2, hypot = arithmetic.atan2, arithmetic.atan2, arithmetic.hypot
+    fmax, fmin, ldexp = arithmetic.fmax, arithmetic.fmin, arithmetic.ldexp
+    float_power, logaddexp2 = arithmetic.float_power, arithmetic.logaddexp2
+    xlogy = special.xlogy
     copysign, lerp, logaddexp = unary.copysign, activations.lerp, activations.logaddexp
     masked_fill, isclose = activations.masked_fill, activations.isclose
     allclose = activations.allclose
@@ -134,6 +156,15 @@ class Tensor(Core):
     isnan, isinf, isfinite, signbit = unary.isnan, unary.isinf, unary.isfinite, unary.is_negative
     bitwise_not, logical_not = unary.bitwise_not, unary.logical_not
 
+    erfc, erfinv, logit = special.erfc, special.erfinv, special.logit
+    lgamma, digamma, sinc = special.lgamma, special.digamma, special.sinc
+    deg2rad, rad2deg = arithmetic.deg2rad, arithmetic.rad2deg
+    isposinf, isneginf = arithmetic.isposinf, arithmetic.isneginf
+    nan_to_num = arithmetic.nan_to_num
+    negative, absolute, fix, sgn = unary.neg, unary.abs_, unary.trunc, unary.sign
+    arcsin, arccos, arctan = unary.asin, unary.acos, unary.atan
+    arcsinh, arccosh, arctanh = unary.asinh, unary.acosh, unary.atanh
+
     # Activations.
     relu, relu6, leaky_relu = activations.relu, activations.relu6, activations.leaky_relu
     sigmoid, logsigmoid = activations.sigmoid, activations.logsigmoid
@@ -143,6 +174,9 @@ class Tensor(Core):
     gelu, quick_gelu, mish = activations.gelu, activations.quick_gelu, activations.mish
     softplus, softsign = activations.softplus, activations.softsign
     clamp, clip = activations.clamp, activations.clamp
+    glu, threshold, tanhshrink = activations.glu, activations.threshold, activations.tanhshrink
+    softshrink, hardshrink = activations.softshrink, activations.hardshrink
+    prelu, log_sigmoid = activations.prelu, activations.logsigmoid
 
     # Movement.
     reshape, view, expand = movement.reshape, movement.reshape, movement.expand
@@ -157,12 +191,29 @@ class Tensor(Core):
     cat, stack, meshgrid = joining.cat, joining.stack, joining.meshgrid
     split, chunk = joining.split, joining.chunk
     tril, triu, one_hot = joining.tril, joining.triu, joining.one_hot
+    mT = property(movement.last_axes_swapped)  # noqa: N815 -- the public name
+    t, swapaxes, swapdims = movement.transposed, movement.transpose, movement.transpose
+    moveaxis, ravel = movement.movedim, movement.flatten
+    reshape_as, view_as, expand_as = movement.reshape_as, movement.reshape_as, movement.expand_as
+    fliplr, flipud, rot90 = arrangement.fliplr, arrangement.flipud, arrangement.rot90
+    tile, rearrange, unbind = arrangement.tile, rearrange, arrangement.unbind
+    atleast_1d, atleast_2d = arrangement.atleast_1d, arrangement.atleast_2d
+    atleast_3d, tensor_split = arrangement.atleast_3d, arrangement.tensor_split
+    hstack, vstack, dstack = arrangement.hstack, arrangement.vstack, arrangement.dstack
+    row_stack, column_stack = arrangement.vstack, arrangement.column_stack
+    concat, concatenate = joining.cat, joining.cat
+    diag, diag_embed, diagflat = arrangement.diag, arrangement.diag_embed, arrangement.diagflat
     gather, scatter = indexing.gather, indexing.scatter
-    scatter_reduce = indexing.scatter_reduce
+    scatter_reduce, scatter_add = indexing.scatter_reduce, selection.scatter_add
+    take, take_along_dim, put = selection.take, selection.take_along_dim, selection.put
+    select, narrow, index_select = selection.select, selection.narrow, selection.index_select
+    index_add, index_copy = selection.index_add, selection.index_copy
+    index_put, index_fill = selection.index_put, selection.index_fill
 
     # Reductions and products.
     sum, prod, mean = reduce.sum_, reduce.prod, reduce.mean
     max, min = reduce.max_, reduce.min_
+    amax, amin, count_nonzero = reduce.amax, reduce.amin, reduce.count_nonzero
     any, all = reduce.any_, reduce.all_
     argmax, argmin = reduce.argmax, reduce.argmin
     var, std, var_mean, std_mean = reduce.var, reduce.std, reduce.var_mean, reduce.std_mean
@@ -186,7 +237,10 @@ class Tensor(Core):
     fft, ifft, rfft, irfft = fourier.fft, fourier.ifft, fourier.rfft, fourier.irfft
     fft2, ifft2, rfft2, irfft2 = fourier.fft2, fourier.ifft2, fourier.rfft2, fourier.irfft2
     conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
-    max_pool2d, avg_pool2d = nn_ops.max_pool2d, nn_ops.avg_pool2d
+    max_pool2d, avg_pool2d = pools.max_pool2d, pools.avg_pool2d
+    max_unpool2d, interpolate = pools.max_unpool2d, interpolate
+    adaptive_avg_pool2d = pools.adaptive_avg_pool2d
+    adaptive_max_pool2d = pools.adaptive_max_pool2d
     sequential = nn_ops.sequential
     cross_entropy, nll_loss = losses.cross_entropy, losses.nll_loss
     sparse_categorical_crossentropy = losses.sparse_categorical_crossentropy
@@ -201,6 +255,8 @@ class Tensor(Core):
     arange = classmethod(creation.arange)
     linspace = classmethod(creation.linspace)
     eye = classmethod(creation.eye)
+    tril_indices = classmethod(creation.tril_indices)
+    triu_indices = classmethod(creation.triu_indices)
     full_like, zeros_like = creation.full_like, creation.zeros_like
     ones_like, empty_like = creation.ones_like, creation.empty_like
     manual_seed = staticmethod(random.manual_seed)
@@ -225,11 +281,16 @@ class Tensor(Core):
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
+    fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
+    uniform_, normal_ = in_place.uniform_, in_place.normal_
     assign, _write, _update = writes.assign, writes.write, writes.update
     _require_writable = writes.require_writable
     _require_no_expand = writes.require_no_expand
     backward, gradient = gradients.backward, gradients.gradient
     requires_grad_ = gradients.set_requires_grad
+
+
+in_place.attach(Tensor)
 
 
 def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storage:

@@ -127,11 +127,15 @@ def rsqrt(self: Tensor) -> Tensor:
 
 
 def sign(self: Tensor) -> Tensor:
-    """Return -1, 0 or 1 with the sign of the value; 0 for NaN, as in PyTorch."""
+    """Return -1, 0 or 1 with the sign of the value; 0 for NaN, as in PyTorch.
+
+    The zero is what TRUNC makes of the value, so that the gradient is zeros, not none at all.
+    """
     if self.dtype.kind == BOOL:
         return self._same()
     one = lift(self, 1, "sign").cast(self.dtype)
-    above = (self > 0).where(one, 0)
+    zero = (self.abs() < 0.5).where(self, 0).trunc() + 0 if self.dtype.kind == FLOAT else 0
+    above = (self > 0).where(one, zero)
     return above if self.dtype.kind == UINT else (self < 0).where(-one, above)
 
 
@@ -188,13 +192,13 @@ def log10(self: Tensor) -> Tensor:
 def log1p(self: Tensor) -> Tensor:
     """Return log(1 + x), accurate for small x.
 
-    Where 1 + x rounds, the logarithm of the rounded sum is scaled by what was lost.
+    What 1 + x loses by rounding is added with the slope of the logarithm.
     """
     x = as_float(self)
     total = 1 + x
-    plain = (total == 1) | (total == math.inf)
-    gained = plain.where(1.0, total - 1)
-    return plain.where((total == 1).where(x, total), total.log() * (x / gained))
+    is_exact = (total == 1) | (total == math.inf) | (total == 0)
+    lost = is_exact.where(0.0, x - (total - 1)) / is_exact.where(1.0, total)
+    return (total == 1).where(x, total.log() + lost)
 
 
 def expm1(self: Tensor) -> Tensor:

@@ -1,0 +1,95 @@
+"""Methods with a trailing underscore: compute, then write the result to the tensor itself.
+
+`attach` makes `x.name_(...)` of every `x.name(...)` of the table, so the two cannot differ. The
+dtype and the shape stay, and a tensor that requires a gradient is refused, as for `x += 1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+NAMES: Final = """
+    abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and bitwise_not
+    bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh deg2rad
+    digamma div elu eq erf erfc erfinv exp exp2 expm1 floor fmod frac hardsigmoid hardswish
+    hardtanh heaviside hypot index_add index_copy index_fill index_put leaky_relu lerp lgamma log
+    log10 log1p log2 logical_and logical_not logical_or logical_xor logit lshift masked_fill
+    mish mul nan_to_num ne neg pow put rad2deg reciprocal relu relu6 remainder round rshift rsqrt
+    scatter scatter_add scatter_reduce selu sigmoid sign silu sin sinc sinh sqrt square sub tan
+    tanh threshold tril triu trunc xlogy
+"""
+
+
+def _in_place(name: str) -> Callable[..., Tensor]:
+    def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result = getattr(self, name)(*args, **kwargs)
+        return self if result is self else self._update(result, name)
+
+    function.__name__ = function.__qualname__ = f"{name}_"
+    function.__doc__ = f"Write the result of `{name}` to this tensor, and return it."
+    return function
+
+
+def attach(cls: type[Tensor]) -> None:
+    """Give a class the in-place form of each method in the table."""
+    for name in NAMES.split():
+        setattr(cls, f"{name}_", _in_place(name))
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one value to all elements, and return the tensor. PyTorch: fill_; NumPy: fill.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).fill_(7).tolist()
+    [7, 7]
+    """
+    return self.assign(self.full_like(value) if isinstance(value, (bool, int, float)) else value)
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros to all elements, and return the tensor. PyTorch: zero_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).zero_().tolist()
+    [0, 0]
+    """
+    return self.assign(self.zeros_like())
+
+
+def copy_(self: Tensor, src: Tensor) -> Tensor:
+    """Write another tensor's elements to this one, cast, moved and broadcast. PyTorch: copy_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()
+    [3, 3]
+    """
+    return self.assign(src.to(self.device))
+
+
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Write random numbers from `low` to below `high`. PyTorch: uniform_.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor.zeros(3).uniform_(2, 4)
+    >>> bool(((x >= 2) & (x < 4)).all())
+    True
+    """
+    return self.assign(
+        self.uniform(*self.shape, low=low, high=high, dtype=self.dtype, device=self.device)
+    )
+
+
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Write random numbers of a normal distribution. PyTorch: normal_.
+
+    >>> from weft.tensor import Tensor
+    >>> bool(Tensor.zeros(3).normal_().isfinite().all())
+    True
+    """
+    return self.assign(
+        self.normal(*self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device)
+    )
