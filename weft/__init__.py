@@ -22,9 +22,11 @@ from weft.support.errors import (
     UsageError,
 )
 from weft.support.settings import Context
+from weft.support.settings import settings as config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from weft.engine.devices import Device
     from weft.engine.storage import GlobalCounters
     from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
+    "Device": "weft.engine.devices",
     "GlobalCounters": "weft.engine.storage",
     "Tensor": "weft.tensor.tensor",
     "custom_kernel": "weft.tensor.custom",
@@ -62,6 +65,7 @@ __all__ = [
     "AxisError",
     "Context",
     "DTypeError",
+    "Device",
     "DeviceError",
     "FileFormatError",
     "GlobalCounters",
@@ -79,6 +83,7 @@ __all__ = [
     "UsageError",
     "Variable",
     "checkpoint",
+    "config",
     "custom_kernel",
     "dtypes",
     "function",

@@ -40,7 +40,8 @@ LOOPS = frozenset(("decompositions",))
 # Methods without a row, by the reason.
 NOT_IN_THE_TABLE = {
     "no number comes out": (
-        "data device dtype element_size grad is_floating_point item nbytes ndim numel numpy "
+        "data device dtype element_size from_blob from_dlpack from_numpy grad "
+        "is_floating_point item nbytes ndim numel numpy to_torch "
         "realize requires_grad requires_grad_ shape size to to_ tolist training uop"
     ),
     "called by every row with a gradient": "backward gradient detach",

@@ -6,24 +6,24 @@ has several, a number: `OPENCL:1`. The default is the setting `DEVICE`, else `CP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from weft.runtime.device import Device
+from weft.runtime.device import Device as OneDevice
 from weft.support.errors import DeviceError
 from weft.support.message import nearest
 from weft.support.settings import settings
 
-_OPEN: Final[dict[str, Device]] = {}
+_OPEN: Final[dict[str, OneDevice]] = {}
 
 
-def _open_python(name: str) -> Device:
+def _open_python(name: str) -> OneDevice:
     from weft.runtime.python.device import PythonDevice
 
     return PythonDevice(name)
 
 
-def _open_cpu(name: str) -> Device:
+def _open_cpu(name: str) -> OneDevice:
     from weft.render.llvm import render
     from weft.runtime.cpu.device import CpuDevice
     from weft.runtime.host import host_target
@@ -31,14 +31,14 @@ def _open_cpu(name: str) -> Device:
     return CpuDevice(render, host_target(), name)
 
 
-def _open_opencl(name: str) -> Device:
+def _open_opencl(name: str) -> OneDevice:
     from weft.render.opencl import render
     from weft.runtime.opencl.device import OpenclDevice
 
     return OpenclDevice(render, name)
 
 
-def _open_null(name: str) -> Device:
+def _open_null(name: str) -> OneDevice:
     from weft.render.llvm import render
     from weft.runtime.host import host_target
     from weft.runtime.null.device import NullDevice
@@ -46,14 +46,14 @@ def _open_null(name: str) -> Device:
     return NullDevice(render, host_target(), name)
 
 
-def _open_c(name: str) -> Device:
+def _open_c(name: str) -> OneDevice:
     from weft.render.c import render
     from weft.runtime.c.device import CDevice
 
     return CDevice(render, name)
 
 
-KINDS: Final[dict[str, Callable[[str], Device]]] = {
+KINDS: Final[dict[str, Callable[[str], OneDevice]]] = {
     "CPU": _open_cpu,
     "OPENCL": _open_opencl,
     "C": _open_c,
@@ -63,7 +63,52 @@ KINDS: Final[dict[str, Callable[[str], Device]]] = {
 
 
 def default_device() -> str:
-    return canonical_name(settings.DEVICE or "CPU")
+    """The name of the device of a new tensor."""
+    chosen, when = _CHOSEN
+    asked = settings.DEVICE
+    return canonical_name((chosen if chosen and asked == when else asked) or "CPU")
+
+
+# The device that `Device.DEFAULT` was set to, and what the setting said then: a Context that
+# changes the setting later wins.
+_CHOSEN: list[str] = ["", ""]
+
+
+class Devices:
+    """All devices, as `Device`: `Device["CPU"]` opens one, `Device.DEFAULT` names the default.
+
+    >>> Device.DEFAULT in Device
+    True
+    >>> Device.canonicalize("cpu:0")
+    'CPU'
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> OneDevice:
+        return device(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.upper().partition(":")[0] in KINDS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(KINDS)
+
+    def __repr__(self) -> str:
+        return f"<devices {', '.join(KINDS)}; default {self.DEFAULT}>"
+
+    @property
+    def DEFAULT(self) -> str:  # noqa: N802 -- the public name
+        """The device of a new tensor; it may be set."""
+        return default_device()
+
+    @DEFAULT.setter
+    def DEFAULT(self, name: str) -> None:  # noqa: N802
+        _CHOSEN[:] = [canonical_name(name), settings.DEVICE]
+
+    def canonicalize(self, name: str | None) -> str:
+        """The full name of a device; that of the default for None."""
+        return default_device() if name is None else canonical_name(name)
 
 
 def canonical_name(name: str) -> str:
@@ -79,7 +124,7 @@ def canonical_name(name: str) -> str:
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
-def device(name: str) -> Device:
+def device(name: str) -> OneDevice:
     """The device of this name, opened when first asked for."""
     found = _OPEN.get(name)
     if found is None:
@@ -87,3 +132,6 @@ def device(name: str) -> Device:
         found = _OPEN.get(full) or KINDS[full.partition(":")[0]](full)
         _OPEN[full] = _OPEN[name] = found
     return found
+
+
+Device: Final = Devices()

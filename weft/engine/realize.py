@@ -92,6 +92,8 @@ def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UO
     values = [n for n in dict.fromkeys([*graphs, *kept]) if n not in last.values()]
     outputs = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
     body = sink(*last.values(), *(store(out, node) for node, out in outputs.items()))
+    for memory in last:
+        buffer_of(memory).prepare_write()
     _run(name, body)
     made = dict(outputs)
     for memory, version in last.items():

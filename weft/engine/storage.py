@@ -2,6 +2,10 @@
 
 A buffer is freed when its BUFFER node dies, which happens as soon as no tensor's graph holds it.
 Memory is allocated when something is first written to it.
+
+Memory of the host can be lent: an array of another library reads it in place. While such an array
+lives, its bytes stay as they are: a write goes to a copy, and freed memory is not used again.
+Foreign memory is shared instead: `keep` owns it, and writes of both sides are seen by both.
 """
 
 from __future__ import annotations
@@ -26,13 +30,14 @@ from weft.support.errors import InternalError, OutOfMemory
 class Buffer:
     """Memory of one device. `keep` holds what foreign memory belongs to."""
 
-    __slots__ = ("device", "handle", "keep", "size")
+    __slots__ = ("_loan", "device", "handle", "keep", "size")
 
     def __init__(self, on: Device, size: int) -> None:
         self.device = on
         self.size = size
         self.handle: Handle = None
         self.keep: Any = None
+        self._loan: weakref.ref[Any] | None = None
 
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
@@ -41,9 +46,39 @@ class Buffer:
             GlobalCounters.allocated(self.device.name, self.size)
         return self.handle
 
+    @property
+    def is_lent(self) -> bool:
+        """Whether an array reads this memory in place."""
+        return self._loan is not None and self._loan() is not None
+
+    def try_lend(self) -> Any:
+        """An object with the buffer protocol over this memory; None where it is no host's.
+
+        Whoever holds the object holds the memory.
+        """
+        share = getattr(self.device, "share", None)
+        if share is None:
+            return None
+        lent = None if self._loan is None else self._loan()
+        if lent is None:
+            lent = share(self.allocated())
+            self._loan = weakref.ref(lent)
+        return lent
+
+    def prepare_write(self) -> None:
+        """Called before memory is written: what is lent stays with those who read it."""
+        if not self.is_lent or self.keep is not None:
+            return
+        old, self.handle, self._loan = self.handle, None, None
+        GlobalCounters.freed(self.device.name, self.size)
+        data = bytearray(self.size)
+        self.device.copy_out(memoryview(data), old)
+        self.device.copy_in(self.allocated(), memoryview(data))
+
     def free(self) -> None:
         if self.handle is not None and self.keep is None:
-            _SPARE.give(self.device, max(self.size, 1), self.handle)
+            if not self.is_lent:
+                _SPARE.give(self.device, max(self.size, 1), self.handle)
             GlobalCounters.freed(self.device.name, self.size)
         self.handle = self.keep = None
 
@@ -159,6 +194,20 @@ def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) 
     memory = buffer_of(node)
     if data.nbytes:
         memory.device.copy_in(_part(memory, data.nbytes), data.cast("B"))
+    return node
+
+
+def shared_buffer(
+    dtype: DType, shape: Shape, device_name: str, data: Any, keep: object
+) -> UOp | None:
+    """A BUFFER node over memory that belongs to `keep`; None where the device cannot use it."""
+    name = canonical_name(device_name)
+    wrap = getattr(device(name), "wrap", None)
+    if wrap is None:
+        return None
+    node = new_buffer(dtype, shape, name)
+    memory = buffer_of(node)
+    memory.handle, memory.keep = wrap(data), keep
     return node
 
 

@@ -137,7 +137,7 @@ def hypot(self: Tensor, other: Any) -> Tensor:
     """Return sqrt(x² + y²) without overflow; infinite where a side is. PyTorch, NumPy: hypot.
 
     >>> from weft.tensor import Tensor
-    >>> Tensor([3e30]).hypot(4e30).tolist()[0] / 5e30
+    >>> round(Tensor([3e30]).hypot(4e30).item() / 5e30, 6)
     1.0
     """
     x, y = (each.abs() for each in _float_pair(self, other, "hypot"))

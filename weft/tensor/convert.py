@@ -19,7 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
-from weft.reference.numpy_values import Array, from_storage, storage_dtype
+from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of
 from weft.tensor.core import realize_all
@@ -48,25 +48,38 @@ def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:
 
 
 def numpy(self: Tensor) -> Array:
-    """Compute the value and return it as a new NumPy array.
+    """Compute the value and return it as a NumPy array that may not be written.
 
-    Dtypes that NumPy lacks (bfloat16, fp8) come as float32. Symbolic sizes have the values that
-    their variables are bound to.
+    On the CPU it is a view of the tensor's memory, which stays as it is: a later write to the
+    tensor goes to other memory. `np.array(x)` and `x.numpy().copy()` are arrays of your own.
+    Dtypes that NumPy lacks (bfloat16, fp8) come as float32. Symbolic sizes have the
+    values that their variables are bound to.
 
     >>> from weft.tensor import Tensor
     >>> (Tensor([1, 2]) * 2).numpy()
     array([2, 4], dtype=int32)
     """
+    values = from_storage(self.dtype, stored_array(self))
+    values.flags.writeable = False
+    return values
+
+
+def stored_array(self: Tensor) -> Array:
+    """The value in the storage form of its dtype: a view of memory where the host can read it."""
     realize_all((self,))
     rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
     for step in steps:
         rows = _moved(rows, step)
-    return np.array(rows)
+    return rows
 
 
 def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
-    """The contents of memory, without the rows that a first SHRINK cuts away."""
+    """The contents of memory; where they are copied, without what a first SHRINK cuts away."""
     shape = [*shape_value(shape_of(buffer))]
+    stored = storage_dtype(buffer.dtype)
+    lent = buffer_of(buffer).try_lend() if math.prod(shape) else None
+    if lent is not None:
+        return np.frombuffer(lent, stored, math.prod(shape)).reshape(shape), steps
     first = 0
     if steps and steps[0][0] == Op.SHRINK:
         pairs: Any = steps[0][1]
@@ -78,8 +91,7 @@ def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step,
     row = math.prod(shape[1:]) * buffer.dtype.itemsize
     size = row * shape[0] if shape else buffer.dtype.itemsize
     data = _read_bytes(buffer, first * row, size) if size else bytearray()
-    raw = np.frombuffer(data, storage_dtype(buffer.dtype)).reshape(shape)
-    return from_storage(buffer.dtype, raw), steps
+    return np.frombuffer(data, stored).reshape(shape), steps
 
 
 def _read_bytes(buffer: UOp, start: int, size: int) -> bytearray:
@@ -114,15 +126,19 @@ def _moved(array: Array, step: Step) -> Array:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
-    """Return the value as NumPy asks for it: `np.asarray(t)`."""
-    if copy is False:
+    """Return the value as NumPy asks for it: `np.asarray(x)` is a view where it can be."""
+    values = self.numpy()
+    if copy is not False:
+        wanted = values if dtype is None else values.astype(dtype, copy=False)
+        return wanted.copy() if copy and wanted is values else wanted
+    is_view = buffer_of(self._storage.uop).is_lent and not is_emulated(self.dtype)
+    if not is_view or (dtype is not None and np.dtype(dtype) != values.dtype):
         raise ArgumentError(
-            "__array__: the value of a tensor is always a copy",
-            law="np.asarray(t, copy=False) needs memory that NumPy can share",
+            "__array__: this value can only be had as a copy",
+            law="np.asarray(x, copy=False) needs memory of the CPU and the dtype of the tensor",
             fix="leave copy out, or use copy=True",
         )
-    values = self.numpy()
-    return values if dtype is None else values.astype(dtype)
+    return values
 
 
 def item(self: Tensor) -> Scalar:
@@ -149,7 +165,7 @@ def tolist(self: Tensor) -> Any:
 
 
 def data(self: Tensor) -> memoryview:
-    """Compute the value and return its elements as a memoryview, without a NumPy object.
+    """Compute the value and return its elements as a memoryview, a view of memory on the CPU.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1, 2]).data().tolist()

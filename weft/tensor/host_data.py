@@ -12,6 +12,7 @@ from weft.ir.uop import UOp
 from weft.reference.numpy_casts import cast
 from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
+from weft.tensor.dlpack import consume
 
 # Names of the ml_dtypes package for dtypes that NumPy lacks.
 _FOREIGN: Final[dict[str, DType]] = {
@@ -93,8 +94,18 @@ def _require_range(values: Array, target: DType) -> None:
         )
 
 
+def dtype_of_array(array: Any) -> DType:
+    """The dtype of the elements of a NumPy array."""
+    if array.dtype.name in _FOREIGN:
+        return _FOREIGN[array.dtype.name]
+    return _from_array(array)[1]
+
+
 def _from_array(data: Any) -> tuple[Array, DType]:
     """An array of values and the dtype they are of."""
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        stored, dtype, _ = consume(data)
+        return from_storage(dtype, stored), dtype
     try:
         array = np.asarray(data)
     except (TypeError, ValueError):

@@ -25,6 +25,7 @@ from weft.tensor import (
     gradients,
     in_place,
     indexing,
+    interop,
     joining,
     linalg_products,
     linalg_qr,
@@ -114,7 +115,9 @@ class Tensor(Core):
     __getitem__, __setitem__, __iter__ = indexing.getitem, indexing.setitem, indexing.iterate
     __bool__, __len__ = convert.truth, convert.length
     __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
-    __array__ = convert.array
+    __array__, __dlpack__ = convert.array, interop.to_dlpack
+    __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
+    __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
     add, sub, mul, div = elementwise.add, elementwise.sub, elementwise.mul, elementwise.div
@@ -272,6 +275,10 @@ class Tensor(Core):
     rand_like, randn_like, dropout = random.rand_like, random.randn_like, random.dropout
 
     # Values, conversions, writes, gradients.
+    from_numpy = classmethod(interop.from_numpy)
+    from_blob = classmethod(interop.from_blob)
+    from_dlpack = classmethod(interop.from_dlpack)
+    to_torch = interop.to_torch
     realize, numpy, item = convert.realize, convert.numpy, convert.item
     tolist, data = convert.tolist, convert.data
     cast, bitcast = convert.cast, convert.bitcast

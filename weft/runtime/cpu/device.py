@@ -49,6 +49,10 @@ class CpuDevice:
         """Memory that belongs to another object, such as a NumPy array, without a copy."""
         return cpu_memory.wrap(buffer)
 
+    def share(self, handle: CpuMemory) -> Any:
+        """The bytes as an object that other libraries read in place; it keeps them alive."""
+        return cpu_memory.share(handle)
+
     def copy_in(self, handle: CpuMemory, data: memoryview) -> None:
         handle.view[: data.nbytes] = data.cast("B")
 

@@ -67,6 +67,13 @@ def part(memory: CpuMemory, offset: int, size: int) -> CpuMemory:
     return CpuMemory(memory.address + offset, size)
 
 
+def share(memory: CpuMemory) -> Any:
+    """An object with the buffer protocol over the bytes; the memory lives as long as it does."""
+    lent = (ctypes.c_ubyte * memory.size).from_address(memory.address)
+    lent.memory = memory  # type: ignore[attr-defined]  # an attribute of our own
+    return lent
+
+
 class _PyBuffer(ctypes.Structure):
     """CPython's Py_buffer."""
 
