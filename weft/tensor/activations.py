@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.elementwise import lift
-from weft.tensor.unary import as_float
+from weft.tensor.unary import as_float, float_pair
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -163,7 +163,7 @@ def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
 
 def logaddexp(self: Tensor, other: Any) -> Tensor:
     """Return log(exp(self) + exp(other)) without overflow."""
-    left, right = as_float(self), as_float(lift(self, other, "logaddexp"))
+    left, right = float_pair(self, other, "logaddexp")
     top = left.maximum(right)
     gap = (left == right).where(0.0, _minus_magnitude(left - right))
     return top + gap.exp().log1p()

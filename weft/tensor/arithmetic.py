@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import FLOAT, dtypes, promote
 from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.elementwise import lift
-from weft.tensor.unary import as_float
+from weft.tensor.unary import as_float, float_pair
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -102,14 +102,6 @@ def _precise(x: Tensor) -> Tensor:
     return x.float() if x.dtype.kind == FLOAT and x.dtype.bits < 32 else x
 
 
-def _float_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
-    """Two operands as floats of one dtype."""
-    right = lift(self, other, name)
-    dtype = promote(self.dtype, right.dtype)
-    dtype = dtype if dtype.kind == FLOAT else dtypes.default_float
-    return self.cast(dtype), right.cast(dtype)
-
-
 def atan2(self: Tensor, other: Any) -> Tensor:
     """Return the angle of the point (other, self) in radians, from -π to π, with signed zeros.
 
@@ -119,7 +111,7 @@ def atan2(self: Tensor, other: Any) -> Tensor:
     >>> Tensor([0.0, -0.0]).atan2(Tensor([1.0, -1.0])).tolist()
     [0.0, -3.1415927410125732]
     """
-    y, x = _float_pair(self, other, "atan2")
+    y, x = float_pair(self, other, "atan2")
     below, left = y.signbit(), x.signbit()
     rise, run = below.where(-y, y), left.where(-x, x)
     steep = rise > run
@@ -140,7 +132,7 @@ def hypot(self: Tensor, other: Any) -> Tensor:
     >>> round(Tensor([3e30]).hypot(4e30).item() / 5e30, 6)
     1.0
     """
-    x, y = (each.abs() for each in _float_pair(self, other, "hypot"))
+    x, y = (each.abs() for each in float_pair(self, other, "hypot"))
     is_less = x < y
     short, long = is_less.where(x, y), is_less.where(y, x)
     is_plain = (long == 0) | (long == math.inf)
@@ -233,7 +225,7 @@ def logaddexp2(self: Tensor, other: Any) -> Tensor:
     >>> Tensor([2000.0]).logaddexp2(Tensor([2000.0])).tolist()
     [2001.0]
     """
-    x, y = _float_pair(self, other, "logaddexp2")
+    x, y = float_pair(self, other, "logaddexp2")
     gap = (x == y).where(0.0, (x < y).where(x - y, y - x))
     return x.maximum(y) + gap.exp2().log1p() * (1 / math.log(2))
 

@@ -98,8 +98,16 @@ def _wants_gradient(leaf: Tensor) -> bool:
     return leaf.requires_grad is not False and bool(leaf.uop.ops & 1 << Op.BUFFER)
 
 
-def gradient(self: Tensor, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
+def gradient(
+    self: Tensor,
+    *targets: Tensor,
+    gradient: Tensor | None = None,
+    materialize_grads: bool = False,
+) -> list[Tensor]:
     """Return the gradients of this value with respect to the targets.
+
+    A target that the value does not depend on is refused, unless `materialize_grads` asks for
+    zeros. PyTorch: autograd.grad.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0])
@@ -114,11 +122,15 @@ def gradient(self: Tensor, *targets: Tensor, gradient: Tensor | None = None) -> 
     found = gradients(output, wanted, seed)
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):
+        if node is None and materialize_grads:
+            result.append(target.zeros_like())
+            continue
         if node is None:
             raise ArgumentError(
                 f"gradient: the output does not depend on target {number}",
                 facts=[("target", target.shape, target.dtype.name)],
                 law="a target is a value that the output was computed from",
+                fix="pass materialize_grads=True for zeros",
             )
         result.append(target._new(unfolded.fold(node)))
     return result

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.dtypes import dtypes
-from weft.tensor.elementwise import lift
-from weft.tensor.unary import as_float
+from weft.tensor.unary import as_float, float_pair
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -313,9 +312,9 @@ def xlogy(self: Tensor, other: Any) -> Tensor:
     >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0])).tolist()
     [0.0, 0.0]
     """
-    y = as_float(lift(self, other, "xlogy"))
-    is_zero = (self == 0) & ~y.isnan()
-    return is_zero.where(0.0, as_float(self) * is_zero.where(1.0, y).log())
+    x, y = float_pair(self, other, "xlogy")
+    is_zero = (x == 0) & ~y.isnan()
+    return is_zero.where(0.0, x * is_zero.where(1.0, y).log())
 
 
 def logit(self: Tensor, eps: float | None = None) -> Tensor:

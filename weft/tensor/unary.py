@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import BOOL, FLOAT, UINT, dtypes
+from weft.ir.dtypes import BOOL, FLOAT, UINT, dtypes, promote
 from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import DTypeError
@@ -25,6 +25,14 @@ LN2 = math.log(2)
 def as_float(self: Tensor) -> Tensor:
     """The tensor itself if it holds floats, else cast to the default float."""
     return self if self.dtype.kind == FLOAT else self.cast(dtypes.default_float)
+
+
+def float_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
+    """Two operands as floats of one dtype."""
+    right = lift(self, other, name)
+    dtype = promote(self.dtype, right.dtype)
+    dtype = dtype if dtype.kind == FLOAT else dtypes.default_float
+    return self.cast(dtype), right.cast(dtype)
 
 
 def _function(op: int, name: str, doc: str) -> Callable[[Tensor], Tensor]:
@@ -174,8 +182,8 @@ def is_negative(self: Tensor) -> Tensor:
 
 def copysign(self: Tensor, other: Any) -> Tensor:
     """Return the magnitude of this with the sign of the other, whose zero has one too."""
-    right = as_float(lift(self, other, "copysign"))
-    magnitude = as_float(self).abs()
+    left, right = float_pair(self, other, "copysign")
+    magnitude = left.abs()
     return right.signbit().where(-magnitude, magnitude)
 
 
