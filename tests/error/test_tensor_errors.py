@@ -66,7 +66,7 @@ ShapeError: reshape: 6 elements cannot become (4, 2)
   from  (2, 3)   6 elements
   to    (4, 2)   8
 
-  a reshape keeps the number of elements""",
+  reshape keeps the number of elements""",
     ),
     "axis": (
         lambda: Tensor.zeros(2, 3).sum(2),

@@ -9,11 +9,11 @@ Python scalars are weak: they take the type of what they meet, unless its kind c
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weft.ir import small_floats
 from weft.ir.small_floats import FloatFormat
-from weft.support.errors import DTypeError
+from weft.support.errors import DTypeError, UnknownAttribute
 from weft.support.message import nearest
 from weft.support.settings import settings
 
@@ -155,6 +155,15 @@ class DTypes:
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
+
+    # Hidden from the type checker, which would accept every misspelling if it saw this.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            guess = nearest(name, [each for each in dir(self) if not each.startswith("_")])
+            raise UnknownAttribute(
+                f"dtypes has no attribute {name!r}", fix=f"write dtypes.{guess}" if guess else ""
+            )
 
     @property
     def default_float(self) -> DType:

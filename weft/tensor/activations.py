@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft.support.errors import ArgumentError, ShapeError
+from weft.ir.dtypes import BOOL
+from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.elementwise import lift
 from weft.tensor.unary import as_float, float_pair
@@ -171,6 +172,12 @@ def logaddexp(self: Tensor, other: Any) -> Tensor:
 
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Put a value where the mask holds; the dtype stays."""
+    if mask.dtype.kind != BOOL:
+        raise DTypeError(
+            f"masked_fill: the mask is {mask.dtype.name}",
+            law="a mask is bool",
+            fix="compare it: x.masked_fill(mask != 0, value)",
+        )
     return mask.where(lift(self, value, "masked_fill").cast(self.dtype), self)
 
 

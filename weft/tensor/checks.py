@@ -132,7 +132,11 @@ def shape_from(name: str, sizes: Sequence[Size]) -> Shape:
     for size in sizes:
         if least(size) < 0:
             how = "is" if isinstance(size, int) else "can be"
-            raise ShapeError(f"{name}: the size {size} {how} negative", facts=[("shape", sizes)])
+            raise ShapeError(
+                f"{name}: the size {size} {how} negative",
+                facts=[("shape", sizes)],
+                law="a size is 0 or more",
+            )
     return tuple(sizes)
 
 

@@ -30,10 +30,34 @@ if TYPE_CHECKING:
 
 
 def dtype_of(dtype: DType | str | None, default: DType) -> DType:
-    """A dtype given as itself, by name, or left out."""
+    """A dtype given as itself, by name, as NumPy's or Python's, or left out."""
     if dtype is None:
         return default
-    return by_name(dtype) if isinstance(dtype, str) else dtype
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        return by_name(dtype)
+    return _foreign_dtype(dtype)
+
+
+def _foreign_dtype(dtype: Any) -> DType:
+    python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}
+    if dtype in python:
+        return python[dtype]
+    try:
+        return by_name(
+            str(dtype).removeprefix("torch.") if _is_torch(dtype) else np.dtype(dtype).name
+        )
+    except TypeError:
+        raise DTypeError(
+            f"{dtype!r} is no dtype",
+            law="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",
+            fix="write dtypes.float32, for example",
+        ) from None
+
+
+def _is_torch(dtype: Any) -> bool:
+    return type(dtype).__module__ == "torch"
 
 
 def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:

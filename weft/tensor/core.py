@@ -14,6 +14,8 @@ from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
+from weft.support.errors import UnknownAttribute
+from weft.support.message import nearest
 from weft.support.source_line import user_line
 from weft.tensor import nodes
 from weft.tensor.nodes import Step
@@ -23,7 +25,22 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
-class Core:
+class NamingType(type):
+    """A class that answers a misspelt name with the nearest one."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise unknown_name(cls.__name__, name, dir(cls))
+
+
+def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribute:
+    public = [each for each in known if not each.startswith("_")]
+    guess = None if name.startswith("_") else nearest(name, public)
+    return UnknownAttribute(
+        f"{owner} has no attribute {name!r}", fix=f"write {guess}" if guess else ""
+    )
+
+
+class Core(metaclass=NamingType):
     """The parts of a tensor, and how one tensor makes another."""
 
     __slots__ = ("__weakref__", "_seen", "_steps", "_storage", "grad", "requires_grad")
@@ -99,6 +116,12 @@ class Core:
     @property
     def ndim(self) -> int:
         return len(shape_of(self.uop))
+
+    # Hidden from the type checker, which would accept every misspelling if it saw this.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise unknown_name("a Tensor", name, dir(self.__class__))
 
     def __repr__(self) -> str:
         state = "realized" if self._storage.is_realized else "lazy"

@@ -76,13 +76,13 @@ def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     [0.0, 0.0]
     """
     require_known("zeros", kwargs)
-    return cls.full(_shape(shape), 0.0, **{"dtype": dtypes.default_float, **kwargs})
+    return cls.full(_shape("zeros", shape), 0.0, **{"dtype": dtypes.default_float, **kwargs})
 
 
 def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     """Create a tensor of ones, floats unless a dtype is given."""
     require_known("ones", kwargs)
-    return cls.full(_shape(shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
+    return cls.full(_shape("ones", shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
 
 
 _KEYWORDS = ("dtype", "device", "requires_grad", "buffer", "contiguous")
@@ -100,8 +100,8 @@ def require_known(name: str, kwargs: dict[str, Any]) -> None:
             )
 
 
-def _shape(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
-    return ints_of("shape", sizes[0], sizes[1:]) if sizes else ()
+def _shape(name: str, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return shape_from(name, ints_of(name, sizes[0], sizes[1:]) if sizes else ())
 
 
 def empty(
@@ -112,7 +112,7 @@ def empty(
     requires_grad: bool | None = None,
 ) -> Tensor:
     """Create a tensor in memory whose elements are anything until they are written."""
-    sizes = shape_from("empty", _shape(shape))
+    sizes = _shape("empty", shape)
     buffer = new_buffer(dtype_of(dtype, dtypes.default_float), sizes, device_name(device))
     return constant(cls, buffer, device, requires_grad)
 

@@ -200,7 +200,9 @@ def _require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
     axis = axis_of(name, dim, self.ndim)
     if not index.dtype.kind & INTEGER:
         raise DTypeError(
-            f"{name}: the index is {index.dtype.name}", law="an index tensor holds integers"
+            f"{name}: the index is {index.dtype.name}",
+            law="an index tensor holds integers",
+            fix="cast it: index.int()",
         )
     require_one_device(name, self, index)
     sizes = zip(index.shape, self.shape, strict=False)
@@ -302,6 +304,14 @@ def _hits(
     values = lift(self, src, name).cast(self.dtype)
     if values.ndim == 0:
         values = values.expand(index.shape) if index.ndim else values
+    if values.ndim != index.ndim or any(
+        known(a) < known(b) for a, b in zip(values.shape, index.shape, strict=True)
+    ):
+        raise ShapeError(
+            f"{name}: values of shape {values.shape} for an index of shape {index.shape}",
+            facts=[("tensor", self.shape), ("index", index.shape), ("values", values.shape)],
+            law="there is a value for each element of the index",
+        )
     values = values.shrink([(0, size) for size in index.shape])
     places, moved = known(self.shape[axis]), index.movedim(axis, -1)
     lead = moved.shape[:-1]

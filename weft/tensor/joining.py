@@ -102,7 +102,15 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     >>> Tensor([1, 2]).stack(Tensor([3, 4]), dim=1).tolist()
     [[1, 3], [2, 4]]
     """
-    tensors = [each.unsqueeze(dim) for each in listed("stack", self, args)]
+    given = listed("stack", self, args)
+    for number, each in enumerate(given):
+        if each.shape != given[0].shape:
+            raise ShapeError(
+                f"stack: tensor {number} has shape {each.shape}, the first {given[0].shape}",
+                law="stack joins tensors of one shape along a new axis",
+                fix="use cat to join along an axis they have",
+            )
+    tensors = [each.unsqueeze(dim) for each in given]
     return tensors[0].cat(*tensors[1:], dim=axis_of("stack", dim, tensors[0].ndim))
 
 

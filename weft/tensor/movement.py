@@ -39,20 +39,20 @@ def reshape(self: Tensor, shape: Any, *args: Any) -> Tensor:
     """
     listed = (*shape, *args) if isinstance(shape, (tuple, list)) else (shape, *args)
     kept = [self.shape[i] if size is None else size for i, size in enumerate(listed)]
-    wanted = _inferred(self.shape, ints_of("reshape", tuple(kept), ()))
+    wanted = _inferred("reshape", self.shape, ints_of("reshape", tuple(kept), ()))
     if wanted == self.shape:
         return self
     return self._view(nodes.sized_step(Op.RESHAPE, wanted))
 
 
-def _inferred(shape: Shape, wanted: Sequence[Size]) -> Shape:
+def _inferred(name: str, shape: Shape, wanted: Sequence[Size]) -> Shape:
     """The wanted shape with its -1 worked out."""
     count = times(*shape)
     holes = [axis for axis, size in enumerate(wanted) if size == -1]
     product = times(*(size for size in wanted if size != -1))
     if len(holes) > 1 or any(isinstance(size, int) and size < -1 for size in wanted):
         raise ShapeError(
-            f"reshape: {tuple(wanted)} is no shape",
+            f"{name}: {tuple(wanted)} is no shape",
             law="sizes are 0 or more, and at most one is -1, to be worked out",
         )
     rest = try_quotient(count, product) if holes and product != 0 else None
@@ -60,9 +60,9 @@ def _inferred(shape: Shape, wanted: Sequence[Size]) -> Shape:
         return tuple(rest if size == -1 else size for size in wanted)
     if holes or product != count:
         raise ShapeError(
-            f"reshape: {count} elements cannot become {tuple(wanted)}",
+            f"{name}: {count} elements cannot become {tuple(wanted)}",
             facts=[("from", shape, f"{count} elements"), ("to", tuple(wanted), f"{product}")],
-            law="a reshape keeps the number of elements",
+            law=f"{name} keeps the number of elements",
             fix=symbolic_fix(*shape, *wanted),
         )
     return tuple(wanted)
@@ -248,7 +248,11 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     first = axis_of("flatten", start_dim, self.ndim)
     last = axis_of("flatten", end_dim, self.ndim)
     if first > last:
-        raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        raise ShapeError(
+            f"flatten: start_dim {start_dim} comes after end_dim {end_dim}",
+            facts=[("shape", self.shape)],
+            law="a run of axes begins before it ends",
+        )
     merged = times(*self.shape[first : last + 1])
     return self.reshape((*self.shape[:first], merged, *self.shape[last + 1 :]))
 
@@ -261,7 +265,9 @@ def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     (2, 3, 2)
     """
     axis = axis_of("unflatten", dim, self.ndim)
-    inner = _inferred(self.shape[axis : axis + 1], ints_of("unflatten", tuple(sizes), ()))
+    inner = _inferred(
+        "unflatten", self.shape[axis : axis + 1], ints_of("unflatten", tuple(sizes), ())
+    )
     return self.reshape((*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
 
 

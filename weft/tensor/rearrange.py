@@ -114,7 +114,7 @@ def _require_same_names(formula: str, left: list[Group], right: list[Group]) -> 
         for name in side:
             if side.count(name) > 1:
                 raise _no_formula(formula, f"the axis {name!r} is named twice on one side")
-    for name in set(sides[0]) ^ set(sides[1]):
+    for name in sorted(set(sides[0]) ^ set(sides[1])):
         raise _no_formula(formula, f"the axis {name!r} is on one side only")
 
 

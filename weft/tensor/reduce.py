@@ -279,6 +279,7 @@ def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     [-1.0, 1.0]
     """
     x = as_float(self)
+    axis = axes_of("layernorm", axis, x.ndim)
     wide = widened(x)
     centered = wide - wide.mean(axis, keepdim=True)
     scale = (centered * centered).mean(axis, keepdim=True) + eps

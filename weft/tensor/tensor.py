@@ -48,6 +48,7 @@ from weft.tensor import (
 from weft.tensor.core import Core
 from weft.tensor.host_data import from_host
 from weft.tensor.interpolate import interpolate
+from weft.tensor.keywords import accept_other_names
 from weft.tensor.leaves import remember
 from weft.tensor.rearrange import rearrange
 from weft.tensor.storage import Storage, owner_of
@@ -298,6 +299,7 @@ class Tensor(Core):
 
 
 in_place.attach(Tensor)
+accept_other_names(Tensor)
 
 
 def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storage:

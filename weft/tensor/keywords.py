@@ -1,0 +1,69 @@
+"""Keyword arguments under the names of PyTorch and NumPy: `dim` for `axis`, `min` for `min_`.
+
+`accept_other_names` wraps those methods of a class that have such an argument. A name that is
+unknown under all of them is refused with the nearest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, Final
+
+from weft.support.errors import ArgumentError
+from weft.support.message import nearest
+
+# What an argument is called elsewhere, by what it is called here.
+_OTHER_NAMES: Final = {
+    "axis": "dim",
+    "dim": "axis",
+    "keepdim": "keepdims",
+    "min_": "min",
+    "max_": "max",
+    "sorted_": "sorted",
+    "x": "other",
+    "neg_slope": "negative_slope",
+    "correction": "ddof",
+}
+
+
+def accept_other_names(cls: type) -> None:
+    """Let the methods of a class take keyword arguments by their other names."""
+    for name, function in list(vars(cls).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            code = function.__code__
+            known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+            others = {
+                _OTHER_NAMES[each]: each
+                for each in known
+                if each in _OTHER_NAMES and _OTHER_NAMES[each] not in known
+            }
+            if others and not code.co_flags & 0x08:  # it takes no further keywords
+                setattr(cls, name, _renaming(name, function, known, others))
+
+
+def _renaming(
+    name: str, function: Callable[..., Any], known: tuple[str, ...], others: dict[str, str]
+) -> Callable[..., Any]:
+    @wraps(function)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for keyword in kwargs:
+                if keyword not in known and keyword not in others:
+                    raise _unknown(name, keyword, known, others)
+            kwargs = {others.get(keyword, keyword): kwargs[keyword] for keyword in kwargs}
+        return function(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _unknown(
+    name: str, keyword: str, known: tuple[str, ...], others: dict[str, str]
+) -> ArgumentError:
+    guess = nearest(keyword, (*known, *others))
+    return ArgumentError(
+        f"{name}: unknown argument {keyword!r}",
+        law="the arguments are " + ", ".join(known),
+        fix=f"write {guess}=" if guess else "",
+    )
