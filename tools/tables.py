@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from conformance_pages import conformance_page, deviations_page
 from machine_pages import devices_page, phases_page
 from rules_page import rules_page
 from table_page import ROOT, anchor, code, head, kinds_text, markdown_table, summary, wrapped
@@ -192,6 +193,8 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "rules.md": rules_page,
     "phases.md": phases_page,
     "devices.md": devices_page,
+    "conformance.md": conformance_page,
+    "deviations.md": deviations_page,
 }
 
 

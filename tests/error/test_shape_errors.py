@@ -257,7 +257,7 @@ ShapeError: len: the tensor has no axes
     "rearrange name": (
         lambda: Tensor.zeros(2, 6).rearrange("a b -> b c"),
         """\
-ArgumentError: rearrange: the axis 'c' is on one side only
+ArgumentError: rearrange: the axis 'a' is on one side only
 
   formula  a b -> b c
 

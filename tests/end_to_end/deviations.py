@@ -1,0 +1,179 @@
+"""Where Weft answers otherwise than PyTorch, as data: both calls, both answers, and the reason.
+
+`test_deviations.py` makes both calls, so that a row that is not true any more fails;
+`docs/reference/deviations.md` is printed from here. An answer is what `answer` makes of a result.
+"""
+
+from typing import Any, NamedTuple
+
+
+class Deviation(NamedTuple):
+    """Two calls, written as Python, and what they give."""
+
+    subject: str
+    ours: str
+    our_answer: str
+    theirs: str
+    their_answer: str
+    reason: str
+
+
+def answer(result: Any) -> str:
+    """A result in words: its elements and dtype, its names, or that it was refused."""
+    if isinstance(result, Exception):
+        return "refused"
+    if hasattr(result, "tolist"):
+        dtype = str(result.dtype).rpartition(".")[2]
+        return f"{result.tolist()!r} {dtype}"
+    return repr(result)
+
+
+DEVIATIONS = (
+    Deviation(
+        "dtype of Python ints",
+        "Tensor([2]).dtype.name",
+        "'int32'",
+        "str(torch.tensor([2]).dtype)",
+        "'torch.int64'",
+        "Indices of 32 bits are twice as fast on every device; WEFT_DEFAULT_INT changes it.",
+    ),
+    Deviation(
+        "promotion of a tensor without axes",
+        "Tensor([1.0]) + Tensor(2.0, dtype='float64')",
+        "[3.0] float64",
+        "torch.tensor([1.0]) + torch.tensor(2.0, dtype=torch.float64)",
+        "[3.0] float32",
+        "A dtype follows from dtypes alone, as in NumPy 2; Python scalars are weak in both.",
+    ),
+    Deviation(
+        "max along an axis",
+        "Tensor([[1, 2]]).max(1)",
+        "[2] int32",
+        "torch.tensor([[1, 2]]).max(1)[1]",
+        "[1] int64",
+        "PyTorch returns values and indices. Here max gives values, as amax and tinygrad do, "
+        "and argmax gives indices.",
+    ),
+    Deviation(
+        "mean of integers",
+        "Tensor([1, 2]).mean()",
+        "1.5 float32",
+        "torch.tensor([1, 2]).mean()",
+        "refused",
+        "The average of integers is well defined; var and std are computed too.",
+    ),
+    Deviation(
+        "any and all of uint8",
+        "Tensor([1], dtype='uint8').all()",
+        "True bool",
+        "torch.tensor([1], dtype=torch.uint8).all()",
+        "1 uint8",
+        "PyTorch keeps a rule from before it had bools.",
+    ),
+    Deviation(
+        "index out of range in a tensor",
+        "Tensor([1, 2])[Tensor([5])]",
+        "[0] int32",
+        "torch.tensor([1, 2])[torch.tensor([5])]",
+        "refused",
+        "What an index tensor holds is not known when the graph is built. Numbers that the host "
+        "knows, in lists and arrays, are checked.",
+    ),
+    Deviation(
+        "integer division by zero",
+        "Tensor([7]) // 0",
+        "[0] int32",
+        "torch.tensor([7]) // 0",
+        "refused",
+        "A kernel cannot raise; the op is defined as 0 there.",
+    ),
+    Deviation(
+        "cast of what an integer cannot hold",
+        "Tensor([math.nan, 1e20]).int()",
+        "[0, 2147483647] int32",
+        "torch.tensor([math.nan, 1e20]).int()",
+        "[-2147483648, -2147483648] int32",
+        "PyTorch gives what the machine gives. Here every device saturates, and NaN is 0.",
+    ),
+    Deviation(
+        "relu of -0.0",
+        "Tensor([-0.0]).relu()",
+        "[0.0] float32",
+        "torch.tensor([-0.0]).relu()",
+        "[-0.0] float32",
+        "relu is a choice whose slope at 0 is 0; to keep the sign would cost a second choice.",
+    ),
+    Deviation(
+        "maximum of 0.0 and -0.0",
+        "Tensor([0.0]).maximum(Tensor([-0.0])) == 0",
+        "[True] bool",
+        "torch.tensor([0.0]).maximum(torch.tensor([-0.0]))",
+        "[0.0] float32",
+        "They are equal; which of them a machine returns is its own choice, here and there.",
+    ),
+    Deviation(
+        "sum of one -0.0",
+        "Tensor([-0.0]).sum()",
+        "-0.0 float32",
+        "torch.tensor([-0.0]).sum()",
+        "0.0 float32",
+        "A sum of one term is that term.",
+    ),
+    Deviation(
+        "remainder of a multiple",
+        "Tensor([-3.0]).remainder(3.0)",
+        "[0.0] float32",
+        "torch.tensor([-3.0]).remainder(3.0)",
+        "[-0.0] float32",
+        "The result has the sign of the divisor, zero included, as in Python.",
+    ),
+    Deviation(
+        "gelu without an argument",
+        "Tensor([1.0]).gelu()",
+        "[0.8411920070648193] float32",
+        "torch.nn.functional.gelu(torch.tensor([1.0]))",
+        "[0.8413447141647339] float32",
+        'The default is the tanh formula, as in tinygrad; approximate="none" is PyTorch\'s.',
+    ),
+    Deviation(
+        "sinc of an integer",
+        "Tensor([1.0]).sinc().abs()",
+        "[0.0] float32",
+        "torch.tensor([1.0]).sinc()",
+        "[-2.7827534054836178e-08] float32",
+        "x is reduced before it is multiplied by π, so the result is exact.",
+    ),
+    Deviation(
+        "arrays made by numpy()",
+        "Tensor([1.0]).numpy().flags.writeable",
+        "False",
+        "torch.tensor([1.0]).numpy().flags.writeable",
+        "True",
+        "The array shows memory that lazy values may still be computed from. np.array(x) is a "
+        "copy; Tensor.from_numpy shares memory both ways.",
+    ),
+    Deviation(
+        "a write through an array",
+        "copies(Tensor)",
+        "[1.0, 2.0] float32",
+        "copies(torch.from_numpy)",
+        "[9.0, 2.0] float32",
+        "Tensor(array) copies, so that a lazy value never changes; from_numpy shares.",
+    ),
+    Deviation(
+        "reshape of a transposed tensor",
+        "reshaped(Tensor([[1, 2], [3, 4]]))",
+        "[[1, 9], [3, 4]] int32",
+        "reshaped(torch.tensor([[1, 2], [3, 4]]))",
+        "[[1, 2], [3, 4]] int64",
+        "Every reshape is a view here; PyTorch copies where strides cannot say it.",
+    ),
+    Deviation(
+        "dropout outside of training",
+        "Tensor([1.0]).dropout(1.0)",
+        "[1.0] float32",
+        "torch.nn.functional.dropout(torch.tensor([1.0]), 1.0)",
+        "[0.0] float32",
+        "Tensor.training says whether dropout drops; it is False at first, as in tinygrad.",
+    ),
+)

@@ -1,0 +1,51 @@
+"""Every deviation from PyTorch that the docs list is there, and is as they say."""
+
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.deviations import DEVIATIONS, Deviation, answer
+from weft import Context, Tensor
+
+
+def copies(make: Any) -> Any:
+    """What a tensor holds after the array it was made of has changed."""
+    array = np.array([1.0, 2.0], np.float32)
+    made = make(array)
+    array[0] = 9
+    return made
+
+
+def reshaped(x: Any) -> Any:
+    """What a tensor holds after a write to the reshape of its transpose."""
+    x.T.reshape(4)[2] = 9
+    return x
+
+
+def result(source: str, **names: Any) -> str:
+    try:
+        value = eval(source, {"math": math, "copies": copies, "reshaped": reshaped, **names})
+    except Exception as error:
+        return answer(error)
+    return answer(value)
+
+
+@pytest.mark.parametrize("row", DEVIATIONS, ids=lambda row: row.subject)
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+def test_weft_answers_as_the_page_says(row: Deviation, device: str):
+    with Context(DEVICE=device), np.errstate(all="ignore"):
+        assert result(row.ours, Tensor=Tensor) == row.our_answer
+
+
+@pytest.mark.peers("torch")
+@pytest.mark.parametrize("row", DEVIATIONS, ids=lambda row: row.subject)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_torch_answers_as_the_page_says(row: Deviation):
+    assert result(row.theirs, torch=import_module("torch")) == row.their_answer
+
+
+def test_a_deviation_deviates():
+    assert all(row.our_answer != row.their_answer for row in DEVIATIONS)
