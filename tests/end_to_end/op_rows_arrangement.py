@@ -162,6 +162,13 @@ SELECTION = (
         ulps=SUM,
         of_largest=True,
     ),
+    put_in(
+        "index_put by a mask",
+        lambda x, m, y: (x.index_put((m,), y), x.index_put((m,), y, accumulate=True)),
+        "bools",
+        ((3, 4), (3, 4), ()),
+        ((3, 4, 2), (3,), (4, 2)),
+    ),
     put_in("put", lambda x, i, y: x.put(i, y), "below 1", ((3, 4), (1, 1), (1, 1))),
     put_in(
         "put accumulate",

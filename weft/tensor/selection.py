@@ -215,8 +215,18 @@ def index_put(
 
 
 def _put_by_mask(self: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
+    if accumulate:
+        rest = self.ndim - mask.ndim
+        if mask.shape != self.shape[: mask.ndim] or values.ndim > rest:
+            raise ShapeError(
+                "index_put: values to be added through a mask do not fit",
+                facts=[("tensor", self.shape), ("mask", mask.shape), ("values", values.shape)],
+                law="the mask has the leading sizes of the tensor, the value the sizes after them",
+            )
+        wide = mask.reshape((*mask.shape, *[1] * rest))
+        return self + wide.where(values, 0)
     x = self.clone()
-    x[mask] = (x + values) if accumulate and values.ndim == 0 else values
+    x[mask] = values
     return x
 
 
