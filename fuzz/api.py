@@ -103,13 +103,15 @@ def _gradients_differ(call: Call) -> str | None:
         return None
     total: Any = 0.0
     for each in listed(call.theirs(*theirs)):
-        total = (each * _weights(tuple(each.shape), torch().from_numpy)).sum() + total
+        if each.is_floating_point():
+            total = (each * _weights(tuple(each.shape), torch().from_numpy)).sum() + total
     wanted = torch().autograd.grad(total, targets, materialize_grads=True)
     try:
         ours = [Tensor(array) for array in arrays]
         total = 0.0
         for each in listed(call.ours(*ours)):
-            total = (each * _weights(each.shape, Tensor)).sum() + total
+            if each.is_floating_point():
+                total = (each * _weights(each.shape, Tensor)).sum() + total
         found = total.gradient(*[x for x in ours if x.is_floating_point()], materialize_grads=True)
         got = [each.numpy() for each in found]
     except Exception as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fuzz.api_calls import add_maker, method, nn
+from fuzz.api_calls import add_maker, method, nn, torch
 from fuzz.api_draw import FLOATS, Call, Draw, Function
+from weft.tensor import Tensor
 
 
 @add_maker("conv2d")
@@ -166,3 +167,113 @@ def _lerp(draw: Draw) -> Call:
     else:
         function = method(name)
     return Call(name, function, function, arrays, f"{dtype} {shape}", 8, name != "clamp")
+
+
+@add_maker("einsum")
+def _einsum(draw: Draw) -> Call:
+    sizes = {letter: draw.integer(1, 4) for letter in "abcd"}
+    terms = [
+        "".join(draw.random.sample("abcd", draw.integer(1, 3))) for _ in range(draw.integer(1, 3))
+    ]
+    used = sorted(set("".join(terms)))
+    out = "".join(draw.random.sample(used, draw.integer(0, len(used))))
+    formula = ",".join(terms) + "->" + out
+    arrays = [draw.values(tuple(sizes[each] for each in term), "float32") for term in terms]
+    ours: Function = lambda *xs: Tensor.einsum(formula, *xs)  # noqa: E731
+    theirs: Function = lambda *xs: torch().einsum(formula, *xs)  # noqa: E731
+    return Call("einsum", ours, theirs, arrays, formula, 64, True)
+
+
+@add_maker("attention")
+def _attention(draw: Draw) -> Call:
+    lead = draw.shape(1, 2, empty=False)
+    length, keys, size = draw.integer(1, 4), draw.integer(1, 4), draw.integer(1, 4)
+    arrays = [
+        draw.values((*lead, length, size), "float32"),
+        draw.values((*lead, keys, size), "float32"),
+        draw.values((*lead, keys, draw.integer(1, 3)), "float32"),
+    ]
+    kwargs = {"is_causal": draw.flag() and length == keys}
+    theirs: Function = lambda q, k, v: nn().scaled_dot_product_attention(q, k, v, **kwargs)  # noqa: E731
+    ours = method("scaled_dot_product_attention", **kwargs)
+    text = f"{[a.shape for a in arrays]} {kwargs}"
+    return Call("scaled_dot_product_attention", ours, theirs, arrays, text, 64, True)
+
+
+@add_maker("binary losses")
+def _binary_losses(draw: Draw) -> Call:
+    shape = draw.shape(0, 3, empty=False)
+    reduction = draw.choice(("mean", "sum", "none"))
+    target = draw.values(shape, "bool").astype("float32")
+    if draw.flag():
+        x = draw.values(shape, "float32")
+        peer, name = "binary_cross_entropy_with_logits", "binary_crossentropy_logits"
+    else:
+        x = abs(draw.values(shape, "float32", "unit"))
+        peer, name = "binary_cross_entropy", "binary_crossentropy"
+    theirs: Function = lambda y, t: getattr(nn(), peer)(y, t.to(y.dtype), reduction=reduction)  # noqa: E731
+    ours: Function = lambda y, t: getattr(y, name)(t.cast(y.dtype).detach(), reduction=reduction)  # noqa: E731
+    # The gradient of the target is left out: it is data.
+    return Call(name, ours, theirs, [x, target.astype(bool)], f"{shape} {reduction}", 64, True)
+
+
+@add_maker("nll_loss")
+def _nll_loss(draw: Draw) -> Call:
+    classes, reduction = draw.integer(2, 5), draw.choice(("mean", "sum", "none"))
+    x = draw.values((4, classes), "float32")
+    target = draw.index((4,), classes)
+    weight = draw.values((classes,), "float32", "positive")
+    ours: Function = lambda y, t, w: y.nll_loss(t, w.detach(), reduction=reduction)  # noqa: E731
+    theirs: Function = lambda y, t, w: nn().nll_loss(y, t, w.detach(), reduction=reduction)  # noqa: E731
+    return Call("nll_loss", ours, theirs, [x, target, weight], reduction, 64, True)
+
+
+@add_maker("gates")
+def _gates(draw: Draw) -> Call:
+    name = draw.choice(("glu", "normalize", "prelu", "threshold", "one_hot"))
+    shape = draw.shape(2, 4, empty=False)
+    axis = draw.axis(len(shape))
+    x = draw.values(shape, "float32")
+    if name == "glu":
+        x = draw.values((*shape[:-1], 2 * shape[-1]), "float32")
+        return Call(name, method(name), lambda y: nn().glu(y), [x], f"{x.shape}", 16, True)
+    if name == "normalize":
+        p = draw.choice((1.0, 2.0, 3.0))
+        theirs: Function = lambda y: nn().normalize(y, p=p, dim=axis)  # noqa: E731
+        return Call(name, method(name, p, axis), theirs, [x], f"{shape} {p} {axis}", 64, True)
+    if name == "prelu":
+        weight = draw.values((shape[1],), "float32")
+        return Call(name, method(name), nn().prelu, [x, weight], f"{shape}", 4, True)
+    if name == "one_hot":
+        index = draw.index(shape, 4)
+        return Call(name, method(name, 4), lambda y: nn().one_hot(y, 4), [index], f"{shape}")
+    return Call(
+        name,
+        method(name, 0.5, 2.0),
+        lambda y: nn().threshold(y, 0.5, 2.0),
+        [x],
+        f"{shape}",
+        0,
+        True,
+    )
+
+
+@add_maker("unpool")
+def _unpool(draw: Draw) -> Call:
+    x = draw.values((1, 2, draw.integer(2, 6), draw.integer(2, 6)), "float32", "distinct")
+
+    def function(pool: Function, unpool: Function) -> Function:
+        def both(y: Any) -> Any:
+            values, indices = pool(y)
+            return unpool(values, indices), indices
+
+        return both
+
+    ours = function(
+        lambda y: y.max_pool2d(2, return_indices=True), lambda v, i: v.max_unpool2d(i, 2)
+    )
+    theirs = function(
+        lambda y: nn().max_pool2d(y, 2, return_indices=True),
+        lambda v, i: nn().max_unpool2d(v, i, 2),
+    )
+    return Call("max_unpool2d", ours, theirs, [x], f"{x.shape}")

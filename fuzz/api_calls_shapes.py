@@ -268,3 +268,88 @@ def _take(draw: Draw) -> Call:
     index = draw.index(draw.shape(0, 2), x.size, True)
     function: Function = lambda y, i: y.take(i)  # noqa: E731
     return Call("take", function, function, [x, index], f"{x.shape} {index.shape}", 0, True)
+
+
+@add_maker("take_along_dim")
+def _take_along_dim(draw: Draw) -> Call:
+    x = draw.values(draw.shape(1, 3, empty=False), "float32")
+    axis = draw.axis(x.ndim)
+    shape = [1 if draw.flag() else size for size in x.shape]
+    shape[axis] = draw.integer(1, 4)
+    index = draw.index(tuple(shape), x.shape[axis])
+    function: Function = lambda y, i: y.take_along_dim(i, axis)  # noqa: E731
+    text = f"{x.shape} {axis} {index.shape}"
+    return Call("take_along_dim", function, function, [x, index], text, 0, True)
+
+
+@add_maker("put")
+def _put(draw: Draw) -> Call:
+    x = draw.values(draw.shape(0, 3, empty=False), draw.choice(("float32", "int64")))
+    accumulate = draw.flag()
+    count = draw.integer(0, x.size)
+    index = draw.index((count,), x.size) if accumulate else draw.distinct_index(count, x.size)
+    arrays = [x, index, draw.values((count,), x.dtype.name)]
+    function: Function = lambda y, i, v: y.put(i, v, accumulate=accumulate)  # noqa: E731
+    text = f"{x.shape} {count} {accumulate}"
+    return Call("put", function, function, arrays, text, 16, x.dtype.kind == "f")
+
+
+@add_maker("index_fill")
+def _index_fill(draw: Draw) -> Call:
+    x = draw.values(draw.shape(1, 3, empty=False), draw.choice(("float32", "int64")))
+    axis = draw.axis(x.ndim)
+    index = draw.index((draw.integer(0, 4),), x.shape[axis])
+    function: Function = lambda y, i: y.index_fill(axis, i, 2)  # noqa: E731
+    text = f"{x.shape} {axis}"
+    return Call("index_fill", function, function, [x, index], text, 0, x.dtype.kind == "f")
+
+
+@add_maker("select")
+def _select(draw: Draw) -> Call:
+    x = draw.values(draw.shape(1, 4, empty=False), "float32")
+    axis = draw.axis(x.ndim)
+    place = draw.integer(-x.shape[axis], x.shape[axis] - 1)
+    function = method("select", axis, place)
+    return Call("select", function, function, [x], f"{x.shape} {axis} {place}", 0, True)
+
+
+@add_maker("unflatten")
+def _unflatten(draw: Draw) -> Call:
+    sizes = draw.shape(1, 3, empty=False)
+    lead = draw.shape(0, 2, empty=False)
+    total = 1
+    for size in sizes:
+        total *= size
+    x = draw.values((*lead, total, *draw.shape(0, 1, empty=False)), "float32")
+    asked = list(sizes)
+    if draw.flag():
+        asked[draw.integer(0, len(asked) - 1)] = -1
+    function = method("unflatten", len(lead), tuple(asked))
+    return Call("unflatten", function, function, [x], f"{x.shape} {asked}", 0, True)
+
+
+@add_maker("meshgrid")
+def _meshgrid(draw: Draw) -> Call:
+    arrays = [draw.values((draw.integer(0, 4),), "float32") for _ in range(draw.integer(1, 3))]
+    indexing = draw.choice(("ij", "xy")) if len(arrays) > 1 else "ij"
+    theirs: Function = lambda *xs: torch().meshgrid(*xs, indexing=indexing)  # noqa: E731
+    ours: Function = lambda *xs: Tensor.meshgrid(*xs, indexing=indexing)  # noqa: E731
+    return Call("meshgrid", ours, theirs, arrays, indexing, 0, True)
+
+
+@add_maker("create")
+def _create(draw: Draw) -> Call:
+    n, m, k = draw.integer(0, 4), draw.integer(1, 4), draw.integer(-2, 2)
+    name = draw.choice(("eye", "tril_indices", "triu_indices", "arange", "linspace", "full"))
+    args: tuple[object, ...]
+    args = {"eye": (n, m), "full": ((n, m), 2.5)}.get(name, (n, m, k))
+    kwargs: dict[str, object] = {}
+    if name == "arange":
+        args = (draw.integer(-5, 0), draw.integer(0, 9), draw.integer(1, 3))
+    if name == "linspace":
+        args = (draw.integer(-5, 0), draw.integer(1, 9), draw.integer(0, 7))
+    ours: Function = lambda: getattr(Tensor, name)(*args, **kwargs)  # noqa: E731
+    theirs: Function = lambda: getattr(torch(), name)(*args, **kwargs)  # noqa: E731
+    if name == "arange":
+        ours = lambda: Tensor.arange(*args, dtype="int64")  # type: ignore[arg-type]  # noqa: E731
+    return Call(name, ours, theirs, [], show(*args), 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 Group = tuple[str, ...]
+# What ... is outside of parentheses; inside it is a name.
+_REST: Final[Group] = ("... alone",)
 
 
 def rearrange(self: Tensor, formula: str, **sizes: int) -> Tensor:
@@ -71,7 +73,7 @@ def _groups(formula: str, side: str) -> list[Group]:
         elif inner is not None:
             inner += [] if token == "1" else [token]
         else:
-            groups.append(() if token == "1" else (token,))
+            groups.append(() if token == "1" else _REST if token == "..." else (token,))
     if inner is not None:
         raise _no_formula(formula, "a parenthesis is not closed")
     return groups
@@ -89,18 +91,18 @@ def _without_ellipsis(
     formula: str, left: list[Group], right: list[Group], rank: int
 ) -> tuple[list[Group], list[Group]]:
     """Both sides with names for the axes that ... stands for."""
-    count = sum("..." in group for group in left)
-    if count > 1 or count != sum(group.count("...") for group in right):
-        raise _no_formula(formula, "... stands once on each side, or on none")
-    if any("..." in group and len(group) > 1 for group in left):
+    count = left.count(_REST)
+    if any("..." in group for group in left):
         raise _no_formula(formula, "... is inside parentheses on the left")
+    if count > 1 or count != right.count(_REST) + sum(group.count("...") for group in right):
+        raise _no_formula(formula, "... stands once on each side, or on none")
     hidden = tuple(f"...{i}" for i in range(rank - len(left) + 1))
     opened: list[Group] = []
     for group in left:
-        opened += [(name,) for name in hidden] if group == ("...",) else [group]
+        opened += [(name,) for name in hidden] if group == _REST else [group]
     closed: list[Group] = []
     for group in right:
-        if group == ("...",):
+        if group == _REST:
             closed += [(name,) for name in hidden]
         else:
             spread = [hidden if name == "..." else (name,) for name in group]
