@@ -8,10 +8,26 @@ import pytest
 
 from weft.tensor import Tensor
 
+# Python's own lgamma is wrong by tens of ulp near 1 and 2; these values are correctly rounded.
+LGAMMA = {
+    7.888609052210118e-31: 69.31471805599453,
+    0.125: 2.0194183575537963,
+    0.875: 0.08585870722533433,
+    1.0009765625: -0.0005629031799912047,
+    1.25: -0.09827183642181316,
+    1.4375: -0.12120242719902266,
+    1.75: -0.08440112102048555,
+    1.9990234375: -0.0004125677359714894,
+    2.25: 0.1248717148923966,
+    7.875: 8.274252119110479,
+    8.125: 8.77815096449171,
+    1048576.0: 13487767.94752331,
+}
+
 # (function, peer, arguments that are hard: tails, zeros, poles, tiny numbers)
 CASES: dict[str, tuple[Callable[[float], float], list[float]]] = {
     "erfc": (math.erfc, [-6.0, -1e-9, 0.49, 0.51, 1.0, 3.7, 6.001, 9.1, 26.0, 1e-30]),
-    "lgamma": (math.lgamma, [1e-30, 1e-9, 0.1, 0.9, 1.25, 1.46, 1.75, 2.3, 7.99, 8.01, 1e6]),
+    "lgamma": (lambda x: LGAMMA[x], list(LGAMMA)),
     "expm1": (math.expm1, [-40.0, -1.0, -1e-9, 1e-30, 1e-4, 0.99, 1.01, 30.0]),
     "log1p": (math.log1p, [-0.999, -0.5, -1e-9, 1e-30, 1e-4, 0.3, 1e9]),
 }
