@@ -141,7 +141,7 @@ def test_values_to_the_host():
     assert len(x) == 2
     np.testing.assert_array_equal(np.asarray(x), x.numpy())
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
-    values = x.numpy()
+    values = np.array(x)
     values[:] = 0
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
