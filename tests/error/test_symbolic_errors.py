@@ -136,7 +136,7 @@ ShapeError: reshape: bind(n, 3) elements cannot become (2, -1)
   from  (bind(n, 3),)   bind(n, 3) elements
   to    (2, -1)         2
 
-  a reshape keeps the number of elements
+  reshape keeps the number of elements
 
   fix: make both sizes of the same bound Variable: symbolic sizes are equal if they are equal for\
  every value it can have""",

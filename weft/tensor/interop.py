@@ -158,8 +158,8 @@ def to_torch(self: Tensor) -> Any:
 
 def reduced(self: Tensor) -> tuple[Any, ...]:
     """What a pickle holds: the value as bytes, and how it was marked."""
-    data = np.ascontiguousarray(stored_array(self)).tobytes()
-    shape = tuple(known(size) for size in self.shape)
+    array = stored_array(self)
+    data, shape = np.ascontiguousarray(array).tobytes(), array.shape
     return _rebuilt, (
         self.__class__,
         data,
