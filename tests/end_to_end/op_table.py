@@ -7,8 +7,8 @@ from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_arrangement import ARRANGEMENT, POOLS, SELECTION
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
-from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
+from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
