@@ -42,7 +42,7 @@ NOT_IN_THE_TABLE = {
     "no number comes out": (
         "data device dtype element_size from_blob from_dlpack from_numpy grad "
         "is_floating_point item nbytes ndim numel numpy to_torch "
-        "realize requires_grad requires_grad_ shape size to to_ tolist training uop"
+        "realize replace requires_grad requires_grad_ shape size to to_ tolist train training uop"
     ),
     "called by every row with a gradient": "backward gradient detach",
     "random or unset memory, tested in tests/unit/tensor": (

@@ -52,6 +52,7 @@ from weft.tensor.keywords import accept_other_names
 from weft.tensor.leaves import remember
 from weft.tensor.rearrange import rearrange
 from weft.tensor.storage import Storage, owner_of
+from weft.tensor.training import train
 
 
 class Tensor(Core):
@@ -68,6 +69,7 @@ class Tensor(Core):
     __slots__ = ()
     # Whether dropout and batch statistics behave as in training.
     training: ClassVar[bool] = False
+    train = train
     # NumPy leaves operators between its arrays and tensors to the tensor.
     __array_ufunc__ = None
 
@@ -291,7 +293,8 @@ class Tensor(Core):
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_
-    assign, _write, _update = writes.assign, writes.write, writes.update
+    assign, replace = writes.assign, writes.replace
+    _write, _update = writes.write, writes.update
     _require_writable = writes.require_writable
     _require_no_expand = writes.require_no_expand
     backward, gradient = gradients.backward, gradients.gradient

@@ -17,6 +17,7 @@ from weft.support.source_line import user_line
 from weft.tensor import nodes
 from weft.tensor.checks import require_broadcast_to
 from weft.tensor.elementwise import lift
+from weft.tensor.leaves import remember
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -36,6 +37,29 @@ def assign(self: Tensor, x: Any) -> Tensor:
     """
     value = x if isinstance(x, self.__class__) else self.__class__(x, device=self.device)
     self._write(value.detach() if self.requires_grad else value, "assign")
+    return self
+
+
+def replace(self: Tensor, x: Tensor) -> Tensor:
+    """Make this tensor a tensor of the other one's storage, and return it.
+
+    Nothing is written: views of what it was before keep that, and so does the memory. The shape
+    stays; to write into the memory that there is, use `assign`.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([1, 2])
+    >>> x.replace(Tensor([3, 4])).tolist()
+    [3, 4]
+    """
+    if x.shape != self.shape:
+        raise ShapeError(
+            f"replace: shape {x.shape} for a tensor of shape {self.shape}",
+            facts=[("tensor", self.shape), ("replacement", x.shape)],
+            law="a tensor keeps its shape",
+        )
+    self._storage, self._steps, self._seen = x._storage, x._steps, None
+    if self.requires_grad:
+        remember(self, True)
     return self
 
 

@@ -110,6 +110,26 @@ def test_pending_reads_of_overwritten_memory_keep_what_they_saw():
     assert np.array_equal(old.numpy(), before + 1)
 
 
+def test_a_pending_read_of_overwritten_memory_is_computed_where_that_moves_less():
+    x, other = random(64, 64), random(64)
+    expected = (x * x).sum().item()
+    total = (x * x).sum()
+    x.assign(x + other).realize()
+    GlobalCounters.reset()
+    assert total.item() == expected
+    assert GlobalCounters.kernel_count == 0
+
+
+def test_a_large_pending_read_of_overwritten_memory_copies_the_memory():
+    x = random(8)
+    before = x.numpy().copy()
+    spread = x.reshape(8, 1).expand(8, 100) * 2
+    x.assign(x + 1).realize()
+    GlobalCounters.reset()
+    assert np.array_equal(spread.numpy(), np.tile(before[:, None] * 2, (1, 100)))
+    assert GlobalCounters.kernel_count == 1
+
+
 def test_counters_count():
     x = random(64, 64)
     GlobalCounters.reset()

@@ -135,3 +135,27 @@ def test_what_cannot_be_written():
     assert weight.assign(weight - 0.5).tolist() == [0.5]
     with pytest.raises(DTypeError):
         Tensor([True]).__iadd__(1)
+
+
+def test_replace_takes_the_storage_and_leaves_views_alone():
+    x, y = Tensor([1, 2, 3]), Tensor([4, 5, 6])
+    view = x[1:]
+    assert x.replace(y) is x
+    y += 1
+    assert x.tolist() == [5, 6, 7]
+    assert view.tolist() == [2, 3]
+
+
+def test_a_replaced_initial_value_is_never_computed():
+    x = Tensor.rand(100, requires_grad=True)
+    x.replace(Tensor.zeros(100))
+    GlobalCounters.reset()
+    x.realize()
+    assert GlobalCounters.global_mem <= 100 * 4 + 64
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0] * 100
+
+
+def test_replace_keeps_the_shape():
+    with pytest.raises(ShapeError, match=r"replace: shape \(3,\) for a tensor of shape \(2,\)"):
+        Tensor([1, 2]).replace(Tensor([1, 2, 3]))
