@@ -27,6 +27,7 @@ from weft.support.settings import settings as config
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft.engine.devices import Device
+    from weft import nn
     from weft.engine.storage import GlobalCounters
     from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
@@ -58,6 +59,7 @@ _LAZY = {
     "vjp": "weft.tensor.transforms",
     "vmap": "weft.tensor.transforms",
 }
+_PACKAGES = ("nn",)
 
 __all__ = [
     "ArgumentError",
@@ -94,14 +96,17 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "nn",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"weft.{name}")
     from weft.support.message import nearest
 
     guess = nearest(name, __all__)

@@ -1,0 +1,277 @@
+"""Recurrent layers: cells for one step, and LSTM and GRU over sequences.
+
+Names, orders of gates and first values are PyTorch's: everything is drawn between ±1/√hidden_size.
+The products with the input are one product for all steps; what is left of each step is one call
+that is scheduled and compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from weft.nn.initial import require_positive, uniform
+from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.checks import known
+from weft.tensor.function import function
+from weft.tensor.tensor import Tensor
+
+Step = Callable[..., Any]
+
+
+@function
+def _lstm_step(
+    gates: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The next (h, c), where `gates` holds the part of the input."""
+    total = gates + h.linear(weight.transpose(), bias)
+    keep_in, keep, new, out = total.chunk(4, -1)  # PyTorch's i, f, g, o
+    c = keep.sigmoid() * c + keep_in.sigmoid() * new.tanh()
+    return out.sigmoid() * c.tanh(), c
+
+
+@function
+def _gru_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The next h, where `gates` holds the part of the input."""
+    reset, update, new = gates.chunk(3, -1)  # PyTorch's r, z, n
+    h_reset, h_update, h_new = h.linear(weight.transpose(), bias).chunk(3, -1)
+    candidate = (new + (reset + h_reset).sigmoid() * h_new).tanh()
+    keep = (update + h_update).sigmoid()
+    return (1 - keep) * candidate + keep * h
+
+
+def _require_input(layer: str, x: Tensor, features: int, ranks: tuple[int, ...]) -> None:
+    if x.ndim not in ranks or x.shape[-1] != features:
+        raise ShapeError(
+            f"{layer}: an input of shape {x.shape} for {features} features",
+            law=f"the input has {' or '.join(map(str, ranks))} axes, the last of input_size",
+        )
+
+
+class _Cell:
+    """The weights of one step: (gates · hidden, input) and (gates · hidden, hidden)."""
+
+    gates: ClassVar[int] = 1
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        require_positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
+        self.input_size, self.hidden_size = input_size, hidden_size
+        rows = self.gates * hidden_size
+        self.weight_ih = uniform((rows, input_size), hidden_size)
+        self.weight_hh = uniform((rows, hidden_size), hidden_size)
+        self.bias_ih = uniform((rows,), hidden_size) if bias else None
+        self.bias_hh = uniform((rows,), hidden_size) if bias else None
+
+    def _of_input(self, x: Tensor) -> Tensor:
+        _require_input(type(self).__name__, x, self.input_size, (1, 2))
+        return x.linear(self.weight_ih.transpose(), self.bias_ih)
+
+    def _zeros(self, x: Tensor) -> Tensor:
+        shape = (*x.shape[:-1], self.hidden_size)
+        return Tensor.zeros(*shape, dtype=x.dtype, device=x.device, requires_grad=False)
+
+
+class LSTMCell(_Cell):
+    """One step of a long short-term memory: (x, (h, c)) to (h', c').
+
+    i, f, g, o = gates of x W_ihᵀ + b_ih + h W_hhᵀ + b_hh; c' = σ(f) c + σ(i) tanh(g);
+    h' = σ(o) tanh(c').
+
+    >>> h, c = LSTMCell(3, 5)(Tensor.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
+
+    gates = 4
+
+    def __call__(
+        self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        gates = self._of_input(x)
+        h, c = (self._zeros(x), self._zeros(x)) if hc is None else hc
+        made: tuple[Tensor, Tensor] = _lstm_step(gates, h, c, self.weight_hh, self.bias_hh)
+        return made
+
+
+class GRUCell(_Cell):
+    """One step of a gated recurrent unit: (x, h) to h'.
+
+    r, z, n = gates; candidate = tanh(n_x + σ(r) n_h); h' = (1 - σ(z)) candidate + σ(z) h.
+
+    >>> GRUCell(3, 5)(Tensor.ones(2, 3)).shape
+    (2, 5)
+    """
+
+    gates = 3
+
+    def __call__(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+        gates = self._of_input(x)
+        h = self._zeros(x) if h is None else h
+        return _gru_step(gates, h, self.weight_hh, self.bias_hh)
+
+
+class _Recurrent:
+    """Layers of cells over a sequence, in one direction or both."""
+
+    gates: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        require_positive(
+            name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
+        )
+        if not 0 <= dropout <= 1:
+            raise ArgumentError(f"{name}: dropout is {dropout}", law="dropout is from 0 to 1")
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        self.has_bias = bias
+        rows = self.gates * hidden_size
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else hidden_size * len(self._directions())
+            for direction in self._directions():
+                end = f"l{layer}{direction}"
+                setattr(self, f"weight_ih_{end}", uniform((rows, width), hidden_size))
+                setattr(self, f"weight_hh_{end}", uniform((rows, hidden_size), hidden_size))
+                if bias:
+                    setattr(self, f"bias_ih_{end}", uniform((rows,), hidden_size))
+                    setattr(self, f"bias_hh_{end}", uniform((rows,), hidden_size))
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def _weights(self, end: str) -> tuple[Any, Any, Any, Any]:
+        """The input's and the hidden value's weight and bias of a layer and direction."""
+        biases = [getattr(self, f"bias_{of}_{end}", None) for of in ("ih", "hh")]
+        weight_ih, weight_hh = (getattr(self, f"weight_{of}_{end}") for of in ("ih", "hh"))
+        return weight_ih, biases[0], weight_hh, biases[1]
+
+    def _run(self, x: Tensor, first: list[list[Tensor]]) -> tuple[Tensor, list[list[Tensor]]]:
+        """Outputs (time, batch, …) and the last states of each layer and direction.
+
+        `first` has, for each layer and direction, the states before the first step.
+        """
+        last: list[list[Tensor]] = []
+        for layer in range(self.num_layers):
+            if layer:
+                x = x.dropout(self.dropout)
+            sides = []
+            for direction in self._directions():
+                states = first[len(last)]
+                outputs, states = self._pass(x, states, f"l{layer}{direction}", bool(direction))
+                sides.append(outputs)
+                last.append(states)
+            x = sides[0] if len(sides) == 1 else sides[0].cat(sides[1], dim=-1)
+        return x, last
+
+    def _pass(
+        self, x: Tensor, states: list[Tensor], end: str, is_reversed: bool
+    ) -> tuple[Tensor, list[Tensor]]:
+        """One layer in one direction."""
+        weight_ih, bias_ih, weight_hh, bias_hh = self._weights(end)
+        gates = x.linear(weight_ih.transpose(), bias_ih)  # (time, batch, gates)
+        steps = range(known(x.shape[0]))
+        outputs: list[Tensor] = []
+        for step in reversed(steps) if is_reversed else steps:
+            states = self._step(gates[step], states, weight_hh, bias_hh)
+            outputs.append(states[0])
+        ordered = outputs[::-1] if is_reversed else outputs
+        return ordered[0].stack(*ordered[1:]), states
+
+    def _step(
+        self, gates: Tensor, states: list[Tensor], weight: Tensor, bias: Tensor | None
+    ) -> list[Tensor]:
+        raise NotImplementedError
+
+    def _sequence(self, x: Tensor) -> Tensor:
+        """The input as (time, batch, features)."""
+        _require_input(type(self).__name__, x, self.input_size, (2, 3))
+        if x.ndim == 2:
+            x = x.unsqueeze(1)
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        if not known(x.shape[0]):
+            raise ShapeError(f"{type(self).__name__}: a sequence without steps")
+        return x
+
+    def _unfold(self, given: Tensor | None, x: Tensor, rank: int) -> list[Tensor]:
+        """The first state of each layer and direction; zeros unless given."""
+        count = self.num_layers * len(self._directions())
+        shape = (count, known(x.shape[1]), self.hidden_size)
+        if given is None:
+            zeros = Tensor.zeros(*shape[1:], dtype=x.dtype, device=x.device, requires_grad=False)
+            return [zeros] * count
+        given = given.unsqueeze(1) if rank == 2 else given
+        if given.shape != shape:
+            raise ShapeError(
+                f"{type(self).__name__}: a first state of shape {given.shape}",
+                law=f"it is (layers * directions, batch, hidden_size), here {shape}",
+            )
+        return [given[number] for number in range(count)]
+
+    def _folded(self, output: Tensor, last: list[Tensor], rank: int) -> tuple[Tensor, Tensor]:
+        """Output and last states in the layout of the input."""
+        states = last[0].stack(*last[1:])
+        if rank == 2:
+            return output.squeeze(1), states.squeeze(1)
+        return output.transpose(0, 1) if self.batch_first else output, states
+
+
+class LSTM(_Recurrent):
+    """Layers of long short-term memory over a sequence (time, batch, input_size).
+
+    Returns the outputs of the last layer and (h, c) after the last step, each (layers ·
+    directions, batch, hidden_size). With `batch_first` sequences are (batch, time, …).
+
+    >>> outputs, (h, c) = LSTM(3, 5, num_layers=2)(Tensor.ones(4, 2, 3))
+    >>> outputs.shape, h.shape, c.shape
+    ((4, 2, 5), (2, 2, 5), (2, 2, 5))
+    """
+
+    gates = 4
+
+    def __call__(
+        self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        rank, x = x.ndim, self._sequence(x)
+        given = (None, None) if hc is None else hc
+        pairs = zip(*(self._unfold(each, x, rank) for each in given), strict=True)
+        output, last = self._run(x, [list(pair) for pair in pairs])
+        made, h = self._folded(output, [states[0] for states in last], rank)
+        return made, (h, self._folded(output, [states[1] for states in last], rank)[1])
+
+    def _step(
+        self, gates: Tensor, states: list[Tensor], weight: Tensor, bias: Tensor | None
+    ) -> list[Tensor]:
+        return list(_lstm_step(gates, states[0], states[1], weight, bias))
+
+
+class GRU(_Recurrent):
+    """Layers of gated recurrent units over a sequence (time, batch, input_size).
+
+    Returns the outputs of the last layer and h after the last step.
+
+    >>> outputs, h = GRU(3, 5, bidirectional=True)(Tensor.ones(4, 2, 3))
+    >>> outputs.shape, h.shape
+    ((4, 2, 10), (2, 2, 5))
+    """
+
+    gates = 3
+
+    def __call__(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        rank, x = x.ndim, self._sequence(x)
+        output, last = self._run(x, [[each] for each in self._unfold(h, x, rank)])
+        return self._folded(output, [states[0] for states in last], rank)
+
+    def _step(
+        self, gates: Tensor, states: list[Tensor], weight: Tensor, bias: Tensor | None
+    ) -> list[Tensor]:
+        return [_gru_step(gates, states[0], weight, bias)]

@@ -1,0 +1,172 @@
+"""The tensors of a model by name, and how loaded ones take their places.
+
+A model is any object: attributes, lists, tuples and dicts are walked, and a name is the path to a
+tensor, as in PyTorch (`layers.0.weight`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from weft.ir.dtypes import DType
+from weft.support.errors import ArgumentError
+from weft.support.message import nearest
+from weft.tensor.tensor import Tensor
+
+# An error lists this many names of each kind; the rest is counted.
+_SHOWN = 8
+
+
+def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Any]:
+    """Return every tensor below an object by the path to it.
+
+    >>> from weft.nn.linear import Linear
+    >>> list(get_state_dict([Linear(2, 3), {"scale": Tensor([1.0])}]))
+    ['0.weight', '0.bias', '1.scale']
+    """
+    return dict(_tensors(obj, prefix.strip("."), tensor_type, ()))
+
+
+def _tensors(
+    obj: Any, path: str, tensor_type: type, above: tuple[int, ...]
+) -> Iterator[tuple[str, Any]]:
+    if isinstance(obj, tensor_type):
+        yield path, obj
+        return
+    if id(obj) in above:  # a part that refers to its whole
+        return
+    for name, part in _parts(obj):
+        inner = f"{path}.{name}" if path else name
+        yield from _tensors(part, inner, tensor_type, (*above, id(obj)))
+
+
+def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
+    """The named parts of a list, a dict or an object; nothing of anything else."""
+    if isinstance(obj, Mapping):
+        yield from ((str(key), part) for key, part in obj.items())
+    elif hasattr(obj, "_asdict"):
+        yield from obj._asdict().items()
+    elif isinstance(obj, (list, tuple)):
+        yield from ((str(number), part) for number, part in enumerate(obj))
+    elif not isinstance(obj, type):
+        yield from getattr(obj, "__dict__", {}).items()
+
+
+def get_parameters(obj: Any) -> list[Tensor]:
+    """Return every tensor below an object once, those that require no gradient too.
+
+    An optimizer tells parameters from state by `requires_grad`.
+
+    >>> from weft.nn.linear import Linear
+    >>> [each.shape for each in get_parameters(Linear(2, 3))]
+    [(3, 2), (3,)]
+    """
+    return list({id(each): each for each in get_state_dict(obj).values()}.values())
+
+
+class _Mismatch(NamedTuple):
+    """What stands between a state dict and a model."""
+
+    missing: list[str]
+    unexpected: list[str]
+    wrong: list[tuple[str, ...]]  # name, what it is in the model, what it is in the dict
+
+
+def load_state_dict(
+    model: Any,
+    state_dict: dict[str, Tensor],
+    strict: bool = True,
+    verbose: bool = True,
+    consume: bool = False,
+    realize: bool = True,
+) -> list[Tensor]:
+    """Give the tensors of a model the values of a dict with the same names, and return them.
+
+    A value comes to the device and dtype of the model's tensor; the state dict keeps its own
+    memory. Where `strict`, each name must be on both sides, and no cast may lose anything; else
+    those that match are loaded, and `verbose` prints what was left out. Shapes must always agree.
+    `consume` takes loaded values out of the dict, so that memory can go early.
+
+    >>> from weft.nn.linear import Linear
+    >>> first, second = Linear(2, 1), Linear(2, 1)
+    >>> _ = load_state_dict(first, get_state_dict(second))
+    >>> first.weight.tolist() == second.weight.tolist()
+    True
+    """
+    own = get_state_dict(model)
+    found = _compare(own, state_dict, strict)
+    if found.wrong or strict and (found.missing or found.unexpected):
+        raise _error(found, own, state_dict, strict)
+    if verbose and (found.missing or found.unexpected):
+        for word, names in (("missing", found.missing), ("unexpected", found.unexpected)):
+            if names:
+                print(f"load_state_dict: {word}: {', '.join(names)}", file=sys.stderr)
+    loaded = []
+    for name, tensor in own.items():
+        if name in state_dict:
+            value = state_dict.pop(name) if consume else state_dict[name]
+            loaded.append(tensor.replace(_copied(value, tensor)))
+    if realize and loaded:
+        loaded[0].realize(*loaded[1:])
+    return loaded
+
+
+def _copied(value: Tensor, place: Tensor) -> Tensor:
+    """The value in memory of its own, as the model's tensor needs it."""
+    return value.detach().to(place.device).cast(place.dtype).clone()
+
+
+def _compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool) -> _Mismatch:
+    wrong: list[tuple[str, ...]] = []
+    for name in own.keys() & given.keys():
+        mine, theirs = own[name], given[name]
+        if mine.shape != theirs.shape:
+            wrong.append((name, str(mine.shape), str(theirs.shape)))
+        elif strict and _loses(theirs.dtype, mine.dtype):
+            wrong.append((name, mine.dtype.name, theirs.dtype.name))
+    return _Mismatch(
+        [name for name in own if name not in given],
+        [name for name in given if name not in own],
+        sorted(wrong),
+    )
+
+
+def _loses(source: DType, target: DType) -> bool:
+    """Whether a cast changes the kind of number, or makes it narrower."""
+    return source is not target and (source.kind != target.kind or source.bits > target.bits)
+
+
+def _error(
+    found: _Mismatch, own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool
+) -> ArgumentError:
+    rows: list[tuple[str, ...]] = []
+    for name, mine, theirs in found.wrong[:_SHOWN]:
+        kind = "shape" if mine.startswith("(") else "dtype"
+        rows.append((kind, name, f"{mine} in the model", f"{theirs} in the dict"))
+    lists = (("missing", found.missing, given), ("unexpected", found.unexpected, own))
+    for word, names, others in lists if strict else ():
+        for name in names[:_SHOWN]:
+            guess = nearest(name, others)
+            rows.append((word, name, f"the nearest is {guess}") if guess else (word, name))
+        if len(names) > _SHOWN:
+            rows.append((word, f"and {len(names) - _SHOWN} more"))
+    counts = [
+        f"{len(names)} {word}"
+        for word, names in (
+            ("missing", found.missing if strict else []),
+            ("unexpected", found.unexpected if strict else []),
+            ("of another shape or dtype", found.wrong),
+        )
+        if names
+    ]
+    only_names = not found.wrong
+    return ArgumentError(
+        f"load_state_dict: the model and the dict differ ({', '.join(counts)})",
+        facts=rows,
+        law="each tensor of the model has one of its name and shape in the dict, and none is left"
+        if strict
+        else "tensors of one name have one shape",
+        fix="to load only what matches, pass strict=False" if only_names else "",
+    )
