@@ -1,6 +1,6 @@
 """Layers, optimizers, data: what models are made of. Models are plain classes."""
 
-from weft.nn import state
+from weft.nn import optim, state
 from weft.nn.activation import (
     GELU,
     AvgPool2d,
@@ -66,5 +66,6 @@ __all__ = [
     "Softmax",
     "Tanh",
     "TransformerEncoderLayer",
+    "optim",
     "state",
 ]

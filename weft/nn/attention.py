@@ -113,9 +113,7 @@ class MultiHeadAttention:
         if all(mask.dtype is dtypes.bool for mask in masks):
             forbidden = masks[0] if len(masks) == 1 else masks[0] | masks[1]
             return forbidden.logical_not()
-        added = [
-            m.where(-math.inf, 0.0).float() if m.dtype is dtypes.bool else m for m in masks
-        ]
+        added = [m.where(-math.inf, 0.0).float() if m.dtype is dtypes.bool else m for m in masks]
         return added[0] if len(added) == 1 else added[0] + added[1]
 
 

@@ -97,7 +97,7 @@ def load_state_dict(
     """
     own = get_state_dict(model)
     found = _compare(own, state_dict, strict)
-    if found.wrong or strict and (found.missing or found.unexpected):
+    if found.wrong or (strict and (found.missing or found.unexpected)):
         raise _error(found, own, state_dict, strict)
     if verbose and (found.missing or found.unexpected):
         for word, names in (("missing", found.missing), ("unexpected", found.unexpected)):

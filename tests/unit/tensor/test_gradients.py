@@ -109,3 +109,12 @@ def test_mistakes():
         Tensor([1], requires_grad=True)
     with pytest.raises(ArgumentError, match="does not depend on target 0"):
         x.sum().gradient(Tensor(numbers("float32", (2,))))
+
+
+def test_leaves_that_require_a_gradient_get_one_alone():
+    data, weight = Tensor([1.0, 2.0]), Tensor([3.0, 4.0], requires_grad=True)
+    (data * weight).sum().backward()
+    assert weight.grad.tolist() == [1.0, 2.0]
+    assert data.grad is None
+    (data * data).sum().backward()
+    assert data.grad.tolist() == [2.0, 4.0]

@@ -1,0 +1,179 @@
+"""The functional core of optimizers: a method is two pure functions of tensors.
+
+`init(params)` makes the state; `update(grads, state, params)` returns new parameters and a new
+state as lazy expressions. Nothing is written and nothing runs: the classes of `optimizer.py` do
+that, and `jit` captures either. The learning rate is a tensor of the state, so that it can change
+without a new program.
+
+State is a dict: `lr` is a number, `step` counts the updates of each parameter (where a method
+needs that), and every other entry is a list with a tensor for each parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.ir.dtypes import DType, dtypes
+from weft.support.errors import ArgumentError
+from weft.tensor.tensor import Tensor
+
+State = dict[str, Any]
+Gradients = Sequence[Tensor | None]
+Mask = Callable[[Tensor], bool] | Sequence[bool] | None
+
+
+class Method(NamedTuple):
+    """How parameters follow from gradients, as two pure functions.
+
+    >>> from weft.nn.optim import sgd
+    >>> method = sgd(lr=0.5)
+    >>> weight = Tensor([1.0, 2.0])
+    >>> (weight,), state = method.update([Tensor([2.0, 2.0])], method.init([weight]), [weight])
+    >>> weight.tolist()
+    [0.0, 1.0]
+    """
+
+    init: Callable[[Sequence[Tensor]], State]
+    update: Callable[[Gradients, State, Sequence[Tensor]], tuple[list[Tensor], State]]
+
+
+class Now(NamedTuple):
+    """What a rule may know besides parameter, gradient and slots."""
+
+    lr: Tensor
+    step: Tensor | None  # the number of this update, from 1 on
+    decay: float
+
+
+# (parameter, gradient, slots, now) to the new parameter and the new slots.
+Rule = Callable[[Tensor, Tensor, dict[str, Tensor], Now], tuple[Tensor, dict[str, Tensor]]]
+# The shapes of a parameter's slots, by name.
+Slots = Callable[[Tensor], Mapping[str, tuple[int, ...]]]
+
+
+def state_dtype(p: Tensor) -> DType:
+    """State has at least 32 bits: sums of small steps vanish in a half."""
+    return p.dtype if p.dtype.bits > 32 else dtypes.float32
+
+
+def in_memory(value: float, shape: Sequence[int], dtype: DType, device: str | None) -> Tensor:
+    """A tensor in memory from the start, so that the first step is the same program as others."""
+    numbers = np.full(tuple(shape), value, "float64" if dtype is dtypes.float64 else "float32")
+    return Tensor(numbers, device=device, dtype=dtype, requires_grad=False)
+
+
+def per_parameter(
+    rule: Rule,
+    slots: Slots,
+    lr: float,
+    counts: bool = False,
+    weight_decay: float = 0.0,
+    mask: Mask = None,
+    device: str | None = None,
+    initial: float = 0.0,
+) -> Method:
+    """The method that follows a rule for each parameter by itself.
+
+    `slots` names the state of a parameter, whose elements start as `initial`. `mask` says which
+    parameters decay. A parameter without a gradient stays as it is, and so does its state.
+    """
+    require_lr(lr)
+    require_nonnegative(weight_decay=weight_decay)
+
+    def init(params: Sequence[Tensor]) -> State:
+        on = device or (params[0].device if params else None)
+        state: State = {"lr": in_memory(lr, (), dtypes.float32, on)}
+        if counts:
+            state["step"] = in_memory(0.0, (len(params),), dtypes.float32, on)
+        for p in params:
+            for name, shape in slots(p).items():
+                made = in_memory(initial, shape, state_dtype(p), device or p.device)
+                state.setdefault(name, []).append(made)
+        return state
+
+    def update(
+        grads: Gradients, state: State, params: Sequence[Tensor]
+    ) -> tuple[list[Tensor], State]:
+        decays = _decays(mask, params)
+        new: State = {"lr": state["lr"]}
+        if counts:
+            new["step"] = state["step"] + _present(grads, state["step"])
+        made: list[Tensor] = []
+        taken: dict[str, int] = {}
+        for number, (p, g) in enumerate(zip(params, grads, strict=True)):
+            names = list(slots(p))
+            own = {name: state[name][taken.get(name, 0)] for name in names}
+            now = Now(
+                new["lr"],
+                new["step"][number] if counts else None,
+                weight_decay if decays[number] else 0.0,
+            )
+            result, kept = (p, own) if g is None else _applied(rule, p, g, own, now, device)
+            made.append(result)
+            for name in names:
+                new.setdefault(name, []).append(kept[name])
+                taken[name] = taken.get(name, 0) + 1
+        return made, new
+
+    return Method(init, update)
+
+
+def _applied(
+    rule: Rule, p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now, device: str | None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The rule in the dtype of the state, on the device of the state."""
+    dtype, where = state_dtype(p), device or p.device
+    inner = p.detach().to(where).cast(dtype)
+    lr = now.lr.to(where).cast(dtype)
+    step = now.step if now.step is None else now.step.to(where).cast(dtype)
+    gradient = g.detach().to(where).cast(dtype)
+    new, kept = rule(inner, gradient, slots, Now(lr, step, now.decay))
+    return new.cast(p.dtype).to(p.device), kept
+
+
+def _present(grads: Gradients, step: Tensor) -> Any:
+    """1 for each parameter that has a gradient."""
+    if all(g is not None for g in grads):
+        return 1.0
+    return Tensor([float(g is not None) for g in grads], device=step.device)
+
+
+def _decays(mask: Mask, params: Sequence[Tensor]) -> list[bool]:
+    if mask is None:
+        return [True] * len(params)
+    if callable(mask):
+        return [bool(mask(p)) for p in params]
+    if len(mask) != len(params):
+        raise ArgumentError(
+            f"a weight decay mask of {len(mask)} for {len(params)} parameters",
+            law="a mask is a function of a parameter, or has a bool for each parameter",
+        )
+    return [bool(each) for each in mask]
+
+
+def require_lr(lr: float) -> None:
+    require_nonnegative(lr=lr)
+
+
+def require_nonnegative(**values: float) -> None:
+    """Raise for a hyperparameter below 0, or one that is no number."""
+    for name, value in values.items():
+        if not value >= 0:
+            raise ArgumentError(f"optimizer: {name} is {value}", law=f"{name} is 0 or more")
+
+
+def require_fraction(**values: float) -> None:
+    """Raise for a hyperparameter outside of 0 … 1; 1 itself keeps everything forever."""
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise ArgumentError(
+                f"optimizer: {name} is {value}", law=f"{name} is from 0 to below 1"
+            )
+
+
+def norm(x: Tensor) -> Tensor:
+    """√Σx²."""
+    return (x * x).sum().sqrt()

@@ -1,0 +1,159 @@
+"""Optimizers as objects: they hold parameters and state, and write what a method computes.
+
+The loop is `optimizer.zero_grad(); loss.backward(); optimizer.step()`. A step computes gradients,
+state and parameters in one schedule: each gradient is computed once, where its parameter is
+updated, and no weight is copied for somebody who might still read a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from weft.nn.optim.descent import sgd
+from weft.nn.optim.method import Method
+from weft.support.errors import ArgumentError, ArgumentTypeError
+from weft.tensor.tensor import Tensor
+
+
+class Optimizer:
+    """Parameters, and the method by which they follow their gradients.
+
+    `params` that do not require a gradient (`requires_grad=False`), such as running statistics,
+    are computed with each step and not changed. The parameters are computed when the optimizer is
+    made, so that the first step is the same program as every other. `fused` is accepted for
+    programs that choose: the scheduler fuses by itself.
+
+    >>> from weft.nn.optim import sgd
+    >>> weight = Tensor([1.0, 2.0])
+    >>> optimizer = Optimizer([weight], lr=0.5, method=sgd(momentum=0.9))
+    >>> _ = (weight * weight).sum().backward()
+    >>> optimizer.step()
+    >>> weight.tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float | None = None,
+        device: str | None = None,
+        fused: bool | None = None,
+        *,
+        method: Method | None = None,
+    ) -> None:
+        listed = list({id(each): each for each in _require_tensors(params)}.values())
+        self.params = [each for each in listed if each.requires_grad is not False]
+        self.buffers = [each for each in listed if each.requires_grad is False]
+        if not self.params:
+            raise ArgumentError(
+                f"{type(self).__name__}: no parameter requires a gradient",
+                facts=[("given", f"{len(listed)} tensors")],
+                law="an optimizer has something to optimize",
+            )
+        for each in self.params:
+            each.requires_grad_(True)
+        self.method = method or sgd(device=device)
+        self.state = self.method.init(self.params)
+        if lr is not None:
+            self.lr = lr
+        self.params[0].realize(*self.params[1:], *self.buffers, *_leaves(self.state))
+
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate, a tensor; setting it to a number writes that number there."""
+        found: Tensor = self.state["lr"]
+        return found
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self.state["lr"].assign(value)
+
+    def zero_grad(self) -> None:
+        """Drop the gradients of all parameters."""
+        for each in self.params:
+            each.grad = None
+
+    def step(self) -> None:
+        """Update the parameters by their gradients, and compute all of it now.
+
+        Gradients stay readable until the next `zero_grad`. A parameter without one stays as it is.
+        """
+        wanted = self.schedule_step()
+        wanted[0].realize(*wanted[1:])
+
+    def schedule_step(self) -> list[Tensor]:
+        """Write the update without computing it, and return the tensors to realize together."""
+        grads = [each.grad for each in self.params]
+        if all(g is None for g in grads):
+            raise ArgumentError(
+                f"{type(self).__name__}: no parameter has a gradient",
+                law="a step follows the gradients of a loss",
+                fix="call loss.backward() before step()",
+            )
+        new, state = self.method.update(grads, self.state, self.params)
+        for place, value in zip(_leaves(self.state), _leaves(state), strict=True):
+            if place is not value:
+                place.assign(value)
+        for p, value in zip(self.params, new, strict=True):
+            if p is not value:
+                p.assign(value)
+        given = [g for g in grads if g is not None]
+        return [*self.params, *_leaves(self.state), *self.buffers, *given]
+
+
+def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:
+    listed = list(params)
+    for number, each in enumerate(listed):
+        if not isinstance(each, Tensor):
+            raise ArgumentTypeError(
+                f"optimizer: parameter {number} is a {type(each).__name__}",
+                law="parameters are tensors",
+                fix="pass nn.state.get_parameters(model)",
+            )
+    return listed
+
+
+def _leaves(tree: Any) -> Iterator[Tensor]:
+    """All tensors of a state, in its order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from _leaves(part)
+    elif isinstance(tree, dict):
+        for part in tree.values():
+            yield from _leaves(part)
+
+
+class OptimizerGroup(Optimizer):
+    """Several optimizers as one: each has parameters, a method and a learning rate of its own.
+
+    >>> a, b = Tensor([1.0]), Tensor([1.0])
+    >>> group = OptimizerGroup(Optimizer([a], lr=0.5), Optimizer([b], lr=0.25))
+    >>> _ = (a + b).sum().backward()
+    >>> group.step()
+    >>> a.tolist(), b.tolist()
+    ([0.5], [0.75])
+    """
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        if not optimizers:
+            raise ArgumentError("OptimizerGroup: no optimizers", law="a group has one or more")
+        self.optimizers = optimizers
+        self.params = [each for one in optimizers for each in one.params]
+        self.buffers = [each for one in optimizers for each in one.buffers]
+        if len({id(each) for each in self.params}) != len(self.params):
+            raise ArgumentError(
+                "OptimizerGroup: a parameter belongs to two optimizers",
+                law="each parameter is updated by one optimizer",
+            )
+
+    def __getitem__(self, number: int) -> Optimizer:
+        return self.optimizers[number]
+
+    def __iter__(self) -> Iterator[Optimizer]:
+        return iter(self.optimizers)
+
+    def schedule_step(self) -> list[Tensor]:
+        return [each for one in self.optimizers for each in one.schedule_step()]
