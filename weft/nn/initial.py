@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
+
+from weft.ir.dtypes import DType, dtypes
+from weft.reference.numpy_values import storage_dtype
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
 
@@ -25,9 +28,19 @@ def constant(shape: Sequence[int], value: float) -> Tensor:
     return Tensor.full(tuple(shape), float(value), requires_grad=True)
 
 
-def state(shape: Sequence[int], value: float, **kwargs: Any) -> Tensor:
-    """A tensor that belongs to a layer and has no gradient, such as a running mean."""
-    return Tensor.full(tuple(shape), value, requires_grad=False, **kwargs)
+def state(shape: Sequence[int], value: float, dtype: DType | None = None) -> Tensor:
+    """A tensor that belongs to a layer and has no gradient, such as a running mean.
+
+    It is in memory from the start: writes to memory happen with whatever is computed next, and no
+    chain of them grows while nobody reads it.
+    """
+    return in_memory(value, shape, dtype or dtypes.default_float, None)
+
+
+def in_memory(value: float, shape: Sequence[int], dtype: DType, device: str | None) -> Tensor:
+    """A tensor without gradient whose elements have one value, in memory from the start."""
+    numbers = np.full(tuple(shape), value, storage_dtype(dtype) if dtype.bits > 16 else "float32")
+    return Tensor(numbers, device=device, dtype=dtype, requires_grad=False)
 
 
 def require_positive(layer: str, **sizes: int) -> None:

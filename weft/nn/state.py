@@ -114,8 +114,8 @@ def load_state_dict(
 
 
 def _copied(value: Tensor, place: Tensor) -> Tensor:
-    """The value in memory of its own, as the model's tensor needs it."""
-    return value.detach().to(place.device).cast(place.dtype).clone()
+    """The value in a storage of its own, as the model's tensor needs it."""
+    return value.detach().to(place.device).cast(place.dtype)._same()
 
 
 def _compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool) -> _Mismatch:

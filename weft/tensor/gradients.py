@@ -87,6 +87,12 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     below = set(topological(self.uop))
     leaves = [leaf for leaf in live_leaves() if _wants_gradient(leaf) and leaf.uop in below]
     targets = [leaf for leaf in leaves if leaf.requires_grad] or leaves
+    if not targets:
+        raise ArgumentError(
+            "backward: the value was computed from no tensor that takes a gradient",
+            law="a value in memory does not know what it was computed from",
+            fix="call backward before the value is read, and create leaves with requires_grad=True",
+        )
     found = gradients(self.uop, [leaf.uop for leaf in targets], seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:

@@ -28,9 +28,9 @@ def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
             law="only floats have gradients",
             fix="make it a float: dtype=dtypes.float32",
         )
+    tensor.requires_grad = requires_grad
     if not tensor.dtype.is_float:
         return tensor
-    tensor.requires_grad = requires_grad
     if requires_grad:
         tensor._storage.take_memory()
     key = id(tensor)

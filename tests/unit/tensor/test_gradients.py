@@ -118,3 +118,11 @@ def test_leaves_that_require_a_gradient_get_one_alone():
     assert data.grad is None
     (data * data).sum().backward()
     assert data.grad.tolist() == [2.0, 4.0]
+
+
+def test_backward_of_a_value_without_a_past_is_refused():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    loss.item()
+    with pytest.raises(ArgumentError, match="computed from no tensor that takes a gradient"):
+        loss.backward()

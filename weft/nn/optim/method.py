@@ -5,7 +5,8 @@ state as lazy expressions. Nothing is written and nothing runs: the classes of `
 that, and `jit` captures either. The learning rate is a tensor of the state, so that it can change
 without a new program.
 
-State is a dict: `lr` is a number, `step` counts the updates of each parameter (where a method
+State is in memory from the start, so that the first step is the same program as every other. It
+is a dict: `lr` is a number, `step` counts the updates of each parameter (where a method
 needs that), and every other entry is a list with a tensor for each parameter.
 """
 
@@ -14,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from weft.ir.dtypes import DType, dtypes
+from weft.nn.initial import in_memory
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
 
@@ -57,12 +57,6 @@ Slots = Callable[[Tensor], Mapping[str, tuple[int, ...]]]
 def state_dtype(p: Tensor) -> DType:
     """State has at least 32 bits: sums of small steps vanish in a half."""
     return p.dtype if p.dtype.bits > 32 else dtypes.float32
-
-
-def in_memory(value: float, shape: Sequence[int], dtype: DType, device: str | None) -> Tensor:
-    """A tensor in memory from the start, so that the first step is the same program as others."""
-    numbers = np.full(tuple(shape), value, "float64" if dtype is dtypes.float64 else "float32")
-    return Tensor(numbers, device=device, dtype=dtype, requires_grad=False)
 
 
 def per_parameter(

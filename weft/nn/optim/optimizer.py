@@ -43,8 +43,8 @@ class Optimizer:
         method: Method | None = None,
     ) -> None:
         listed = list({id(each): each for each in _require_tensors(params)}.values())
-        self.params = [each for each in listed if each.requires_grad is not False]
-        self.buffers = [each for each in listed if each.requires_grad is False]
+        self.params = [each for each in listed if _is_parameter(each)]
+        self.buffers = [each for each in listed if not _is_parameter(each)]
         if not self.params:
             raise ArgumentError(
                 f"{type(self).__name__}: no parameter requires a gradient",
@@ -100,6 +100,10 @@ class Optimizer:
                 p.assign(value)
         given = [g for g in grads if g is not None]
         return [*self.params, *_leaves(self.state), *self.buffers, *given]
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    return tensor.requires_grad is not False and tensor.is_floating_point()
 
 
 def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:

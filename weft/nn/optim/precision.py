@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from weft.ir.dtypes import DType, dtypes
-from weft.nn.optim.method import Gradients, Method, State, in_memory
+from weft.nn.initial import in_memory
+from weft.nn.optim.method import Gradients, Method, State
 from weft.nn.optim.optimizer import Optimizer
 from weft.nn.state import get_state_dict
 from weft.support.errors import ArgumentError
@@ -30,7 +31,7 @@ def cast_parameters(
         raise ArgumentError(f"cast_parameters: to {target.name}", law="parameters are floats")
     for name, each in get_state_dict(model).items():
         if each.requires_grad is not False and each.is_floating_point() and not skip(name):
-            each.replace(each.detach().cast(target).clone())
+            each.replace(each.detach().cast(target)._same())
 
 
 def master_weights(method: Method) -> Method:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from weft.ir.dtypes import dtypes
-from weft.nn.optim.method import in_memory
+from weft.nn.initial import in_memory
 from weft.nn.optim.optimizer import Optimizer
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
