@@ -1,6 +1,6 @@
 """Layers, optimizers, data: what models are made of. Models are plain classes."""
 
-from weft.nn import optim, state
+from weft.nn import datasets, optim, state
 from weft.nn.activation import (
     GELU,
     AvgPool2d,
@@ -19,6 +19,7 @@ from weft.nn.activation import (
 from weft.nn.attention import MultiHeadAttention, TransformerEncoderLayer
 from weft.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
 from weft.nn.linear import Embedding, Linear
+from weft.nn.loader import DataLoader
 from weft.nn.normalization import (
     BatchNorm,
     BatchNorm2d,
@@ -44,6 +45,7 @@ __all__ = [
     "Conv3d",
     "ConvTranspose1d",
     "ConvTranspose2d",
+    "DataLoader",
     "Dropout",
     "Embedding",
     "Flatten",
@@ -66,6 +68,7 @@ __all__ = [
     "Softmax",
     "Tanh",
     "TransformerEncoderLayer",
+    "datasets",
     "optim",
     "state",
 ]

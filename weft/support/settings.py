@@ -57,6 +57,11 @@ class Settings:
         "The most megabytes that the disk cache keeps; 0 keeps nothing.",
         variable="WEFT_CACHE_SIZE_MB",
     )
+    DATA: str = _row(
+        "",
+        "A folder with the files of datasets, which are then not downloaded.",
+        variable="WEFT_DATA",
+    )
     THREADS: int = _row(
         0,
         "How many CPU threads run kernels; 0 is one per core.",

@@ -91,7 +91,7 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
         raise ArgumentError(
             "backward: the value was computed from no tensor that takes a gradient",
             law="a value in memory does not know what it was computed from",
-            fix="call backward before the value is read, and create leaves with requires_grad=True",
+            fix="call backward before the value is read; create leaves with requires_grad=True",
         )
     found = gradients(self.uop, [leaf.uop for leaf in targets], seed)
     for leaf, node in zip(targets, found, strict=True):

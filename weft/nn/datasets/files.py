@@ -1,0 +1,110 @@
+"""Where the files of datasets come from: a folder of yours, the cache, or the network.
+
+`read` looks, in this order, in the folder that the caller names, in the folder of the setting DATA
+(`WEFT_DATA` in the environment), and in the cache; then it downloads. What comes from the network
+is checked against a digest before anybody sees it, and is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tempfile
+import urllib.request
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+
+from weft.support.cache import cache_directory
+from weft.support.errors import FileFormatError, UsageError
+from weft.support.settings import settings
+
+# No server answers later than this many seconds.
+PATIENCE = 60
+
+
+class DataFile(NamedTuple):
+    """A file of a dataset: its name, where it is, and `md5:` or `sha256:` with its digest."""
+
+    dataset: str
+    name: str
+    url: str
+    digest: str
+
+
+def read(file: DataFile, folder: str | os.PathLike[str] | None = None) -> bytes:
+    """Return the contents of a file, unpacked if it is gzipped."""
+    data = _stored(file, folder)
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def _stored(file: DataFile, folder: str | os.PathLike[str] | None) -> bytes:
+    if folder is not None:
+        found = _find(Path(folder), file)
+        if found is None:
+            raise UsageError(
+                f"{file.dataset}: no file {file.name} in {os.fspath(folder)}",
+                law="the folder, or one in it with the name of the dataset, has the files, "
+                "gzipped or not",
+            )
+        return found.read_bytes()
+    for root in (settings.DATA, cache_directory()):
+        found = _find(Path(root).expanduser(), file) if root else None
+        if found is not None:
+            return found.read_bytes()
+    return _downloaded(file)
+
+
+def _find(root: Path, file: DataFile) -> Path | None:
+    names = (file.name, file.name.removesuffix(".gz"))
+    folders = (root / file.dataset, root, root / "datasets" / file.dataset)
+    paths = (folder / name for folder in folders for name in names)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _downloaded(file: DataFile) -> bytes:
+    try:
+        with urllib.request.urlopen(file.url, timeout=PATIENCE) as answer:
+            data: bytes = answer.read()
+    except (URLError, OSError) as failure:
+        raise UsageError(
+            f"{file.dataset}: cannot download {file.url}",
+            facts=[("reason", failure)],
+            law="a dataset is downloaded when it is first used",
+            fix=f"put {file.name} into a folder, and name the folder in the environment: "
+            "WEFT_DATA=folder",
+        ) from failure
+    _require_digest(file, data)
+    _keep(file, data)
+    return data
+
+
+def _require_digest(file: DataFile, data: bytes) -> None:
+    kind, _, expected = file.digest.partition(":")
+    found = hashlib.new(kind, data, usedforsecurity=False).hexdigest()
+    if found != expected:
+        raise FileFormatError(
+            f"{file.dataset}: {file.url} is not the file that is wanted",
+            facts=[(f"{kind} wanted", expected), (f"{kind} found", found), ("bytes", len(data))],
+            law="a downloaded file has the digest that is known for it",
+            fix="try again; if it stays so, the server has another file",
+        )
+
+
+def _keep(file: DataFile, data: bytes) -> None:
+    """Write a file to the cache, whole or not at all; a disk that refuses is no error."""
+    root = cache_directory() if settings.CACHE else None
+    if not root:
+        return
+    folder = Path(root) / "datasets" / file.dataset
+    temporary = ""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+        os.replace(temporary, folder / file.name)
+    except OSError:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
