@@ -125,7 +125,7 @@ class MixedPrecision(Optimizer):
 
     >>> from weft.nn.optim import adam
     >>> weight = Tensor([1.0, 2.0], dtype="float16")
-    >>> optimizer = MixedPrecision([weight], adam(lr=0.5))
+    >>> optimizer = MixedPrecision([weight], adam(lr=0.5), initial_scale=128.0)
     >>> _ = optimizer.scaled((weight * weight).sum()).backward()
     >>> optimizer.step()
     >>> weight.tolist(), weight.dtype.name
