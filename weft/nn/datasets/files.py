@@ -14,7 +14,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 from weft.support.cache import cache_directory
 from weft.support.errors import FileFormatError, UsageError
@@ -68,6 +68,8 @@ def _downloaded(file: DataFile) -> bytes:
         with urllib.request.urlopen(file.url, timeout=PATIENCE) as answer:
             data: bytes = answer.read()
     except (URLError, OSError) as failure:
+        if isinstance(failure, HTTPError):  # it holds the connection
+            failure.close()
         raise UsageError(
             f"{file.dataset}: cannot download {file.url}",
             facts=[("reason", failure)],
