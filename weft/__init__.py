@@ -26,8 +26,8 @@ from weft.support.settings import settings as config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from weft.engine.devices import Device
     from weft import nn
+    from weft.engine.devices import Device
     from weft.engine.storage import GlobalCounters
     from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
@@ -93,10 +93,10 @@ __all__ = [
     "hessian",
     "jacobian",
     "jvp",
+    "nn",
     "value_and_grad",
     "vjp",
     "vmap",
-    "nn",
 ]
 
 

@@ -134,9 +134,10 @@ class MaxPool2d:
         self.dilation, self.ceil_mode = dilation, ceil_mode
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.max_pool2d(
+        result: Tensor = x.max_pool2d(
             self.kernel_size, self.stride, self.dilation, self.padding, self.ceil_mode
         )
+        return result
 
 
 class AvgPool2d:

@@ -46,12 +46,6 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     Leaves are floats that were created, not computed, and whose `requires_grad` is True; where
     there is none, those that leave it open. A constant without memory, such as `Tensor.zeros(3)`,
     counts once it is realized or where it was created with `requires_grad=True`.
-    Leaves are floats that were created, not computed. Where some of them require a gradient
-    (`requires_grad=True`, as parameters of layers and of optimizers do), they alone get one: the
-    gradient of a batch of data costs as much as a layer, and nobody reads it. Where none does,
-    every leaf gets one whose `requires_grad` is not False. A constant without memory, such as
-    `Tensor.zeros(3)`, counts once it is realized or where it was created with
-    `requires_grad=True`.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0, 3.0])
@@ -84,16 +78,6 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     if not targets and self.uop.op == Op.BUFFER:
         raise _without_graph()
     found = gradients(output, list(targets.values()), seed)
-    below = set(topological(self.uop))
-    leaves = [leaf for leaf in live_leaves() if _wants_gradient(leaf) and leaf.uop in below]
-    targets = [leaf for leaf in leaves if leaf.requires_grad] or leaves
-    if not targets:
-        raise ArgumentError(
-            "backward: the value was computed from no tensor that takes a gradient",
-            law="a value in memory does not know what it was computed from",
-            fix="call backward before the value is read; create leaves with requires_grad=True",
-        )
-    found = gradients(self.uop, [leaf.uop for leaf in targets], seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
             new = leaf._new(unfolded.fold(node))

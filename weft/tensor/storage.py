@@ -261,13 +261,6 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
     for storage, version in zip(others, versions[len(wanted) :], strict=True):
         # An equal value that another storage has memory for now is copied from there.
         storage.uop = _copied(version) if version.op == Op.BUFFER else version
-        if version.op != Op.BUFFER:
-            storage.uop = version
-        elif version.arg[0] in _OWNERS:  # an equal value that another storage has memory for now
-            storage.uop = _copied(version)
-        else:  # computed along, because its sources are gone
-            storage._own(version)
-            _LAZY.pop(storage, None)
 
 
 def lazy_storages() -> list[Storage]:
