@@ -40,6 +40,8 @@ def estimate(kernel: UOp) -> Estimate:
             operations += turns(node.ranges)
         elif node.op == Op.REDUCE:
             operations += turns(node.src[0].ranges | _own(node))
+        elif node.op == Op.SCAN:
+            operations += turns(node.ranges)
         elif node.op == Op.LOAD:
             _count(node.src[0], read, turns)
         elif node.op == Op.STORE:

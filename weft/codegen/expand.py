@@ -8,7 +8,7 @@ lane move whole vectors; a gate that differs between lanes is a vector of bools.
 index grows by one with an unrolled range, not with the lanes, transposes squares of them.
 
 A fold keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at the end
-those of its own ranges.
+those of its own ranges. A scan has one accumulator per copy and lane of what it depends on.
 """
 
 from __future__ import annotations
@@ -137,6 +137,9 @@ class _Expander:
             return self.load(node, point)
         if node.op == Op.REDUCE:
             return self.reduce(node, point)
+        if node.op == Op.SCAN:
+            part = self.value(node.src[0], point)
+            return make(Op.SCAN, part.dtype, (part, *node.src[1:]), node.arg)
         if node.op == Op.AFTER:
             stores = [made for store in node.src[1:] for made in self.stores(store, point)]
             return make(Op.AFTER, node.dtype, (self.value(node.src[0], point), *stores))

@@ -209,7 +209,7 @@ class _Chooser(Chooser):
         for node in stores:
             common &= {r.arg for r in own_ranges(node)}
         for node in nodes_of(self.kernel):
-            if node.op in (Op.REDUCE, Op.STAGE):
+            if node.op in (Op.REDUCE, Op.SCAN, Op.STAGE):
                 common = {n for n in common if node.ranges >> n & 1}
         return [n for n in kinds if n in common]
 

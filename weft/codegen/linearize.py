@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weft.codegen.context import Context
 from weft.codegen.loops import ranges_of
-from weft.codegen.place_stores import Block, Task, place_stores
+from weft.codegen.place_stores import Block, Task, place_stores, stores_of
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
@@ -130,8 +130,11 @@ class _Lister:
         if node.op in LEAVES:
             self.enter(node, node, 0)
         elif node.op == Op.AFTER:
-            effects = tuple([self.effect[store] for store in node.src[1:]])
-            depth = max(self.effect_depth[store] for store in node.src[1:])
+            stores = stores_of(node)
+            effects = tuple([self.effect[store] for store in stores])
+            depths = [self.effect_depth[store] for store in stores]
+            depths += [self.depth[self.made[part]] for part in node.src[1:] if part in self.made]
+            depth = max(depths)
             self.enter(node, make(Op.AFTER, node.dtype, (node.src[0], *effects)), depth)
         elif node.op == Op.RANGE:
             what = f"range {node.arg} is used outside its loop"
@@ -171,8 +174,8 @@ def _stores_before(version: UOp) -> set[UOp]:
     while waiting:
         node = waiting.pop()
         while node.op == Op.AFTER:
-            before.update(node.src[1:])
-            waiting += [store.src[0].src[0] for store in node.src[1:]]
+            before.update(stores_of(node))
+            waiting += [store.src[0].src[0] for store in stores_of(node)]
             node = node.src[0]
     return before
 

@@ -130,6 +130,8 @@ def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
     first = first_range(node)
     if first is None:
         src = tuple([made[source] for source in node.src])
+        if node.op == Op.SCAN and src[1].op == Op.CONST:  # a loop of one turn
+            return src[0]
     else:
         src = tuple([made[source] for source in node.src[:first]])
         for source in node.src[first:]:

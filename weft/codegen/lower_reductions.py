@@ -1,16 +1,25 @@
-"""Reductions become accumulators: memory with a first value and a store that updates it.
+"""Reductions and scans become accumulators: memory with a first value and a store that updates it.
 
-In: a kernel with flat memory, in which REDUCEs close loops only. Out: no REDUCE. A fold is
+In: a kernel with flat memory, in which REDUCEs close loops only. Out: no REDUCE and no SCAN. A fold is
 
     reduce ADD over k: v   ->   a = memory "acc0" register: float32[1]
                                 s = store a[0] = 0.0
                                 u = store a.after(s)[0] = load a.after(s)[0] + v for k
                                 load a.after(u)[0]
 
-The store `s` depends on no range. Linearize runs it where the loop of `u` starts.
+The store `s` depends on no range. Linearize runs it where the loop of `u` starts. A scan is read
+in every turn of a loop that stays open, and its accumulator is carried from turn to turn:
+
+    scan ADD over i: v     ->   c = a.after(s, i)
+                                u = store c[0] = load c[0] + v
+                                load a.after(u)[0]
+
+Here linearize runs `s` before the loop `i`.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from weft.codegen.context import Context
 from weft.codegen.loops import rebuilt
@@ -22,26 +31,29 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 
 
+FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
+
+
 def widen_reductions(kernel: UOp, context: Context) -> UOp:
-    """Fold small floats in float32 and round once, at the end."""
+    """Fold small floats in float32 and round once, at the end or for each prefix."""
     made: dict[UOp, UOp] = {}
     for node in topological(kernel):
         new = rebuilt(node, made, {})
-        if new.op == Op.REDUCE and new.dtype.kind == FLOAT and new.dtype.bits < 32:
+        if new.op in FOLDS and new.dtype.kind == FLOAT and new.dtype.bits < 32:
             wide = make(Op.CAST, dtypes.float32, (new.src[0],))
-            folded = make(Op.REDUCE, dtypes.float32, (wide, *new.src[1:]), new.arg)
+            folded = make(new.op, dtypes.float32, (wide, *new.src[1:]), new.arg)
             new = make(Op.CAST, new.dtype, (folded,))
         made[node] = new
     return made[kernel]
 
 
 def lower_reductions(kernel: UOp, context: Context) -> UOp:
-    """Make the accumulator of every REDUCE explicit."""
+    """Make the accumulator of every REDUCE and SCAN explicit."""
     made: dict[UOp, UOp] = {}
     count = 0
     for node in topological(kernel):
         new = rebuilt(node, made, {})
-        if new.op == Op.REDUCE:
+        if new.op in FOLDS:
             new = _accumulated(new, count)
             count += 1
         made[node] = new
@@ -57,7 +69,8 @@ def _accumulated(node: UOp, number: int) -> UOp:
         return make(Op.INDEX, dtype, (version, true(), index(0)))
 
     start = store(place(memory), const(dtype, identity(op, dtype.scalar)))
-    started = make(Op.AFTER, memory.dtype, (memory, start))
+    is_scan = node.op == Op.SCAN
+    started = make(Op.AFTER, memory.dtype, (memory, start, *(ranges if is_scan else ())))
     total = make(op, dtype, (load(place(started)), value))
-    update = store(place(started), total, ranges)
+    update = store(place(started), total, () if is_scan else ranges)
     return load(place(make(Op.AFTER, memory.dtype, (memory, update))))

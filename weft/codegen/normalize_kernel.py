@@ -107,7 +107,7 @@ def _without_nested_ranges(kernel: UOp) -> UOp:
             if above[node] >> old.arg & 1:
                 fresh[old] = make(Op.RANGE, old.dtype, old.src, number)
                 place = [n for n, _ in loops].index(old.arg)
-                loops.insert(place + 1, (number, LOOP))
+                loops.insert(place + 1, (number, kinds[old.arg]))
                 number += 1
         parts = [substitute(part, fresh) for part in node.src[:first]]
         src = (*parts, *[fresh.get(r, r) for r in own_ranges(node)])

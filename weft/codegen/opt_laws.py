@@ -28,6 +28,8 @@ from weft.ir.walk import topological
 
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
+# What is computed once per value of the ranges it depends on.
+_PLACED: Final = (Op.REDUCE, Op.SCAN, Op.STAGE)
 
 
 def known_range(kernel: UOp, number: int) -> Iterator[str]:
@@ -50,6 +52,8 @@ def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[s
     least, most = bounds(extent)
     if kinds_of(kernel)[number] in UPCAST:
         yield f"range {number} is a loop no more"
+    elif kinds_of(kernel)[number] == ORDERED:
+        yield f"the turns of range {number} are ordered"
     elif extent.ranges:
         yield f"the extent of range {number} depends on another range"
     elif not 1 < factor < most:
@@ -67,7 +71,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
     if outer == inner:
         yield "a range cannot be merged with itself"
         return
-    if kinds[outer] != kinds[inner] or kinds[outer] in UPCAST:
+    if kinds[outer] != kinds[inner] or kinds[outer] in UPCAST | {ORDERED}:
         yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
     if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
         yield "an extent depends on another range"
@@ -80,7 +84,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         yield "an index would need a division"
     both = 1 << outer | 1 << inner
     for node in nodes_of(kernel):
-        if node.op in (Op.REDUCE, Op.STAGE) and node.ranges & both not in (0, both):
+        if node.op in _PLACED and node.ranges & both not in (0, both):
             yield "a fold or stage depends on only one of them"
             return
         if node.op == Op.RANGE and node.src[0].ranges & both:
@@ -95,6 +99,16 @@ def keeps_extents_outside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iter
         if ranges[number].src[0].ranges & ~seen:
             yield f"the extent of range {number} depends on a loop inside it"
         seen |= 1 << number
+
+
+def keeps_scans_inside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    inside = 0
+    for number, _ in reversed(loops):
+        for node in nodes_of(kernel):
+            if node.op == Op.SCAN and node.src[1].arg == number and node.ranges & inside:
+                yield f"range {number} is scanned over inside the loops that the scan depends on"
+                return
+        inside |= 1 << number
 
 
 def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from weft.codegen.expand import expand
 from weft.codegen.flatten_memory import flatten_memory
 from weft.codegen.linearize import linearize
 from weft.codegen.lower_index import bind_hardware, lower_index
-from weft.codegen.lower_reductions import lower_reductions, widen_reductions
+from weft.codegen.lower_reductions import FOLDS, lower_reductions, widen_reductions
 from weft.codegen.merge_reductions import merge_reductions
 from weft.codegen.normalize_kernel import normalize_kernel
 from weft.ir.ops import Op
@@ -33,7 +33,7 @@ CODEGEN: Final = Phase(
             "widen-reductions",
             widen_reductions,
             because="a sum of small floats in small floats loses all of its digits",
-            needs={Op.REDUCE},
+            needs=FOLDS,
             gives=KERNEL_SPEC,
         ),
         Pass(
@@ -64,7 +64,7 @@ CODEGEN: Final = Phase(
             "lower-reductions",
             lower_reductions,
             because="a fold is an accumulator, its first value and a loop that updates it",
-            needs={Op.REDUCE},
+            needs=FOLDS,
         ),
         Pass(
             "bind-hardware",

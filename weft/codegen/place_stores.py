@@ -9,7 +9,7 @@ nothing that the second needs comes after the loop or out of it; else the loop i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from weft.codegen.loops import loops_of
@@ -71,7 +71,7 @@ class _Placer:
         self.ranges = {node.arg: node for node in nodes if node.op == Op.RANGE}
         self.versions = versions = [node for node in nodes if node.op == Op.AFTER]
         self.waits = _waits(nodes, versions)
-        awaited = {store for version in versions for store in version.src[1:]}
+        awaited = {store for version in versions for store in stores_of(version)}
         self.readers = _readers_before(versions)
         stores = [node for node in kernel.src if node not in awaited]
         groups: dict[Path, list[UOp]] = {}
@@ -99,7 +99,7 @@ class _Placer:
         if found is None:
             place, value = store.src[:2]
             waits = range_ids(self.waits[place] | self.waits[value])
-            found = [need for number in waits for need in self.versions[number].src[1:]]
+            found = [need for number in waits for need in stores_of(self.versions[number])]
             found += self.readers.get(store, ())
             found = self.needs[store] = list(dict.fromkeys(found))
         return found
@@ -119,10 +119,21 @@ class _Placer:
             first = outer.child_holding(task)
             assert first is not None
             self.finish(store, first)
-            for start in starts_of(store):
-                begin = Task((start,))
-                outer.add(begin, before=first)
-                self.finish(start, begin)
+            self.start(store, outer, first)
+
+    def start(self, store: UOp, block: Block, first: Block | Task) -> None:
+        """Run the first stores of an accumulator before its loop, one that it closes or not."""
+        carried = carried_by(store)
+        while carried and block.range in carried:
+            assert block.parent is not None
+            block, first = block.parent, block
+        if any(each.range in carried for each in _around(block)):
+            what = "a scan depends on a loop inside the one that it runs over"
+            raise InternalError(what, pass_name="linearize")
+        for start in starts_of(store):
+            begin = Task((start,))
+            block.add(begin, before=first)
+            self.finish(start, begin)
 
     def finish(self, store: UOp, item: Block | Task) -> None:
         self.done[store] = item
@@ -177,7 +188,7 @@ def _readers_before(versions: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     They see the contents from before it, so it waits for them.
     """
     found: dict[UOp, list[UOp]] = {}
-    awaited = {store: version for version in versions for store in version.src[1:]}
+    awaited = {store: version for version in versions for store in stores_of(version)}
     for writer, version in awaited.items():
         memory = behind(writer.src[0].src[0])
         if memory.op == Op.MEMORY:
@@ -217,7 +228,27 @@ def starts_of(store: UOp) -> tuple[UOp, ...]:
     memory = store.src[0].src[0]
     if memory.op != Op.AFTER or behind(memory).op != Op.MEMORY:
         return ()
-    return memory.src[1:]
+    return stores_of(memory)
+
+
+def stores_of(version: UOp) -> tuple[UOp, ...]:
+    """The stores that an AFTER follows; it may also name a loop that carries the memory on."""
+    return tuple([source for source in version.src[1:] if source.op != Op.RANGE])
+
+
+def carried_by(store: UOp) -> tuple[UOp, ...]:
+    """The loops from turn to turn of which a store hands its accumulator on."""
+    memory = store.src[0].src[0]
+    if memory.op != Op.AFTER:
+        return ()
+    return tuple([source for source in memory.src[1:] if source.op == Op.RANGE])
+
+
+def _around(block: Block | None) -> Iterator[Block]:
+    """A block and those that hold it."""
+    while block is not None:
+        yield block
+        block = block.parent
 
 
 def _shortest(path: Path, free: int) -> Path:

@@ -100,6 +100,16 @@ def reduce_ranges(value: UOp, op: int, ranges: Sequence[UOp]) -> UOp:
     return make(Op.REDUCE, value.dtype, (value, *ranges), (op, ()))
 
 
+def scan_axis(value: UOp, op: int, axis: int) -> UOp:
+    """The folds of all prefixes of a tensor along an axis."""
+    return make(Op.SCAN, value.dtype, (value,), (op, (axis,)))
+
+
+def scan_range(value: UOp, op: int, loop: UOp) -> UOp:
+    """The fold of a scalar expression over the turns of a loop up to the present one."""
+    return make(Op.SCAN, value.dtype, (value, loop), (op, ()))
+
+
 def param(slot: int, dtype: DType, shape: Sequence[Size]) -> UOp:
     """The argument number `slot` of the enclosing call."""
     static, symbolic = split_symbolic(shape)

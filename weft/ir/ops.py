@@ -175,6 +175,15 @@ class Op:
         arg="(op, axes)",
     )
 
+    SCAN = _op(
+        "SCAN",
+        _C.REDUCE,
+        "1-2",
+        "all prefixes of such a fold: over one axis, each element with those before it; or over a"
+        " range that stays open, the turns up to the present one",
+        arg="(op, axes)",
+    )
+
     # Memory. A place is an INDEX of memory; LOAD reads it and STORE writes it.
     INDEX = _op(
         "INDEX",

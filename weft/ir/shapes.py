@@ -140,7 +140,9 @@ def _item(node: UOp) -> Shape:
     return shape_of(values[node.arg])
 
 
-_LIKE_FIRST: Final = (*(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.CUSTOM_GRADIENT),)
+_LIKE_FIRST: Final = (
+    *(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.CUSTOM_GRADIENT),
+)
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(_LIKE_FIRST, _of_first),

@@ -96,6 +96,12 @@ def _reduce(node: UOp) -> Answer:
     return len(node.src) > 1 and _are_ranges(node.src[1:])
 
 
+def _scan(node: UOp) -> Answer:
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
+        return False
+    return len(node.src) == 2 and node.src[1].op == Op.RANGE
+
+
 def _kernel(node: UOp) -> Answer:
     if not has_types(node.arg, str, tuple) or not is_void(node):
         return False
@@ -135,11 +141,31 @@ def _free_range(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     return guilty, f"nothing closes range {free}"
 
 
-_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, Op.REDUCE, Op.STAGE, Op.INDEX}
+def _unordered(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A SCAN whose loop is not ordered, or stands outside another that the SCAN depends on."""
+    if root.op != Op.KERNEL or not root.ops >> Op.SCAN & 1:
+        return None
+    kinds = dict(root.arg[1])
+    position = {number: i for i, number in enumerate(kinds)}
+    for node in nodes:
+        if node.op != Op.SCAN:
+            continue
+        own = node.src[1].arg
+        if kinds.get(own) != "ordered":
+            return node, f"range {own} is not listed as ordered"
+        for other in range_ids(node.ranges):
+            is_loop = kinds.get(other) not in ("vector", "unroll", None)
+            if is_loop and position[other] > position[own]:
+                return node, f"range {other}, on which it depends, is inside range {own}"
+    return None
+
+
+_FOLDS: Final = (Op.REDUCE, Op.SCAN)
+_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
 
 _ROWS: Final[tuple[Row, ...]] = (
     row("a kernel computes scalars", _VALUES, _is_scalar),
-    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {Op.REDUCE}, _no_shape),
+    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),
@@ -157,8 +183,9 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
     row("READ has a STAGE, a bool gate and one index per size", Op.READ, _read),
     row("REDUCE folds by an op over ranges, and over no axes", Op.REDUCE, _reduce),
-    row("a fold keeps the dtype", Op.REDUCE, like_first),
-    row("the fold is defined for the dtype", Op.REDUCE, fold_kind),
+    row("SCAN folds by an op over one range, and over no axes", Op.SCAN, _scan),
+    row("a fold keeps the dtype", _FOLDS, like_first),
+    row("the fold is defined for the dtype", _FOLDS, fold_kind),
     *AFTER_ROWS,
     row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),
     row("a PROGRAM is a kernel of some target, over memory and sizes", Op.PROGRAM, _program),
@@ -168,6 +195,7 @@ _ROWS: Final[tuple[Row, ...]] = (
 _GRAPH_ROWS: Final = (
     GraphRow("two ranges never share a number", _same_number),
     GraphRow("no range is free at the root", _free_range),
+    GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
 )
 
 KERNEL_SPEC: Final = Spec("kernel", _ROWS, _GRAPH_ROWS)

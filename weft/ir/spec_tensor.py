@@ -135,6 +135,10 @@ def _reduce(node: UOp) -> Answer:
     return _are_axes(node.arg[1], node)
 
 
+def _scan(node: UOp) -> Answer:
+    return _reduce(node) and len(node.arg[1]) == 1
+
+
 def fold_kind(node: UOp) -> Answer:
     mask = KINDS[node.arg[0]]
     return bool(node.dtype.kind & mask) or f"the fold takes {kinds_text(mask)}"
@@ -190,7 +194,7 @@ def _arg_is(kind: type) -> Callable[[UOp], Answer]:
     return lambda node: node.arg.__class__ is kind
 
 
-_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.STAGE, Op.INDEX, Op.REDUCE}
+_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.STAGE, Op.INDEX, Op.REDUCE, Op.SCAN}
 _STRUCTURE: Final = (Op.TUPLE, Op.SINK)
 _VALUES: Final = ELEMENTWISE | _KEEPS_DTYPE | {Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA}
 
@@ -210,7 +214,8 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("SHRINK cuts inside the value", Op.SHRINK, _shrink),
     row("FLIP names axes, each once", Op.FLIP, lambda node: _are_axes(node.arg, node)),
     row("REDUCE folds by an op over axes, and over no ranges", Op.REDUCE, _reduce),
-    row("the fold is defined for the dtype", Op.REDUCE, fold_kind),
+    row("SCAN folds by an op along one axis, and over no range", Op.SCAN, _scan),
+    row("the fold is defined for the dtype", (Op.REDUCE, Op.SCAN), fold_kind),
     row("INDEX has a bool gate and integer indices, at most one per axis", Op.INDEX, _index),
     row("the indices and the gate have one shape, or are scalars", Op.INDEX, _index_shapes),
     row("a STAGE is global and has no indices yet", Op.STAGE, _stage),

@@ -23,7 +23,7 @@ A program is its bodies, each a function, and then the graph itself:
               | float32(x)                          CAST
               | float32(2.5)                        CONST; bare where a source beside it tells the
                                                     dtype, a bare integer alone is an index
-              | reduce ADD over r2: x               | call f0(x, y)
+              | reduce ADD over r2, r3: x           | scan ADD over r2: x         | call f0(x, y)
               | store place = x for r0, r1          | stage local[i of 16, j of 8] = x for r0, r1
               | param 0: float32[4, n]              | buffer 0 "CPU": float32[4]  | iota: int32[8]
               | memory "acc" local: float32[64]     | variable "n" 1..64

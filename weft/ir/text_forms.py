@@ -52,7 +52,7 @@ def expression(node: UOp, page: Page) -> Ref:
 def _uniform(node: UOp, page: Page) -> Ref:
     arg = node.arg
     text = "" if arg is None else "; " + arg_text(arg, page.functions)
-    if node.op == Op.REDUCE and arg.__class__ is tuple and len(arg) == 2 and arg[0] in _OPS:
+    if node.op in (Op.REDUCE, Op.SCAN) and arg.__class__ is tuple and len(arg) == 2 and arg[0] in _OPS:
         # An op by name, because numbers change when the table grows.
         text = f"; ({INFO[arg[0]].name}, {arg_text(arg[1], page.functions)})"
     return f"{INFO[node.op].name}[{node.dtype.name}]({page.commas(node.src)}{text})", ATOM
@@ -155,7 +155,7 @@ def _cast(node: UOp, page: Page) -> Ref | None:
     return f"{node.dtype.name}({typed(node.src[0], page, COMPARISON)})", ATOM
 
 
-def _reduce(node: UOp, page: Page) -> Ref | None:
+def _fold(node: UOp, page: Page) -> Ref | None:
     arg = node.arg
     if arg.__class__ is not tuple or len(arg) != 2 or arg[0] not in _OPS or not _ints(arg[1]):
         return None
@@ -164,7 +164,8 @@ def _reduce(node: UOp, page: Page) -> Ref | None:
         return _method(node, page, ", ".join([name, *map(str, axes)]))
     if axes:
         return None
-    return f"reduce {name} over {page.commas(ranges)}: {page.operand(node.src[0])}", LINE
+    keyword = INFO[node.op].name.lower()
+    return f"{keyword} {name} over {page.commas(ranges)}: {page.operand(node.src[0])}", LINE
 
 
 _OPS: Final = range(len(INFO))
@@ -288,7 +289,7 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.COPY: _copy,
     Op.AFTER: _after,
     Op.ITEM: _item,
-    Op.REDUCE: _reduce,
+    **dict.fromkeys((Op.REDUCE, Op.SCAN), _fold),
     Op.LOAD: _load,
     Op.STORE: _store,
     Op.STAGE: _stage,

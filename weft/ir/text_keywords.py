@@ -93,14 +93,17 @@ def _after(reader: Reader, value: UOp) -> UOp:
     return reader.build(Op.AFTER, value, *reader.items(reader.node, ")"))
 
 
-def _reduce_axes(reader: Reader, value: UOp) -> UOp:
-    op = reader.op()
-    axes: list[int] = []
-    if reader.skip(","):
-        axes = reader.items(reader.integer, ")")
-    else:
-        reader.expect(")")
-    return reader.build(Op.REDUCE, value, arg=(op, tuple(axes)))
+def _fold_axes(kind: int) -> Callable[[Reader, UOp], UOp]:
+    def read(reader: Reader, value: UOp) -> UOp:
+        op = reader.op()
+        axes: list[int] = []
+        if reader.skip(","):
+            axes = reader.items(reader.integer, ")")
+        else:
+            reader.expect(")")
+        return reader.build(kind, value, arg=(op, tuple(axes)))
+
+    return read
 
 
 METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
@@ -116,16 +119,20 @@ METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
     Op.COPY: _copy,
     Op.ITEM: _position,
     Op.AFTER: _after,
-    Op.REDUCE: _reduce_axes,
+    Op.REDUCE: _fold_axes(Op.REDUCE),
+    Op.SCAN: _fold_axes(Op.SCAN),
 }
 
 
-def _reduce(reader: Reader) -> UOp:
-    op = reader.op()
-    reader.expect("over")
-    ranges = reader.nodes()
-    reader.expect(":")
-    return reader.build(Op.REDUCE, reader.node(), *ranges, arg=(op, ()))
+def _fold(kind: int) -> Callable[[Reader], UOp]:
+    def read(reader: Reader) -> UOp:
+        op = reader.op()
+        reader.expect("over")
+        ranges = reader.nodes()
+        reader.expect(":")
+        return reader.build(kind, reader.node(), *ranges, arg=(op, ()))
+
+    return read
 
 
 def _store(reader: Reader) -> UOp:
@@ -211,7 +218,8 @@ def _special(reader: Reader) -> UOp:
 
 
 KEYWORDS: Final[dict[str, Callable[[Reader], UOp]]] = {
-    "reduce": _reduce,
+    "reduce": _fold(Op.REDUCE),
+    "scan": _fold(Op.SCAN),
     "store": _store,
     "stage": _stage,
     "call": _call,

@@ -1,8 +1,9 @@
 """The value of an expression of a kernel at a point, that is, for given values of its ranges.
 
 REDUCE and STAGE are evaluated when first needed, and remembered per value of the ranges they
-depend on, as the compiled kernel computes them once per turn of those loops. Every index is
-checked against its axis, and every read against what was written.
+depend on, as the compiled kernel computes them once per turn of those loops. A SCAN is continued
+from the turn it was last asked for. Every index is checked against its axis, and every read
+against what was written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
-from weft.reference.folds import fold
+from weft.reference.folds import fold, prefixes
 from weft.reference.memory import Memory, Place, Value, load, store
 
 # The value of each range, by its number.
@@ -26,7 +27,7 @@ Point = dict[int, int]
 
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 # What an expression reads is evaluated on its own, at the same or at other points.
-_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE)
+_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN)
 
 
 class KernelValues:
@@ -39,6 +40,7 @@ class KernelValues:
         self.memories = memories
         self.live = live
         self._remembered: dict[tuple[UOp, tuple[int, ...]], Value | Memory] = {}
+        self._scans: dict[tuple[UOp, tuple[int, ...]], _Prefixes] = {}
         self._orders: dict[UOp, list[UOp]] = {}
         self._fixed: dict[UOp, bool] = {}
 
@@ -81,6 +83,8 @@ class KernelValues:
             return known[node.src[1]]
         if node.op == Op.REDUCE:
             return cast("Value", self._remember(node, point))
+        if node.op == Op.SCAN:
+            return self._scan(node, point)
         if node.op in _READS:  # an INDEX that nobody loads is a value itself
             index = node.src[0] if node.op == Op.LOAD else node
             return load(self.place(index, self.memory(index.src[0], point), point), node)
@@ -165,6 +169,18 @@ class KernelValues:
         folded = tuple(fold(node.arg[0], dtype, column) for column in columns)
         return folded if node.dtype.lanes > 1 else folded[0]
 
+    def _scan(self, node: UOp, point: Point) -> Value:
+        """The fold of the turns up to this one; those before it are not evaluated again."""
+        loop = node.src[1].arg
+        outer = [number for number in range_ids(node.ranges) if number != loop]
+        key = (node, tuple([point[number] for number in outer]))
+        if key not in self._scans:
+            self._scans[key] = _Prefixes(node)
+        known = self._scans[key]
+        for turn in range(len(known.values), point[loop] + 1):
+            known.extend(self.value(node.src[0], point | {loop: turn}))
+        return known.values[point[loop]]
+
     def _stage(self, node: UOp, point: Point) -> Memory:
         space, sizes = node.arg
         indices, ranges = node.src[1 : 1 + len(sizes)], node.src[1 + len(sizes) :]
@@ -173,3 +189,20 @@ class KernelValues:
             position = self._position(node, indices, sizes, inner)
             store(Place(memory, True, position), self.value(node.src[0], inner), node)
         return memory
+
+
+class _Prefixes:
+    """The values of a SCAN for its first turns; of a vector, lane by lane."""
+
+    def __init__(self, node: UOp) -> None:
+        self.values: list[Value] = []
+        self._next: list[Scalar] = []
+        self._lanes = [self._folds(node, lane) for lane in range(node.dtype.lanes)]
+
+    def _folds(self, node: UOp, lane: int) -> Iterator[Scalar]:
+        return prefixes(node.arg[0], node.dtype.scalar, iter(lambda: self._next[lane], None))
+
+    def extend(self, value: Value) -> None:
+        self._next = list(lanes.lanes_of(value))
+        folded = tuple([next(each) for each in self._lanes])
+        self.values.append(folded if len(folded) > 1 else folded[0])

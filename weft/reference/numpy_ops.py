@@ -78,6 +78,16 @@ def fold(op: int, dtype: DType, values: Array, axes: Sequence[int]) -> Array:
     return elementwise(Op.CAST, dtype, wide, rows[0])
 
 
+def scan(op: int, dtype: DType, values: Array, axis: int) -> Array:
+    """The folds of all prefixes along an axis, each rounded once."""
+    wide = accumulator(dtype)
+    rows = elementwise(Op.CAST, wide, dtype, np.moveaxis(values, axis, 0))
+    done = rows.copy()
+    for turn in range(1, len(rows)):
+        done[turn] = elementwise(op, wide, wide, done[turn - 1], rows[turn])
+    return np.moveaxis(elementwise(Op.CAST, dtype, wide, done), 0, axis)
+
+
 def _on_floats(op: int, dtype: DType, source: DType, values: tuple[Array, ...]) -> Array:
     wide = [value.astype(np.float64) for value in values]
     if op in _TRANSCENDENTAL:

@@ -26,7 +26,7 @@ from weft.reference.kernel import run_kernel
 from weft.reference.lanes import variable_value
 from weft.reference.memory import Memory
 from weft.reference.numpy_movement import move, pick
-from weft.reference.numpy_ops import elementwise, fold
+from weft.reference.numpy_ops import elementwise, fold, scan
 from weft.reference.numpy_values import (
     Array,
     from_storage,
@@ -261,6 +261,13 @@ def _reduce(scope: _Scope, node: UOp, values: Values) -> Value:
     return fold(op, node.dtype, values[node.src[0]], axes)
 
 
+def _scan(scope: _Scope, node: UOp, values: Values) -> Value:
+    if len(node.src) != 1:
+        raise fault("SCAN over a range has no meaning in a tensor graph", node)
+    op, (axis,) = node.arg
+    return scan(op, node.dtype, values[node.src[0]], axis)
+
+
 def _index(scope: _Scope, node: UOp, values: Values) -> Value:
     source, gate, *indices = (values[part] for part in node.src)
     return pick(node, source, gate, indices)
@@ -281,6 +288,7 @@ _RULES: Final[dict[int, _Rule]] = {
     Op.PARAM: _Scope.memory,
     Op.IOTA: _iota,
     Op.REDUCE: _reduce,
+    Op.SCAN: _scan,
     Op.INDEX: _index,
     Op.STORE: _Scope.store,
     Op.AFTER: _Scope.after,

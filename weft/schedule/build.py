@@ -8,7 +8,7 @@ at equal places are the same node, so they are computed once.
 from __future__ import annotations
 
 from weft.ir.bounds import bounds
-from weft.ir.build import index, index_of, load, reduce_ranges, true, variable
+from weft.ir.build import index, index_of, load, reduce_ranges, scan_range, true, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.folds import identity
 from weft.ir.ops import MOVEMENT, Op
@@ -119,6 +119,10 @@ class Builder:
             if 0 in shape_of(node.src[0]):
                 return const(node.dtype, identity(node.arg[0], node.dtype))
             return reduce_ranges(made[0], node.arg[0], loops) if loops else made[0]
+        if node.op == Op.SCAN:
+            (axis,) = node.arg[1]
+            at = place.indices[axis]
+            return made[0] if at.op == Op.CONST else scan_range(made[0], node.arg[0], at)
         if node.op == Op.INDEX:
             value = substitute(made[0], self._loaded(node, place))
             return value if made[1] is true() else made[1].where(value, const(node.dtype, 0))

@@ -7,11 +7,12 @@ nanoseconds; only their order decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
-from weft.ir.shapes import largest_size, shape_of
+from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.schedule.kernel import Kernel, Path, turns
 from weft.target.target import Target
@@ -49,6 +50,8 @@ class Work:
     def of(self, node: UOp) -> float:
         if node.op == Op.REDUCE:
             return self.of_fold(node)
+        if node.op == Op.SCAN:
+            return self._inline(node.src[0]) + self.target.costs.op
         return self._inline(node)
 
     def of_fold(self, node: UOp) -> float:
@@ -161,3 +164,21 @@ def folds_below(node: UOp) -> list[UOp]:
         elif part.op in ELEMENTWISE or part.op in MOVEMENT:
             stack.extend(part.src)
     return found
+
+
+def widens(node: UOp) -> bool:
+    """A cast to a wider type: memory holds the narrow one."""
+    return node.dtype.bits > node.src[0].dtype.bits
+
+
+def fold_sizes(node: UOp) -> tuple[int, ...]:
+    """How many elements the folds of a value take; a scan is told apart by its axis."""
+    if node.op == Op.SCAN:
+        return (-1 - int(node.arg[1][0]),)
+    folds = [node] if node.op == Op.REDUCE else folds_below(node)
+    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
+
+
+def _sizes(fold: UOp) -> list[int]:
+    body: Shape = shape_of(fold.src[0])
+    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]

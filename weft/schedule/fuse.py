@@ -11,7 +11,6 @@ Nodes that are stored and also used at the ranges of a kernel are stored by that
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from typing import Final, NamedTuple
 
@@ -19,18 +18,15 @@ from weft.ir.build import index, param, true
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
-from weft.schedule.cost import (
-    Work,
-    folds_below,
-    is_contraction,
-    size_of,
-)
+from weft.schedule import scans
+from weft.schedule.cost import Work, fold_sizes, folds_below, is_contraction, size_of, widens
 from weft.schedule.indexing import Place, everywhere, through
 from weft.schedule.kernel import Kernel, Path, Store, turns
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
+from weft.schedule.scans import is_first, loop_forms, scan_loop
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
@@ -130,6 +126,8 @@ class Fusion:
                 self._version_after[effect] = node
         if stores or (uses and (node.op == Op.STAGE or self._is_needed_whole(node))):
             self._keep(node, uses, stores)
+        elif node.op == Op.SCAN and not self._can_run_scan(node, uses):
+            self._keep(node, uses, [])
         elif not uses or node.op in MEMORY or node.op in _LEAVES:
             return
         elif node.op in MOVEMENT:
@@ -145,7 +143,7 @@ class Fusion:
 
     def _is_cheaper_to_keep(self, node: UOp, uses: list[Use]) -> bool:
         """Case by case: is the value worth memory? Both costs go to the log."""
-        if not self._leaf_bits[node] or (node.op == Op.CAST and _widens(node)):
+        if not self._leaf_bits[node] or (node.op == Op.CAST and widens(node)):
             return False
         kernels = {use.kernel for use in uses}
         paths = [self._scope(node, use) for use in uses]
@@ -166,11 +164,23 @@ class Fusion:
         )
         return keep
 
+    def _can_run_scan(self, node: UOp, uses: list[Use]) -> bool:
+        """Whether one kernel uses a scan, at one place, in a loop along it."""
+        (use, *others) = uses
+        return not others and self._is_along(node, use)
+
+    def _is_along(self, node: UOp, use: Use) -> bool:
+        if is_first(node, use.place):
+            return True
+        found = scan_loop(node, use.kernel, use.place, use.path)
+        return found is not None and scans.fits(found, use.kernel)
+
     def _scope(self, node: UOp, use: Use) -> Path:
         """The loops around one evaluation of a node, as it would be placed."""
-        prefix = use.kernel.prefix(use.path, use.place)
+        place = use.kernel.reachable(use.place, shape_of(node))
+        prefix = use.kernel.prefix(use.path, place)
         own = set(use.kernel.order)
-        free = _free(use.place)
+        free = _free(place)
         scope = frozenset(loop for loop in prefix if loop.ranges & free)
         if scope <= own and use.kernel.can_pin(scope):
             return tuple(loop for loop in use.kernel.order if loop in scope)
@@ -182,6 +192,8 @@ class Fusion:
         for use in uses:
             if node.op == Op.REDUCE:
                 self._enter_fold(node, use)
+            elif node.op == Op.SCAN:
+                self._enter_scan(node, use)
             else:
                 self._pass_on(node, use)
 
@@ -204,8 +216,16 @@ class Fusion:
         kernel.has_contraction |= is_contraction(node)
         self._uses[node.src[0]].append(Use(kernel, place, inside))
 
+    def _enter_scan(self, node: UOp, use: Use) -> None:
+        if not is_first(node, use.place):
+            found = scan_loop(node, use.kernel, use.place, use.path)
+            assert found is not None, "a scan is entered where it can run"
+            scans.enter(found, use.kernel)
+        self._uses[node.src[0]].append(use)
+
     def fold_place(self, node: UOp, place: Place, kernel: Kernel) -> tuple[tuple[UOp, ...], Place]:
         """The ranges of a fold at a place of its result, and the place in its body."""
+        place = kernel.reachable(place, shape_of(node))
         key = (node, place, kernel)
         axes = node.arg[1]
         body = shape_of(node.src[0])
@@ -275,7 +295,7 @@ class Fusion:
         if kernel is None or place is None:
             readers = {use.kernel for use in uses} | after
             kernel = self._kernel_for(node, readers, shape_of(node), is_alone=False)
-            place = everywhere(kernel.indices)
+            place = kernel.place
         lasting = [store for store in stores if self._lasts(store)]
         is_read = any(use.kernel is not kernel for use in uses)
         if is_read and not lasting:
@@ -300,7 +320,7 @@ class Fusion:
         readers = {use.kernel for use in self._readers_of(store)}
         shape = shape_of(store.src[0])
         kernel = self._kernel_for(node, readers, shape, self._is_alone([store]))
-        place = everywhere(kernel.indices)
+        place = kernel.place
         self._add_store(store, node, store.src[0], kernel, place)
         kernel.leaves.add(node)
         at = place if shape_of(node) else Place((), place.gate)
@@ -357,7 +377,8 @@ class Fusion:
     def _add_store(self, store: UOp, node: UOp, memory: UOp, kernel: Kernel, place: Place) -> None:
         view = store.src[0] if store.op == Op.STORE else memory
         base, target = resolve_view(view, place)
-        ranges = tuple(i for i in place.indices if i.op == Op.RANGE)
+        numbers = [n for i in place.indices for n in range_ids(i.ranges)]
+        ranges = tuple(kernel.ranges[number] for number in numbers)
         kernel.stores.append(Store(store, base, target, node, place, ranges))
         if store.op == Op.STORE:
             self.makers[store] = kernel
@@ -398,6 +419,8 @@ class Fusion:
                 continue
             if not self._is_seen_once(node, use, uses):
                 continue
+            if node.op == Op.SCAN and not self._is_along(node, use):
+                continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
             is_open = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
             if is_open and not any(kernel.depends_on(other) for other in others):
@@ -433,7 +456,7 @@ class Fusion:
 
     def _joinable(self, node: UOp, readers: set[Kernel], shape: Shape) -> Kernel | None:
         """A kernel of the same extents that shares input and does not wait for our readers."""
-        folds = _fold_sizes(node)
+        folds = fold_sizes(node)
         for kernel in self.kernels:
             if (
                 kernel.extents == shape
@@ -442,11 +465,17 @@ class Fusion:
                 and not kernel.has_contraction
                 and self._shares_input(kernel, node)
                 and not any(map(is_contraction, [node, *folds_below(node)]))
-                and all(_fold_sizes(store.value) == folds for store in kernel.stores)
+                and all(fold_sizes(store.value) == folds for store in kernel.stores)
                 and not any(kernel.depends_on(reader) for reader in readers)
+                and self._can_start(node, kernel)
             ):
                 return kernel
         return None
+
+    def _can_start(self, node: UOp, kernel: Kernel) -> bool:
+        """Whether the loops of a kernel suit a scan."""
+        use = Use(kernel, kernel.place, tuple(kernel.order))
+        return node.op != Op.SCAN or self._is_along(node, use)
 
     def _shares_input(self, kernel: Kernel, node: UOp) -> bool:
         bits = self._leaf_bits[node]
@@ -454,7 +483,7 @@ class Fusion:
         return any(bits & other or not bits | other for other in others)
 
     def _new_kernel(self, node: UOp, shape: Shape) -> Kernel:
-        kernel = Kernel(len(self.kernels), shape)
+        kernel = Kernel(len(self.kernels), shape, loop_forms(node, shape))
         kernel.work = size_of(node) * self.work.of(node)
         self.kernels.append(kernel)
         return kernel
@@ -465,18 +494,3 @@ def _free(place: Place) -> int:
     for i in place.indices:
         free |= i.ranges
     return free
-
-
-def _widens(node: UOp) -> bool:
-    """A cast to a wider type: memory holds the narrow one."""
-    return node.dtype.bits > node.src[0].dtype.bits
-
-
-def _fold_sizes(node: UOp) -> tuple[int, ...]:
-    folds = [node] if node.op == Op.REDUCE else folds_below(node)
-    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
-
-
-def _sizes(fold: UOp) -> list[int]:
-    body: Shape = shape_of(fold.src[0])
-    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]

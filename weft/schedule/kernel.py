@@ -8,11 +8,12 @@ kernel form a chain, each inside the next.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from weft.ir.bounds import bounds
-from weft.ir.build import Size, index, range_
+from weft.ir.build import Size, all_of, index, range_, true
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
@@ -32,15 +33,35 @@ class Store(NamedTuple):
     ranges: tuple[UOp, ...]
 
 
-class Kernel:
-    """One kernel. `needs` are the kernels it reads from, `after` those it must not overtake."""
+class Form(NamedTuple):
+    """How a kernel walks an axis: in blocks of some size, backwards."""
 
-    def __init__(self, number: int, extents: tuple[Size, ...]) -> None:
+    block: int | None = None
+    is_backward: bool = False
+
+
+NO_FORMS: Final[Mapping[int, Form]] = MappingProxyType({})
+
+
+class Kernel:
+    """One kernel. `needs` are the kernels it reads from, `after` those it must not overtake.
+
+    `place` is the element of its first value that a turn of its loops computes.
+    """
+
+    def __init__(
+        self, number: int, extents: tuple[Size, ...], forms: Mapping[int, Form] = NO_FORMS
+    ) -> None:
         self.number = number
         self.extents = extents
         self.ranges: list[UOp] = []
-        self.indices = tuple(self.fresh(extent) for extent in extents)
-        self.order: list[UOp] = [r for r in self.indices if r.op == Op.RANGE]
+        self.ordered: set[UOp] = set()  # loops that a scan runs over
+        gates: list[UOp] = []
+        indices = [
+            self._walk(extent, forms.get(axis), gates) for axis, extent in enumerate(extents)
+        ]
+        self.place = Place(tuple(indices), all_of(*gates))
+        self.order: list[UOp] = list(self.ranges)
         self.scopes: list[frozenset[UOp]] = []
         self.stores: list[Store] = []
         self.needs: set[Kernel] = set()
@@ -58,6 +79,34 @@ class Kernel:
         made = range_(len(self.ranges), simplify(index(extent)))
         self.ranges.append(made)
         return made
+
+    def _walk(self, extent: Size, form: Form | None, gates: list[UOp]) -> UOp:
+        """The index of an axis; past its end in the last block is a gate."""
+        if form is None:
+            return self.fresh(extent)
+        walked = self.fresh(extent) if form.block is None else None
+        if walked is None:
+            assert form.block is not None
+            blocks = -(-known_extent(extent) // form.block)
+            walked = simplify(self.fresh(blocks) * form.block + self.fresh(form.block))
+            if known_extent(extent) % form.block:
+                gates.append(simplify(walked < index(extent)))
+        return simplify(index(extent) - 1 - walked) if form.is_backward else walked
+
+    def reachable(self, place: Place, shape: tuple[Size, ...]) -> Place:
+        """A place of a value of this shape, without the gate of this kernel where it needs none.
+
+        The gate keeps turns past the end of an axis out. A value that all of them see is
+        computed where the gate is not known yet.
+        """
+        gate = self.place.gate
+        is_ours = place.gate is gate and gate.op != Op.CONST
+        if not is_ours or not all(_is_inside(i, n) for i, n in zip(place.indices, shape, strict=True)):
+            return place
+        free = 0
+        for i in place.indices:
+            free |= i.ranges
+        return place if gate.ranges & ~free == 0 else Place(place.indices, true())
 
     def prefix(self, path: Path, place: Place) -> Path:
         """The shortest part of a loop path, from outside, that fixes a place."""
@@ -88,7 +137,7 @@ class Kernel:
 
     def parallel(self, path: Iterable[UOp]) -> int:
         """How many turns of a path are independent of each other."""
-        own = set(self.order)
+        own = set(self.order) - self.ordered
         return math.prod(extent(loop) for loop in path if loop in own)
 
     def depends_on(self, other: Kernel) -> bool:
@@ -111,6 +160,16 @@ class Kernel:
 def extent(loop: UOp) -> int:
     """The greatest number of turns of a range."""
     return bounds(loop)[1] + 1
+
+
+def _is_inside(i: UOp, size: Size) -> bool:
+    low, high = bounds(i)
+    return isinstance(size, int) and low >= 0 and high < size
+
+
+def known_extent(size: Size) -> int:
+    assert isinstance(size, int), "an axis that is walked in blocks has a known size"
+    return size
 
 
 def turns(path: Iterable[UOp]) -> int:

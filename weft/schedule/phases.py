@@ -7,6 +7,7 @@ from typing import Final
 from weft.ir.ops import Op
 from weft.ir.spec_tensor import TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
+from weft.schedule.block_scans import block_scans
 from weft.schedule.fuse_in_order import fuse_in_order
 from weft.schedule.normalize import normalize
 from weft.schedule.place_results import place_results
@@ -36,6 +37,13 @@ SCHEDULE: Final = Phase(
             place_results,
             because="a custom kernel writes its results straight to where they are wanted",
             needs={Op.CALL},
+        ),
+        Pass(
+            "block-scans",
+            block_scans,
+            because="a scan runs turn by turn, and a long one needs parts that run together",
+            needs={Op.SCAN},
+            gives=TENSOR_SPEC,
         ),
         Pass(
             "fuse",

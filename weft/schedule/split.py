@@ -120,7 +120,9 @@ def _call(fusion: Fusion, kernel: Kernel) -> UOp:
     for slot, memory in enumerate(arguments):
         renamed[memory] = param(slot, memory.dtype, shape_of(memory))
     body = tuple(simplify(substitute(store, renamed)) for store in stores)
-    loops = tuple((number, "loop") for number in range(len(order)))
+    scanned = {node.src[1] for node in nodes if node.op == Op.SCAN}
+    kinds = ["ordered" if loop in scanned else "loop" for loop in order]
+    loops = tuple(enumerate(kinds))
     result = make(Op.KERNEL, dtypes.void, body, (_name(body, order), loops))
     return make(Op.CALL, dtypes.void, tuple(arguments), result)
 
@@ -143,9 +145,11 @@ def _arguments(stores: list[UOp], nodes: list[UOp]) -> list[UOp]:
 
 
 def _name(stores: tuple[UOp, ...], order: list[UOp]) -> str:
-    """What a person sees: whether it folds, how many outputs, and the extents of its loops."""
-    folds = any(store.ops >> Op.REDUCE & 1 for store in stores)
-    kind = "fold" if folds else "map"
+    """What a person sees: whether it scans or folds, how many outputs, and the extents of its loops."""
+    ops = 0
+    for store in stores:
+        ops |= store.ops
+    kind = "scan" if ops >> Op.SCAN & 1 else "fold" if ops >> Op.REDUCE & 1 else "map"
     sizes = [str(r.src[0].arg) if r.src[0].op == Op.CONST else "n" for r in order]
     outputs = f"{len(stores)}x" if len(stores) > 1 else ""
     return "_".join([kind + outputs, *sizes]) if sizes else kind + outputs

@@ -1,0 +1,115 @@
+"""Long scans with few rows are cut into blocks, so that all threads have work.
+
+In and Out: a tensor graph. Each block is scanned by itself, and what comes before it is folded
+onto it. The totals of the blocks are a kernel; their prefixes, few enough to be summed again for
+each block, and the scans of the blocks are another.
+
+    scan(x)   ->   blocks = pad(x).reshape(blocks, size)
+                   total  = reduce(blocks)
+                   before = reduce(where(j < i, total[j], identity)) over j
+                   (before[i] op scan(blocks)).reshape(n)
+
+The number of blocks is at most the square root of the elements, so the work stays linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.build import Size, reduce_axes, scan_axis, split_symbolic
+from weft.ir.dtypes import dtypes
+from weft.ir.folds import identity
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import rebuild, topological
+from weft.schedule.context import Context
+from weft.target.target import Target
+
+# Shorter scans take less time than the launch of another kernel.
+SHORTEST: Final = 1 << 14
+TURNS_PER_THREAD: Final = 4
+# Threads of a group that scan side by side; more blocks are more totals to fold.
+THREADS: Final = 64
+
+
+def block_scans(root: UOp, context: Context) -> UOp:
+    """The graph with its long and lonely scans in blocks."""
+    made: dict[UOp, UOp] = {}
+    for node in topological(root):
+        new = rebuild(node, tuple([made[source] for source in node.src]))
+        count = block_count(new, context.target) if new.op == Op.SCAN else 1
+        made[node] = _blocked(new, count) if count > 1 else new
+    return made[root]
+
+
+def block_count(scan: UOp, target: Target) -> int:
+    """Into how many blocks a scan is cut; 1 where it is not."""
+    shape, (axis,) = shape_of(scan), scan.arg[1]
+    size = shape[axis]
+    if not isinstance(size, int) or size < SHORTEST:
+        return 1
+    rows = largest_size(shape) // size
+    lanes = target.threads * (min(target.group_limit, THREADS) if target.has_groups else 1)
+    if lanes < 2 or rows >= lanes:
+        return 1
+    wanted = lanes if target.has_groups else lanes * TURNS_PER_THREAD
+    return min(math.isqrt(size), -(-wanted // rows))
+
+
+def _blocked(scan: UOp, count: int) -> UOp:
+    x, (op, (axis,)) = scan.src[0], scan.arg
+    shape = shape_of(x)
+    length = shape[axis]
+    assert isinstance(length, int)
+    size = -(-length // count)
+    count = -(-length // size)
+    head, tail = shape[:axis], shape[axis + 1 :]
+    blocks = _reshape(_pad(x, axis, count * size - length), (*head, count, size, *tail))
+    total = reduce_axes(blocks, op, (axis + 1,))
+    before = _expand(_folded_before(total, op, axis), (*head, count, size, *tail))
+    joined = make(op, x.dtype, (before, scan_axis(blocks, op, axis + 1)))
+    return _shrink(_reshape(joined, (*head, count * size, *tail)), axis, length)
+
+
+def _folded_before(total: UOp, op: int, axis: int) -> UOp:
+    """For each block the fold of the totals before it: (…, blocks, 1, …)."""
+    shape = shape_of(total)
+    head, count, tail = shape[:axis], shape[axis], shape[axis + 2 :]
+    square = (*head, count, count, *tail)
+    others = _expand(_reshape(total, (*head, 1, count, *tail)), square)
+    number = make(Op.IOTA, dtypes.int32, (), (count,))
+    ones: list[Size] = [1] * len(square)
+    here = _expand(_reshape(number, [*ones[:axis], count, *ones[axis + 1 :]]), square)
+    other = _expand(_reshape(number, [*ones[: axis + 1], count, *ones[axis + 2 :]]), square)
+    neutral = const(total.dtype, identity(op, total.dtype))
+    chosen = make(Op.WHERE, total.dtype, (other < here, others, neutral))
+    return reduce_axes(chosen, op, (axis + 1,))
+
+
+def _reshape(node: UOp, shape: Sequence[Size]) -> UOp:
+    static, symbolic = split_symbolic(shape)
+    return make(Op.RESHAPE, node.dtype, (node, *symbolic), static)
+
+
+def _expand(node: UOp, shape: Shape) -> UOp:
+    static, symbolic = split_symbolic(shape)
+    return make(Op.EXPAND, node.dtype, (node, *symbolic), static)
+
+
+def _pad(node: UOp, axis: int, after: int) -> UOp:
+    if not after:
+        return node
+    pairs = tuple((0, after if i == axis else 0) for i in range(len(shape_of(node))))
+    return make(Op.PAD, node.dtype, (node,), pairs)
+
+
+def _shrink(node: UOp, axis: int, stop: int) -> UOp:
+    sizes: list[Size] = list(shape_of(node))
+    if sizes[axis] == stop:
+        return node
+    sizes[axis] = stop
+    static, symbolic = split_symbolic(sizes)
+    return make(Op.SHRINK, node.dtype, (node, *symbolic), tuple((0, size) for size in static))
