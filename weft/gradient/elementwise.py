@@ -157,6 +157,12 @@ def _erf(node: UOp, g: UOp) -> Parts:
     return (g * (_on(Op.EXP, -(x * x)) * (2 / math.sqrt(math.pi))),)
 
 
+def _logadd(node: UOp, g: UOp) -> Parts:
+    """log(e ** x + e ** y): g times the share of each in the sum"""
+    x, y = node.src
+    return g * _on(Op.EXP, x - node), g * _on(Op.EXP, y - node)
+
+
 def _fitted(formula: Rule) -> Rule:
     """The rule of a formula: contributions have the shapes of their sources."""
 
@@ -183,6 +189,7 @@ _FORMULAS: Final[dict[int, Rule]] = {
     Op.TRUNCMOD: _truncmod,
     Op.DIV: _divide,
     Op.POW: _power,
+    Op.LOGADD: _logadd,
     Op.SQRT: _sqrt,
     Op.EXP: _exp,
     Op.EXP2: _exp2,

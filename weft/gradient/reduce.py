@@ -10,7 +10,7 @@ from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 
 
 def _count(condition: UOp, axes: tuple[int, ...], dtype: DType) -> UOp:
@@ -59,11 +59,19 @@ def _extremum(node: UOp, g: UOp) -> Parts:
     return ((chosen.cast(wide) / expand(count, shape)).cast(x.dtype),)
 
 
+def _logadd(node: UOp, g: UOp) -> Parts:
+    """log of the sum of e ** x: g times the share of each element in the sum"""
+    x = node.src[0]
+    gap = x - expand(node, shape_of(x))
+    return (expand(g, shape_of(x)) * make(Op.EXP, x.dtype, (gap,)),)
+
+
 FOLD_RULES: Final[dict[int, Rule]] = {
     Op.ADD: _sum,
     Op.MUL: _product,
     Op.MAX: _extremum,
     Op.MIN: _extremum,
+    Op.LOGADD: _logadd,
 }
 
 

@@ -15,6 +15,7 @@ from weft.gradient.index import INDEX_RULES
 from weft.gradient.memory import MEMORY_RULES
 from weft.gradient.movement import MOVEMENT_RULES
 from weft.gradient.reduce import REDUCE_RULES
+from weft.gradient.scan import SCAN_RULES
 from weft.gradient.tuples import TUPLE_RULES
 from weft.ir.ops import COMPARE, Op
 
@@ -22,6 +23,7 @@ _BY_FILE: Final[dict[int, Rule]] = {
     **ELEMENTWISE_RULES,
     **MOVEMENT_RULES,
     **REDUCE_RULES,
+    **SCAN_RULES,
     **INDEX_RULES,
     **MEMORY_RULES,
     **TUPLE_RULES,

@@ -20,6 +20,8 @@ def identity(op: int, dtype: DType) -> Scalar:
         return canonical(dtype, 1)
     if op == Op.AND and dtype.kind != FLOAT:
         return canonical(dtype, -1)
+    if op == Op.LOGADD:
+        return canonical(dtype, dtype.min)
     if op in (Op.MAX, Op.MIN) and dtype.kind != INDEX:
         return dtype.min if op == Op.MAX else dtype.max
     raise InternalError(f"a fold of {dtype.name} by {name(op)} has no identity")

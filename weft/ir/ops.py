@@ -135,6 +135,9 @@ class Op:
     POW = _op(
         "POW", _C.BINARY, "2", "x ** y of floats, as C's pow; of integers with y >= 0, wrapping"
     )
+    LOGADD = _op(
+        "LOGADD", _C.BINARY, "2", "log(e ** x + e ** y) of floats", COMMUTATIVE, ASSOCIATIVE
+    )
     SQRT = _op("SQRT", _C.UNARY, "1", "the square root of a float, correctly rounded")
     EXP = _op("EXP", _C.UNARY, "1", "e ** x")
     EXP2 = _op("EXP2", _C.UNARY, "1", "2 ** x")
@@ -170,8 +173,8 @@ class Op:
         "REDUCE",
         _C.REDUCE,
         "1+",
-        "the fold of the first source by ADD, MUL, MAX, MIN, AND or OR, over its axes or over the"
-        " ranges that follow",
+        "the fold of the first source by ADD, MUL, MAX, MIN, AND, OR or LOGADD, over its axes or"
+        " over the ranges that follow",
         arg="(op, axes)",
     )
 

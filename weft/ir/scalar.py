@@ -192,6 +192,13 @@ def _float_pow(x: float, y: float) -> float:
         return math.copysign(math.inf, x) if odd else math.inf
 
 
+def _float_logadd(x: float, y: float) -> float:
+    if x == y:  # infinities have no difference
+        return x + math.log(2)
+    top = _maximum(x, y)
+    return top if top != top else top + math.log1p(math.exp(-abs(x - y)))
+
+
 _COMMON: Final[dict[int, Callable[..., Scalar]]] = {
     Op.LESS: operator.lt,
     Op.LESS_EQUAL: operator.le,
@@ -233,6 +240,7 @@ _FLOAT: Final[dict[int, Callable[..., Scalar]]] = {
     Op.FLOORMOD: _float_floormod,
     Op.TRUNCMOD: _float_truncmod,
     Op.POW: _float_pow,
+    Op.LOGADD: _float_logadd,
     Op.SQRT: _guarded(math.sqrt, math.inf),
     Op.EXP: _guarded(math.exp, math.inf),
     Op.EXP2: _guarded(math.exp2, math.inf),

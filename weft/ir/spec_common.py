@@ -22,7 +22,7 @@ from weft.ir.spec import Answer, Row, row
 from weft.ir.uop import Arg, UOp, bool_like, const
 from weft.ir.walk import topological
 
-FOLDS: Final = frozenset((Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR))
+FOLDS: Final = frozenset((Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.LOGADD))
 
 _KIND_NAMES: Final = (
     *((BOOL, "bool"), (INT, "signed integers"), (UINT, "unsigned integers")),

@@ -26,7 +26,7 @@ from weft.reference.numpy_values import Array, round_values, value_dtype
 
 # Computed by the functions of weft.ir.scalar: correctly rounded nowhere, so defined in one place.
 _TRANSCENDENTAL: Final = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
 )
 
 

@@ -18,7 +18,7 @@ from weft.schedule.kernel import Kernel, Path, turns
 from weft.target.target import Target
 
 _TRANSCENDENTAL = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW)
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
 )
 _SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))

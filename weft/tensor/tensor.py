@@ -42,6 +42,7 @@ from weft.tensor import (
     reduce,
     selection,
     special,
+    scan,
     unary,
     writes,
 )
@@ -225,6 +226,9 @@ class Tensor(Core):
     var, std, var_mean, std_mean = reduce.var, reduce.std, reduce.var_mean, reduce.std_mean
     softmax, log_softmax, softmin = reduce.softmax, reduce.log_softmax, reduce.softmin
     logsumexp, layernorm, normalize = reduce.logsumexp, reduce.layernorm, reduce.normalize
+    cumsum, cumprod, logcumsumexp = scan.cumsum, scan.cumprod, scan.logcumsumexp
+    cummax, cummin, diff = scan.cummax, scan.cummin, scan.diff
+    cumulative_trapezoid = scan.cumulative_trapezoid
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
     scaled_dot_product_attention = matmul.scaled_dot_product_attention
     matmul = matmul.matmul

@@ -43,6 +43,7 @@ BINARY = {
     Op.MUL: (ANY, OTHER),
     Op.DIV: (ANY, OTHER),
     Op.POW: (POSITIVE, OTHER),
+    Op.LOGADD: (ANY, OTHER),
     Op.MAX: (ANY, OTHER),
     Op.MIN: (ANY, OTHER),
     Op.FLOORMOD: (ANY, OTHER),

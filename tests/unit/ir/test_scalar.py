@@ -51,6 +51,7 @@ NEAR: dict[int, Callable[..., Any]] = {
     Op.COS: np.cos,
     Op.TANH: np.tanh,
     Op.POW: np.power,
+    Op.LOGADD: np.logaddexp,
 }
 INTEGER: dict[int, Callable[..., Any]] = {
     Op.ADD: np.add,
@@ -71,7 +72,7 @@ INTEGER: dict[int, Callable[..., Any]] = {
     Op.LESS_EQUAL: np.less_equal,
     Op.EQUAL: np.equal,
 }
-UNARY = {Op.NEG, Op.NOT, Op.SQRT, Op.FLOOR, Op.TRUNC, Op.ROUND, *NEAR} - {Op.POW}
+UNARY = {Op.NEG, Op.NOT, Op.SQRT, Op.FLOOR, Op.TRUNC, Op.ROUND, *NEAR} - {Op.POW, Op.LOGADD}
 
 float_dtype = pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
 native_float = pytest.mark.parametrize("dtype", NATIVE, ids=lambda dtype: dtype.name)

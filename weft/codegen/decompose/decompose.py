@@ -79,6 +79,7 @@ FUNCTIONS: Final[dict[int, Function]] = {
     Op.TANH: _of_float(exponentials.hyperbolic_tangent),
     Op.ERF: _of_float(exponentials.error_function),
     Op.POW: _power,
+    Op.LOGADD: _of_float(exponentials.logarithm_of_sum),
     Op.FLOOR: rounding.round_down,
     Op.TRUNC: rounding.truncate,
     Op.ROUND: rounding.round_to_even,
