@@ -145,6 +145,8 @@ class Fusion:
         """Case by case: is the value worth memory? Both costs go to the log."""
         if not self._leaf_bits[node] or (node.op == Op.CAST and widens(node)):
             return False
+        if node.dtype is dtypes.index:  # an index has no width that memory could hold
+            return False
         kernels = {use.kernel for use in uses}
         paths = [self._scope(node, use) for use in uses]
         evaluations = sum(map(turns, paths))

@@ -21,6 +21,7 @@ from weft.tensor.convert import dtype_of
 from weft.tensor.creation import device_name, require_known
 from weft.tensor.host_data import from_host
 from weft.tensor.leaves import remember
+from weft.tensor.sorting import positions_in_order
 from weft.tensor.storage import Storage
 
 if TYPE_CHECKING:
@@ -192,6 +193,66 @@ def randint(
     wide = first.cast(dtypes.uint64) << 32 | second.cast(dtypes.uint64)
     value = (wide % (high - low)).cast(dtypes.int64) + low
     return _made(cls, value.cast(target), sizes, device, None)
+
+
+def randperm(
+    cls: type[Tensor],
+    /,
+    n: int,
+    device: str | None = None,
+    dtype: DTypeLike = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Draw a permutation of the integers from 0 to below `n`; int32 unless a dtype is given.
+
+    Every integer draws a random number, and these are sorted. As `torch.randperm`, and
+    `numpy.random.permutation`.
+
+    >>> from weft.tensor import Tensor
+    >>> sorted(Tensor.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    require_known("randperm", kwargs)
+    if n < 0:
+        raise ArgumentError(f"randperm: {n} integers", law="n is an int from 0 on")
+    name = device_name(device)
+    noise = cls._value(draw(n, name)[0], name)
+    return positions_in_order(noise).cast(dtype_of(dtype, dtypes.int32))
+
+
+def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
+    """Draw positions by the weights of a vector, or of each row of a matrix, as int64.
+
+    The weights need not add up to 1. Without replacement a position is drawn once at most: those
+    with the least of exponential numbers over the weights are taken. As `torch.multinomial`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0, 1.0]).multinomial(3, replacement=True).tolist()
+    [1, 1, 1]
+    """
+    if self.ndim not in (1, 2) or not self.dtype.is_float:
+        raise DTypeError(
+            f"multinomial: a {self.dtype.name} of shape {self.shape}",
+            law="weights are floats in a vector or a matrix",
+        )
+    size = known(self.shape[-1])
+    if num_samples < 1 or (not replacement and num_samples > size):
+        raise ArgumentError(
+            f"multinomial: {num_samples} of {size} positions",
+            law="there is at least one sample, and without replacement at most one for each",
+        )
+    weights = self.detach().float()
+    make_rand = self.__class__.rand
+    if replacement:
+        total = weights.cumsum(-1)
+        shape = (*self.shape[:-1], num_samples)
+        noise = make_rand(*shape, dtype=dtypes.float32, device=self.device)
+        found = total.searchsorted(noise * total[..., -1:], right=True)
+        last = (weights > 0).where(self._new(nodes.iota(size, dtypes.int64)), 0).max(-1, True)
+        return found.minimum(last)
+    noise = make_rand(*self.shape, dtype=dtypes.float32, device=self.device)
+    keys = -(-noise).log1p() / weights  # infinite for a weight of 0
+    return positions_in_order(keys, num_samples)
 
 
 def uniform(

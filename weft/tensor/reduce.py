@@ -137,6 +137,50 @@ def count_nonzero(self: Tensor, dim: Axes = None) -> Tensor:
     [2, 1]
     """
     return self.bool().sum(dim)
+def aminmax(
+    self: Tensor, dim: int | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return the least and the greatest element, of all or along an axis; NaN if there is one.
+
+    As `torch.aminmax`.
+
+    >>> from weft.tensor import Tensor
+    >>> low, high = Tensor([3, 1, 2]).aminmax()
+    >>> low.item(), high.item()
+    (1, 3)
+    """
+    return self.min(dim, keepdim), self.max(dim, keepdim)
+
+
+def nansum(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
+) -> Tensor:
+    """Add up elements as `sum` does, with NaN as 0.
+
+    As `numpy.nansum` and `torch.nansum`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, float("nan"), 2.0]).nansum().item()
+    3.0
+    """
+    return self.isnan().where(0, self).sum(axis, keepdim, dtype)
+
+
+def nanmean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the mean of the elements that are not NaN; NaN where there are none.
+
+    As `numpy.nanmean` and `torch.nanmean`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, float("nan"), 2.0]).nanmean().item()
+    1.5
+    """
+    x = as_float(self) if dtype is None else self.cast(dtype_of(dtype, self.dtype))
+    wide = widened(x)
+    count = (~wide.isnan()).sum(axis, keepdim).cast(wide.dtype)
+    return (nansum(wide, axis, keepdim) / count).cast(x.dtype)
 
 
 def any_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:

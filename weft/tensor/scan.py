@@ -140,10 +140,10 @@ def diff(
         raise ArgumentError(f"diff: {n} times", law="n is an int from 0 on")
     axis = axis_of("diff", dim, self.ndim)
     parts = [part for part in (prepend, self, append) if part is not None]
-    value = parts[0].cat(*parts[1:], dim=axis) if len(parts) > 1 else self._same()
+    value = parts[0].cat(*parts[1:], dim=axis) if len(parts) > 1 else self
     for _ in range(min(n, known(value.shape[axis]))):
         value = _neighbors(value, axis)
-    return value
+    return value._same() if value is self else value
 
 
 def _neighbors(value: Tensor, axis: int) -> Tensor:

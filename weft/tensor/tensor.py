@@ -19,6 +19,7 @@ from weft.tensor import (
     arithmetic,
     arrangement,
     convert,
+    counting,
     creation,
     elementwise,
     fourier,
@@ -36,6 +37,7 @@ from weft.tensor import (
     matmul,
     movement,
     nn_ops,
+    order_statistics,
     padding,
     pools,
     random,
@@ -43,6 +45,7 @@ from weft.tensor import (
     selection,
     special,
     scan,
+    sorting,
     unary,
     writes,
 )
@@ -229,6 +232,13 @@ class Tensor(Core):
     cumsum, cumprod, logcumsumexp = scan.cumsum, scan.cumprod, scan.logcumsumexp
     cummax, cummin, diff = scan.cummax, scan.cummin, scan.diff
     cumulative_trapezoid = scan.cumulative_trapezoid
+    sort, argsort, topk = sorting.sort, sorting.argsort, sorting.topk
+    median, kthvalue = order_statistics.median, order_statistics.kthvalue
+    mode, quantile = order_statistics.mode, order_statistics.quantile
+    searchsorted, isin, unique = counting.searchsorted, counting.isin, counting.unique
+    nonzero, argwhere = counting.nonzero, counting.argwhere
+    masked_select, bincount, histc = counting.masked_select, counting.bincount, counting.histc
+    aminmax, nanmean, nansum = reduce.aminmax, reduce.nanmean, reduce.nansum
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
     scaled_dot_product_attention = matmul.scaled_dot_product_attention
     matmul = matmul.matmul
@@ -273,6 +283,8 @@ class Tensor(Core):
     rand = classmethod(random.rand)
     randn = classmethod(random.randn)
     randint = classmethod(random.randint)
+    randperm = classmethod(random.randperm)
+    multinomial = random.multinomial
     uniform = classmethod(random.uniform)
     normal = classmethod(random.normal)
     scaled_uniform = classmethod(random.scaled_uniform)
