@@ -52,7 +52,12 @@ def expression(node: UOp, page: Page) -> Ref:
 def _uniform(node: UOp, page: Page) -> Ref:
     arg = node.arg
     text = "" if arg is None else "; " + arg_text(arg, page.functions)
-    if node.op in (Op.REDUCE, Op.SCAN) and arg.__class__ is tuple and len(arg) == 2 and arg[0] in _OPS:
+    if (
+        node.op in (Op.REDUCE, Op.SCAN)
+        and arg.__class__ is tuple
+        and len(arg) == 2
+        and arg[0] in _OPS
+    ):
         # An op by name, because numbers change when the table grows.
         text = f"; ({INFO[arg[0]].name}, {arg_text(arg[1], page.functions)})"
     return f"{INFO[node.op].name}[{node.dtype.name}]({page.commas(node.src)}{text})", ATOM

@@ -64,7 +64,8 @@ FUNCTIONS: Final[dict[str, int]] = {
 METHODS: Final[dict[str, int]] = {
     INFO[op].name.lower(): op
     for op in sorted(
-        MOVEMENT | {Op.BITCAST, Op.DETACH, Op.COPY, Op.REDUCE, Op.SCAN, Op.AFTER, Op.LANES, Op.ITEM}
+        MOVEMENT
+        | {Op.BITCAST, Op.DETACH, Op.COPY, Op.REDUCE, Op.SCAN, Op.AFTER, Op.LANES, Op.ITEM}
     )
 }
 # Ops written as a block of lines when they stand at the end of a scope.

@@ -101,7 +101,9 @@ class Kernel:
         """
         gate = self.place.gate
         is_ours = place.gate is gate and gate.op != Op.CONST
-        if not is_ours or not all(_is_inside(i, n) for i, n in zip(place.indices, shape, strict=True)):
+        if not is_ours or not all(
+            _is_inside(i, n) for i, n in zip(place.indices, shape, strict=True)
+        ):
             return place
         free = 0
         for i in place.indices:

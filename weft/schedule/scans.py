@@ -131,4 +131,3 @@ def _note_form(i: UOp, found: dict[int, Form]) -> None:
     start = constant if factor == 1 else constant - last  # that of the first turn, or of the last
     if factor in (1, -1) and (start == 0 if block is None else start % block == 0):
         found.setdefault(loop.arg, Form(block, factor < 0))
-

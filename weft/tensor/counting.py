@@ -157,9 +157,7 @@ def masked_select(
     ([3, 4], [3, 4, 0])
     """
     if mask.dtype.kind != BOOL:
-        raise DTypeError(
-            f"masked_select: the mask is {mask.dtype.name}", law="a mask holds bools"
-        )
+        raise DTypeError(f"masked_select: the mask is {mask.dtype.name}", law="a mask holds bools")
     require_one_device("masked_select", self, mask)
     shape = broadcast_shape("masked_select", self.shape, mask.shape)
     places, is_there, size = _selected(mask.broadcast_to(shape), size)
@@ -257,7 +255,10 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     flat = self.flatten().detach()
     if not flat.shape[0]:
         return self._new(nodes.filled(self.dtype, 0, (bins,)))
-    low, high = lift(flat, min, "histc").cast(flat.dtype), lift(flat, max, "histc").cast(flat.dtype)
+    low, high = (
+        lift(flat, min, "histc").cast(flat.dtype),
+        lift(flat, max, "histc").cast(flat.dtype),
+    )
     if min == max:
         low, high = flat.aminmax()
         is_flat = low == high

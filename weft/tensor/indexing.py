@@ -18,7 +18,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import least, minus, times
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
+from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import (
     axis_of,
@@ -29,7 +29,7 @@ from weft.tensor.checks import (
     size_node,
 )
 from weft.tensor.elementwise import lift
-from weft.tensor.keys import read_key
+from weft.tensor.keys import Inside, read_key
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -38,17 +38,14 @@ if TYPE_CHECKING:
 def getitem(self: Tensor, key: Any) -> Tensor:
     """Return a view for ints, slices, None and Ellipsis; a new value for index tensors.
 
+    A bool tensor picks the elements where it holds. Their number is computed at once, which runs
+    what is lazy; `masked_select` with a size stays lazy.
+
     >>> from weft.tensor import Tensor
     >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
     >>> x[:, ::-2].tolist(), x[1, [0, 2]].tolist()
     ([[3, 1], [6, 4]], [4, 6])
     """
-    if _find_mask(self, key) is not None:
-        raise NotSupported(
-            "index: a bool tensor selects an unknown number of elements",
-            law="shapes are known before values are computed",
-            fix="use mask.where(x, other), or x.masked_select(mask, size=...)",
-        )
     found = read_key(self.shape, key, self.__class__)
     view = self._view(*found.steps) if found.steps else self._of(self._storage, self._steps)
     if not found.advanced:
@@ -72,7 +69,7 @@ def place_of(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, in
     shape = broadcast_shape("index", *(each.shape for each in tensors))
     gates, places = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
-        is_checked = isinstance(index, np.ndarray)
+        is_checked = isinstance(index, (np.ndarray, Inside))
         number, gate = _in_axis(tensor.uop, view.shape[axis], is_checked)
         places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
         gates += [gate] if gate is not None and not shape else []
@@ -89,8 +86,8 @@ def _index_tensor(view: Tensor, index: Any) -> Tensor:
     if isinstance(index, np.ndarray):
         dtype = dtypes.int32 if index.size == 0 or index.max() < 2**31 else dtypes.int64
         return view.__class__(index, device=view.device, dtype=dtype)
-    require_one_device("index", view, index)
-    tensor: Tensor = index
+    tensor: Tensor = index.tensor if isinstance(index, Inside) else index
+    require_one_device("index", view, tensor)
     return tensor
 
 
@@ -108,12 +105,12 @@ def _in_axis(index: UOp, size: Size, is_checked: bool) -> tuple[UOp, UOp | None]
     return counted, (index < count) & (size_node(times(size, -1), index.dtype) <= index)
 
 
-def _find_mask(self: Tensor, key: Any) -> Tensor | None:
-    parts = key if isinstance(key, tuple) else (key,)
-    for part in parts:
-        if isinstance(part, self.__class__) and part.dtype.kind == BOOL:
-            return part
-    return None
+def _only_mask(self: Tensor, key: Any) -> Tensor | None:
+    """The bool tensor that a key consists of, if it is one that has the leading sizes."""
+    part = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if not isinstance(part, self.__class__) or part.dtype.kind != BOOL or not part.ndim:
+        return None
+    return part if part.shape == self.shape[: part.ndim] else None
 
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
@@ -126,9 +123,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     [0, 7, 7, 0]
     """
     self._require_writable()
-    mask = _find_mask(self, key)
+    mask = _only_mask(self, key)
     if mask is not None:
-        _set_by_mask(self, key, mask, value)
+        _set_by_mask(self, mask, value)
         return
     found = read_key(self.shape, key, self.__class__)
     view = self._view(*found.steps) if found.steps else self._of(self._storage, self._steps)
@@ -138,28 +135,23 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     _set_by_tensors(view, found.advanced, value)
 
 
-def _set_by_mask(self: Tensor, key: Any, mask: Tensor, value: Any) -> None:
-    if isinstance(key, tuple) and len(key) != 1:
-        raise NotSupported(
-            "index: a bool tensor stands beside other indices",
-            law="a mask is the only index when it is written through",
-        )
-    if mask.shape != self.shape[: mask.ndim]:
-        raise ShapeError(
-            f"index: a mask of shape {mask.shape} for a tensor of shape {self.shape}",
-            law="a mask has the leading sizes of the tensor",
-        )
-    new = lift(self, value, "index")
+def _set_by_mask(self: Tensor, mask: Tensor, value: Any) -> None:
+    """Write where a mask holds: one value for all, or one for each element, in their order.
+
+    Only a value with an element for each needs their number, which is computed then.
+    """
+    new = lift(self, value, "index").cast(self.dtype)
     rest = self.shape[mask.ndim :]
     if new.ndim > len(rest):
-        raise NotSupported(
-            "index: one value for each element that a mask selects",
-            facts=[("value", new.shape), ("place", ("?", *rest))],
-            law="the number of selected elements is not known before it is computed",
-            fix="write a value that broadcasts, or use x.assign(mask.where(new, x))",
-        )
+        count = int(mask.sum().item())
+        require_broadcast_to("index", new.shape, (count, *rest))
+        if new.shape[0] != 1:
+            number = (mask.flatten().cumsum(0, dtype=dtypes.int32) - 1).reshape(mask.shape)
+            new = new[mask.where(number, 0)] if count else self
+        else:
+            new = new.squeeze(0)
     wide = mask.reshape((*mask.shape, *[1] * len(rest)))
-    self._write(wide.where(new.cast(self.dtype), self), "index")
+    self._write(wide.where(new, self), "index")
 
 
 def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:

@@ -2,8 +2,8 @@
 
 Ints, slices, None and Ellipsis are basic: they make a view. Lists, arrays and tensors of integers
 are advanced: they pick elements, and the result is a new value. As in PyTorch an int is always
-basic, also beside index tensors. Bools that the host knows become positions; a bool tensor is a
-mask, whose count of elements nobody knows before it is computed.
+basic, also beside index tensors. Bools become positions, one index for each of their axes; of a
+bool tensor the number of those is computed when the key is read.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
+class Inside(NamedTuple):
+    """An index tensor of positions that are known to lie in their axis."""
+
+    tensor: Any
+
+
 class Key(NamedTuple):
     """Steps to a view, and what indexes that view, by axis; positions of the host are checked."""
 
@@ -37,7 +43,7 @@ def read_key(shape: Shape, key: Any, tensor_type: type[Tensor]) -> Key:
     """The meaning of a key for a shape."""
     parts = [*key] if isinstance(key, tuple) else [key]
     parts = [_known(part, tensor_type) for part in parts]
-    parts = [each for part in parts for each in _positions(part)]
+    parts = [each for part in parts for each in _positions(part, tensor_type)]
     parts = _without_ellipsis(parts, shape, tensor_type)
     reader = _Reader(shape, tensor_type)
     for part in parts:
@@ -65,19 +71,26 @@ def _no_index(what: str) -> ArgumentTypeError:
     )
 
 
-def _positions(part: Any) -> tuple[Any, ...]:
-    """An array of bools as one array of positions for each of its axes."""
+def _positions(part: Any, tensor_type: type[Tensor]) -> tuple[Any, ...]:
+    """An array or tensor of bools as positions for each of its axes."""
+    if isinstance(part, tensor_type) and part.dtype.name == "bool":
+        if not part.ndim:
+            raise _no_bool()
+        found = part.nonzero()
+        return tuple(_Masked(found[:, axis], known(n)) for axis, n in enumerate(part.shape))
     if isinstance(part, bool):
         part = np.asarray(part)
     if isinstance(part, np.ndarray) and part.dtype.kind == "b":
         if not part.ndim:
-            raise NotSupported(
-                "index: a bool is no index", law="x[True] would add an axis; use x[None]"
-            )
+            raise _no_bool()
         return tuple(
             _Masked(each, size) for each, size in zip(part.nonzero(), part.shape, strict=True)
         )
     return (part,)
+
+
+def _no_bool() -> NotSupported:
+    return NotSupported("index: a bool is no index", law="x[True] would add an axis; use x[None]")
 
 
 class _Masked(NamedTuple):
@@ -184,6 +197,9 @@ class _Reader:
                     law="a mask has the sizes of the axes it selects from",
                 )
             part = part.positions
+        if isinstance(part, self.tensor_type):
+            self._take(Inside(part), size)
+            return
         for bad in part[(part < -size) | (part >= size)].flat[:1]:
             raise self._outside(int(bad), size)
         self._take(np.where(part < 0, part + size, part).astype(np.int64), size)

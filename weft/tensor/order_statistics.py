@@ -42,9 +42,7 @@ def _picked(
     return values.squeeze(-1), places.squeeze(-1)
 
 
-def kthvalue(
-    self: Tensor, k: int, dim: int = -1, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
+def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the k-th least element along an axis, counted from 1, and its position as int64.
 
     NaN is greater than every number. As `torch.kthvalue`; NumPy has `numpy.partition`.
@@ -166,24 +164,24 @@ def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
     """The quantiles of rows, one for each share."""
     size = known(rows.shape[-1])
     order = positions_in_order(rows.detach())
-    place = share * (size - 1)
+    # Where there is a NaN the last in order is one, and both neighbors are it.
+    has_nan = rows.isnan().any(-1, keepdim=True)
+    place = has_nan.where(size - 1, share * (size - 1))
     if interpolation != "linear":
         rounded = {"lower": place.floor, "higher": place.ceil, "nearest": place.round}
         place = rounded[interpolation]() if interpolation in rounded else _midpoint(place)
     below = place.floor()
-    shape = (*rows.shape[:-1], known(share.shape[0]))
 
     def at(number: Tensor) -> Tensor:
-        chosen = order.gather(-1, number.cast(dtypes.int64).expand(shape))
+        chosen = order.gather(-1, number.cast(dtypes.int64))
         return rows.gather(-1, chosen)
 
     low = at(below)
     found = low if interpolation in ("lower", "higher", "nearest") else None
     if found is None:
         high = at(place.ceil())
-        found = low.lerp(high, (place - below).expand(shape))
-    has_nan = rows.isnan().any(-1, keepdim=True)
-    return has_nan.where(float("nan"), found)
+        found = low.lerp(high, place - below)
+    return found
 
 
 def _midpoint(place: Tensor) -> Tensor:

@@ -140,6 +140,7 @@ def count_nonzero(self: Tensor, dim: Axes = None) -> Tensor:
 def aminmax(
     self: Tensor, dim: int | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
+def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the least and the greatest element, of all or along an axis; NaN if there is one.
 
     As `torch.aminmax`.

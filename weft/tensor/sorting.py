@@ -234,4 +234,3 @@ def _at(flat: UOp, gate: UOp, index: UOp) -> UOp:
 
 def _or_last(flat: UOp, gate: UOp, index: UOp) -> UOp:
     return where(gate, _at(flat, gate, index), const(flat.dtype, _LAST))
-
