@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Up to so many elements are counted at once; longer axes are merged from blocks of BLOCK.
 MOST_COUNTED: Final = 256
 BLOCK: Final = 64
+LANES: Final = 16  # blocks are whole vectors
 _LAST: Final = 2**63 - 1  # greater than every packed element
 _HALF: Final = 2**31
 
@@ -157,7 +158,7 @@ def sorted_rows(packed: Tensor, count: int) -> Tensor:
         merged, width = _sorted_by_counting(packed, node), size
     else:
         blocks = 1 << (-(-size // BLOCK) - 1).bit_length()  # so that every merge is of pairs
-        width = -(-size // blocks)
+        width = -(-size // blocks // LANES) * LANES
         node = _with_room(node, 1, blocks * width - size)
         node = nodes.reshape(node, (rows * blocks, width))
         merged = _sorted_by_counting(packed, node)
@@ -215,22 +216,26 @@ def _merged(like: Tensor, width: int, most: int) -> tuple[Tensor, int]:
     while step:
         more = taken + step
         fits = more <= limit
-        first = _at(flat, fits, left + more + -1)
-        second = _at(flat, fits, right + (place - more))
+        first = _at(flat, left + _inside(more + -1, width))
+        second = _at(flat, right + _inside(place - more, width))
         taken = where(fits & (first < second), more, taken)
         step //= 2
-    rest = place - taken
+    rest, last = place - taken, const(node.dtype, _LAST)
     merged = make(
         Op.MIN,
         node.dtype,
-        (_or_last(flat, taken < width, left + taken), _or_last(flat, rest < width, right + rest)),
+        (
+            where(taken < width, _at(flat, left + _inside(taken, width)), last),
+            where(rest < width, _at(flat, right + _inside(rest, width)), last),
+        ),
     )
     return like._new(merged), wide
 
 
-def _at(flat: UOp, gate: UOp, index: UOp) -> UOp:
-    return make(Op.INDEX, flat.dtype, (flat, gate, index))
+def _inside(index: UOp, size: int) -> UOp:
+    """An index moved into an axis, so that a read needs no condition."""
+    return index.maximum(index.const_like(0)).minimum(index.const_like(size - 1))
 
 
-def _or_last(flat: UOp, gate: UOp, index: UOp) -> UOp:
-    return where(gate, _at(flat, gate, index), const(flat.dtype, _LAST))
+def _at(flat: UOp, index: UOp) -> UOp:
+    return make(Op.INDEX, flat.dtype, (flat, const(dtypes.bool, True), index))
