@@ -9,6 +9,7 @@ from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
 from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
 from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
+from tests.end_to_end.op_rows_order import COUNTING, SCANS, SORTING
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
@@ -26,6 +27,9 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "selection": SELECTION,
     "pools": POOLS,
     "reductions": REDUCTIONS,
+    "scans": SCANS,
+    "sorting": SORTING,
+    "counting": COUNTING,
     "products": PRODUCTS,
     "products of matrices": PRODUCTS_OF_MATRICES,
     "decompositions": DECOMPOSITIONS,
@@ -48,6 +52,8 @@ NOT_IN_THE_TABLE = {
     "random or unset memory, tested in tests/unit/tensor": (
         "dropout empty empty_like glorot_uniform kaiming_normal kaiming_uniform manual_seed "
         "normal normal_ rand rand_like randint randn randn_like scaled_uniform uniform uniform_"
+        "multinomial normal rand rand_like randint randn randn_like randperm scaled_uniform "
+        "uniform"
     ),
     "a Python bool": "allclose",
 }

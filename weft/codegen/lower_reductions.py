@@ -1,6 +1,7 @@
 """Reductions and scans become accumulators: memory with a first value and a store that updates it.
 
-In: a kernel with flat memory, in which REDUCEs close loops only. Out: no REDUCE and no SCAN. A fold is
+In: a kernel with flat memory, in which REDUCEs close loops only. Out: no REDUCE and no SCAN. A
+fold is
 
     reduce ADD over k: v   ->   a = memory "acc0" register: float32[1]
                                 s = store a[0] = 0.0
@@ -29,7 +30,6 @@ from weft.ir.folds import identity
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
-
 
 FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 

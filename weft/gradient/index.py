@@ -57,7 +57,7 @@ def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
 
 
 def _counts_along(place: UOp, rank: int) -> int | None:
-    """The axis along which an index of some rank is 0, 1, 2, …, if it is the same on all others."""
+    """The axis along which an index is 0, 1, 2, …, if it is the same along all others."""
     if place.op == Op.EXPAND:
         place = place.src[0]
     shape = shape_of(place)

@@ -50,7 +50,8 @@ def scan_loop(node: UOp, kernel: Kernel, place: Place, path: Path) -> ScanLoop |
 def is_first(node: UOp, place: Place) -> bool:
     """Whether only the first element of a scan is meant, which is that of its body."""
     (axis,) = node.arg[1]
-    return place.indices[axis].op == Op.CONST and place.indices[axis].arg == 0
+    at = place.indices[axis]
+    return at.op == Op.CONST and bool(at.arg == 0)
 
 
 def fits(found: ScanLoop, kernel: Kernel) -> bool:
@@ -83,14 +84,16 @@ def _opens_at_once(gate: UOp, loop: UOp) -> bool:
             continue
         if part.op == Op.AND:
             parts.extend(part.src)
-        elif part.op != Op.LESS or part.src[1].ranges >> loop.arg & 1:
-            return False
-        elif not _grows(part.src[0], loop):
+        elif not _closes_once(part, loop):
             return False
     return True
 
 
-def _grows(node: UOp, loop: UOp) -> bool:
+def _closes_once(part: UOp, loop: UOp) -> bool:
+    """Whether a condition says that something that grows with a loop is below a limit."""
+    if part.op != Op.LESS or part.src[1].ranges >> loop.arg & 1:
+        return False
+    node = part.src[0]
     terms = [(term, factor) for term, factor in linear(node)[1] if term.ranges >> loop.arg & 1]
     return all(term is loop and factor > 0 for term, factor in terms)
 

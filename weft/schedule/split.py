@@ -145,7 +145,7 @@ def _arguments(stores: list[UOp], nodes: list[UOp]) -> list[UOp]:
 
 
 def _name(stores: tuple[UOp, ...], order: list[UOp]) -> str:
-    """What a person sees: whether it scans or folds, how many outputs, and the extents of its loops."""
+    """What a person sees: whether it scans or folds, how many outputs, and its extents."""
     ops = 0
     for store in stores:
         ops |= store.ops

@@ -18,7 +18,7 @@ from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import broadcast_shape, known, require_one_device
 from weft.tensor.elementwise import lift
-from weft.tensor.order_statistics import starts_of_runs
+from weft.tensor.order_statistics import operand_of, starts_of_runs
 from weft.tensor.sorting import positions_in_order
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def searchsorted(
     """
     if side not in (None, "left", "right"):
         raise ArgumentError(f"searchsorted: side is {side!r}", law='side is "left" or "right"')
-    wanted = lift(self, values, "searchsorted")
+    wanted = operand_of(self, values, "searchsorted")
     require_one_device("searchsorted", self, wanted)
     if self.ndim != 1 and self.shape[:-1] != wanted.shape[:-1]:
         raise ShapeError(
@@ -280,7 +280,7 @@ def isin(
     >>> Tensor([1, 2, 3]).isin([2, 5]).tolist()
     [False, True, False]
     """
-    others = lift(self, test_elements, "isin")
+    others = operand_of(self, test_elements, "isin")
     x, others = _in_one_dtype(self, others.flatten())
     count = known(others.shape[0])
     if count <= MOST_COMPARED:

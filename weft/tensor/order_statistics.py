@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
+def operand_of(self: Tensor, value: Any, name: str) -> Tensor:
+    """Another operand as a tensor on this tensor's device; a list is one too."""
+    if isinstance(value, (list, tuple)):
+        return self.__class__(value, device=self.device)
+    return lift(self, value, name)
+
+
 def _rows(name: str, self: Tensor, dim: int) -> tuple[Tensor, int]:
     """The tensor with an axis last, and the number of that axis; there must be elements."""
     axis = axis_of(name, dim, self.ndim)
@@ -147,7 +154,7 @@ def quantile(
         raise DTypeError(
             f"quantile: of {self.dtype.name}", law="quantile takes float32 and float64"
         )
-    share = lift(self, q, "quantile").cast(self.dtype)
+    share = operand_of(self, q, "quantile").cast(self.dtype)
     if share.ndim > 1:
         raise ShapeError(f"quantile: q has shape {share.shape}", law="q is a number or a vector")
     flat = self.flatten() if dim is None else self

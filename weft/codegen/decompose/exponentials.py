@@ -1,4 +1,4 @@
-"""EXP, EXP2, LOG, LOG2, LOGADD, TANH, ERF and POW of float32 and float64, with no op beyond arithmetic.
+"""EXP, EXP2, LOG, LOG2, LOGADD, TANH, ERF and POW of float32 and float64, of arithmetic alone.
 
 Each function is branch-free, so it is the same code on a vector, and right for every input: zeros
 of both signs, subnormals, infinities and NaN. The errors, measured by the tests, are below 1 ulp,
