@@ -2,7 +2,7 @@
 
     python -m fuzz.schedules --count 2000 --seed 1
 
-Programs mix elementwise ops, movement, folds, gathers and writes through views, over small
+Programs mix elementwise ops, movement, folds, scans, gathers and writes through views, over small
 integers so that results are exact. The oracle evaluates the tensor graph itself. With `--random`,
 decisions of the cost model are flipped at random: any legal choice must give the same numbers.
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.ir.build import buffer, index_of, param, reduce_axes, sink, store
+from weft.ir.build import buffer, index_of, param, reduce_axes, scan_axis, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import largest_size, shape_of
@@ -127,6 +127,8 @@ class Program:
     def fold(self, x: UOp) -> UOp:
         axes = [a for a in range(len(shape_of(x))) if self.random.random() < 0.5]
         op = self.random.choice((Op.ADD, Op.ADD, Op.MAX, Op.MIN))
+        if self.random.random() < 0.4:
+            return scan_axis(x, op, self.random.randrange(len(shape_of(x))))
         return reduce_axes(x, op, axes or [0])
 
     def gather(self, x: UOp) -> UOp:

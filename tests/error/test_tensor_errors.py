@@ -120,13 +120,33 @@ ArgumentTypeError: index: float is no index
   an index is an int, a slice, None, ..., or integers in a list, array or tensor""",
     ),
     "mask": (
-        lambda: Tensor.zeros(2)[Tensor([True, False])],
+        lambda: Tensor.zeros(2)[Tensor([True, False, True])],
         """\
-NotSupported: index: a bool tensor selects an unknown number of elements
+IndexOutOfRange: index: a mask of size 3 for axis 0 of size 2
 
-  shapes are known before values are computed
+  shape  (2,)
 
-  fix: use mask.where(x, other), or x.masked_select(mask, size=...)""",
+  a mask has the sizes of the axes it selects from""",
+    ),
+    "topk": (
+        lambda: Tensor.zeros(2, 3).topk(4),
+        """\
+ArgumentError: topk: 4 of 3 elements
+
+  shape  (2, 3)
+  axis   -1
+
+  k is from 0 to the size of the axis""",
+    ),
+    "median of nothing": (
+        lambda: Tensor.zeros(2, 0).median(1),
+        """\
+ShapeError: median: an empty axis has no median
+
+  shape  (2, 0)
+  axis   1
+
+  median needs at least one element along its axis""",
     ),
     "item": (
         lambda: Tensor.zeros(2, 3).item(),

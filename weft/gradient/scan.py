@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import expand, iota, pad, reshape, shrink
+from weft.gradient.shaping import expand, iota, pad, reshape, shrink, zeros_like
 from weft.ir.build import Size, scan_axis, where
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -59,6 +59,8 @@ def _extremes(node: UOp, g: UOp) -> Parts:
     of sums from the end, which are taken in float64.
     """
     x, (axis,) = node.src[0], node.arg[1]
+    if shape_of(x)[axis] == 0:
+        return (zeros_like(x),)
     sets = x.equal(node) | ~x.equal(x)
     rest = _from_the_end(g.cast(dtypes.float64), Op.ADD, axis)
     size = shape_of(x)[axis]

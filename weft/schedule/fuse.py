@@ -30,6 +30,7 @@ from weft.schedule.scans import is_first, loop_forms, scan_loop
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
+FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 # Values computed one for one with their uses, which pass their place on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
 _LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
@@ -433,7 +434,7 @@ class Fusion:
 
     def _is_seen_once(self, node: UOp, use: Use, uses: list[Use]) -> bool:
         """Whether a kernel looks at a value at one place only, or the value is cheap anyway."""
-        if self._stores.get(node) and node.op != Op.REDUCE and not folds_below(node):
+        if self._stores.get(node) and node.op not in FOLDS and not folds_below(node):
             return True
         return all(u.place == use.place for u in uses if u.kernel is use.kernel)
 

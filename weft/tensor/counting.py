@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.build import where
 from weft.ir.dtypes import BOOL, INTEGER, dtypes
-from weft.ir.ops import Op
+from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
@@ -70,7 +70,7 @@ def _search(rows: Tensor, wanted: Tensor, is_right: bool) -> UOp:
     found = nodes.filled(counter, 0, shape)
     if not size or 0 in shape:
         return found
-    flat = rows.flatten().contiguous().uop
+    flat = _in_memory(rows.flatten())
     start = _row_numbers(shape, rows.ndim, counter) * size
     step = 1 << size.bit_length() - 1
     while step:
@@ -81,6 +81,14 @@ def _search(rows: Tensor, wanted: Tensor, is_right: bool) -> UOp:
         found = where(fits & ~reaches, more, found)
         step //= 2
     return found
+
+
+def _in_memory(rows: Tensor) -> UOp:
+    """A value that is read many times, as one that is computed once."""
+    base = rows.uop
+    while base.op in MOVEMENT or base.op == Op.DETACH:
+        base = base.src[0]
+    return rows.uop if base.op in (Op.BUFFER, Op.PARAM, Op.AFTER) else rows.contiguous().uop
 
 
 def _row_numbers(shape: Shape, rank: int, dtype: Any) -> UOp:

@@ -10,6 +10,7 @@ from weft.ir.build import (
     param,
     range_,
     reduce_ranges,
+    scan_range,
     store,
     true,
     variable,
@@ -50,8 +51,11 @@ def put(memory: UOp, indices: list[UOp], value: UOp, ranges: list[UOp]) -> UOp:
 
 
 def kernel(name: str, *stores: UOp) -> UOp:
-    numbers = sorted({node.arg for node in topological(*stores) if node.op == Op.RANGE})
-    return make(Op.KERNEL, dtypes.void, stores, (name, tuple((n, "loop") for n in numbers)))
+    nodes = topological(*stores)
+    numbers = sorted({node.arg for node in nodes if node.op == Op.RANGE})
+    scanned = {node.src[1].arg for node in nodes if node.op == Op.SCAN}
+    loops = tuple((n, "ordered" if n in scanned else "loop") for n in numbers)
+    return make(Op.KERNEL, dtypes.void, stores, (name, loops))
 
 
 def exp(x: UOp) -> UOp:
@@ -358,6 +362,62 @@ def closed_by_the_kernel() -> Case:
     return Case(make(Op.KERNEL, dtypes.void, (stored, i), ("outer", loops)), exact=True)
 
 
+def scan_rows() -> Case:
+    out, a = param(0, F32, (6, 9)), param(1, F32, (6, 9))
+    i, j = range_(0, 6), range_(1, 9)
+    value = scan_range(at(a, i, j) * 2.0, Op.ADD, j) + 1.0
+    return Case(kernel("scan_rows", put(out, [i, j], value, [i, j])))
+
+
+def scan_columns() -> Case:
+    """The loop of the scan is inside the one that memory is contiguous along."""
+    out, a = param(0, I32, (9, 8)), param(1, I32, (9, 8))
+    i, j = range_(0, 8), range_(1, 9)
+    value = scan_range(at(a, j, i), Op.MAX, j)
+    return Case(kernel("scan_columns", put(out, [j, i], value, [i, j])), exact=True)
+
+
+def scan_of_a_scan() -> Case:
+    """Two results: the greatest so far, and the last place where it was set."""
+    out, where_, a = param(0, I32, (3, 7)), param(1, I32, (3, 7)), param(2, I32, (3, 7))
+    i, j = range_(0, 3), range_(1, 7)
+    best = scan_range(at(a, i, j), Op.MAX, j)
+    sets = where(at(a, i, j).equal(best), j.cast(I32), const(I32, 0))
+    last = scan_range(sets, Op.MAX, j)
+    stores = put(out, [i, j], best, [i, j]), put(where_, [i, j], last, [i, j])
+    return Case(kernel("scan_of_a_scan", *stores), exact=True)
+
+
+def sum_of_a_scan() -> Case:
+    out, a = param(0, I32, (5,)), param(1, I32, (5, 6))
+    i, k = range_(0, 5), range_(1, 6)
+    value = total(scan_range(at(a, i, k), Op.ADD, k), k)
+    return Case(kernel("sum_of_a_scan", put(out, [i], value, [i])), exact=True)
+
+
+def scan_of_sums() -> Case:
+    """The fold of a row is computed in its turn, and the result is used in a loop inside."""
+    out, a = param(0, I32, (5, 3)), param(1, I32, (5, 6))
+    i, j, k = range_(0, 5), range_(1, 3), range_(2, 6)
+    sums = scan_range(total(at(a, i, k), k), Op.ADD, i)
+    return Case(kernel("scan_of_sums", put(out, [i, j], sums * j.cast(I32), [i, j])), exact=True)
+
+
+def scan_in_place() -> Case:
+    a = param(0, I32, (4, 6))
+    i, j = range_(0, 4), range_(1, 6)
+    stored = put(a, [i, j], scan_range(at(a, i, j), Op.ADD, j), [i, j])
+    return Case(kernel("scan_in_place", stored), exact=True)
+
+
+def scan_of_halves() -> Case:
+    half = dtypes.float16
+    out, a = param(0, half, (2, 8)), param(1, half, (2, 8))
+    i, j = range_(0, 2), range_(1, 8)
+    value = scan_range(at(a, i, j), Op.ADD, j)
+    return Case(kernel("scan_of_halves", put(out, [i, j], value, [i, j])))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     made.__name__: made
     for made in (
@@ -396,5 +456,12 @@ CASES: dict[str, Callable[[], Case]] = {
         empty_loop,
         maximum_with_nan,
         closed_by_the_kernel,
+        scan_rows,
+        scan_columns,
+        scan_of_a_scan,
+        sum_of_a_scan,
+        scan_of_sums,
+        scan_in_place,
+        scan_of_halves,
     )
 }

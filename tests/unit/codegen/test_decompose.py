@@ -179,6 +179,33 @@ def test_power_at_its_ends(dtype: DType):
         assert same_or_near(float(got), float(want), dtype), (a, b, got, want)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64], ids=lambda dtype: dtype.name)
+def test_logarithm_of_a_sum(dtype: DType, seed: int):
+    """The error is below 2 ulp of the result, or of the greater argument where they cancel."""
+    import mpmath
+
+    rng = np.random.default_rng(seed)
+    kind = value_dtype(dtype)
+    x = np.concatenate([rng.uniform(-2, 2, SAMPLES), rng.uniform(-900, 900, SAMPLES)]).astype(kind)
+    gap = 10.0 ** rng.uniform(-6, 1.5, 2 * SAMPLES)
+    y = (x + gap * rng.choice([-1, 1], 2 * SAMPLES)).astype(kind)
+    with mpmath.workprec(2600):
+        for got, a, b in zip(run(Op.LOGADD, dtype, x, y), x, y, strict=True):
+            want = mpmath.log(mpmath.exp(mpmath.mpf(float(a))) + mpmath.exp(mpmath.mpf(float(b))))
+            largest = max(abs(float(a)), abs(float(b)), abs(float(want)))
+            assert abs(float(got) - float(want)) <= 2 * np.spacing(kind.type(largest)), (a, b)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=lambda dtype: dtype.name)
+def test_logarithm_of_a_sum_at_its_ends(dtype: DType):
+    values = np.array([0.0, -0.0, 1.0, -1e30, 1e30, np.inf, -np.inf, np.nan], value_dtype(dtype))
+    pairs = np.array(list(itertools.product(values, repeat=2)), value_dtype(dtype))
+    x, y = pairs[:, 0].copy(), pairs[:, 1].copy()
+    for got, a, b in zip(run(Op.LOGADD, dtype, x, y), x, y, strict=True):
+        want = evaluate_scalar(Op.LOGADD, dtype, (float(a), float(b)), dtype)
+        assert same_or_near(float(got), float(want), dtype), (a, b, got, want)
+
+
 def same_or_near(got: float, want: float, dtype: DType) -> bool:
     if math.isnan(want):
         return math.isnan(got)

@@ -10,6 +10,7 @@ from weft.ir.build import (
     param,
     range_,
     reduce_ranges,
+    scan_range,
     sink,
     store,
     variable,
@@ -44,6 +45,8 @@ def read(*indices: UOp, gate: UOp = true) -> UOp:
     return make(Op.READ, f32, (stage, gate, *indices))
 
 
+scanned = store(place, scan_range(value, Op.ADD, r1), (r0, r1))
+
 # law -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
     "a kernel computes scalars": (value, const(f32.vector(4), 1)),
@@ -77,6 +80,10 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         reduce_ranges(value, Op.ADD, (r1,)),
         make(Op.REDUCE, f32, (value,), (Op.ADD, (0,))),
     ),
+    "SCAN folds by an op over one range, and over no axes": (
+        scan_range(value, Op.ADD, r1),
+        make(Op.SCAN, f32, (value,), (Op.ADD, (0,))),
+    ),
     "a fold keeps the dtype": (
         reduce_ranges(number, Op.MAX, (r0,)),
         make(Op.REDUCE, i32, (value, r1), (Op.ADD, ())),
@@ -104,6 +111,8 @@ FURTHER_FAULTS = {
     "READ with a wrong gate": read(r0, gate=r0),
     "REDUCE over nothing": make(Op.REDUCE, f32, (value,), (Op.ADD, ())),
     "REDUCE by LESS": reduce_ranges(value, Op.LESS, (r0,)),
+    "SCAN by LESS": scan_range(value, Op.LESS, r0),
+    "SCAN over an index": scan_range(value, Op.ADD, r0 * 2),
     "a loop without a kind": kernel(0),
     "a PROGRAM that writes what it does not take": program(x, written=7),
     "SQRT of integers": make(Op.SQRT, i32, (number,)),
@@ -137,6 +146,11 @@ GRAPHS = {
         sink(store(place, value, (r0, r1)), store(place, value, (range_(0, 5), r0, r1))),
         range_(0, 5),
     ),
+    "a SCAN runs over the innermost of its loops, which is ordered": (
+        kernel((0, "grid"), (1, "ordered"), source=scanned),
+        kernel((1, "ordered"), (0, "loop"), source=scanned),
+        scanned.src[1],
+    ),
     "no range is free at the root": (
         kernel(source=store(place, value)),
         sink(store(place, value, (r0,))),
@@ -156,6 +170,13 @@ def test_graph_law(law: str):
     fault = KERNEL_SPEC.find_fault(bad)
     assert fault is not None
     assert (fault.node, fault.law) == (guilty, law)
+
+
+def test_the_loop_of_a_scan_is_listed_as_ordered():
+    for loops in ([(0, "loop"), (1, "loop")], [(0, "loop")]):
+        fault = KERNEL_SPEC.find_fault(kernel(*loops, source=scanned))
+        assert fault is not None
+        assert "not listed as ordered" in fault.detail
 
 
 def test_a_staged_kernel_is_legal():

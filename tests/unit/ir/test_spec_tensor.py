@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.ir.build import bind, buffer, call, param, range_, reduce_axes, sink, variable
+from weft.ir.build import bind, buffer, call, param, range_, reduce_axes, scan_axis, sink, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COUNT, Op, name
 from weft.ir.spec import verify
@@ -115,6 +115,10 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         reduce_axes(x, Op.MAX, (0, 1)),
         reduce_axes(x, Op.LESS, (0,)),
     ),
+    "SCAN folds by an op along one axis, and over no range": (
+        scan_axis(x, Op.ADD, 1),
+        make(Op.SCAN, f32, (x,), (Op.ADD, (0, 1))),
+    ),
     "the fold is defined for the dtype": (
         reduce_axes(rows, Op.AND, (0,)),
         reduce_axes(x, Op.AND, (0,)),
@@ -177,6 +181,8 @@ FURTHER_FAULTS = {
     "pairs for too few axes": move(Op.PAD, x, ((0, 1),)),
     "SHRINK backwards": move(Op.SHRINK, x, ((3, 2), (0, 8))),
     "REDUCE over a range": make(Op.REDUCE, f32, (x, range_(0, 4)), (Op.ADD, ())),
+    "SCAN over a range": make(Op.SCAN, f32, (x, range_(0, 4)), (Op.ADD, ())),
+    "SCAN along an axis that is not there": scan_axis(x, Op.ADD, 2),
     "REDUCE over an axis twice": reduce_axes(x, Op.ADD, (1, 1)),
     "too many indices": gather(rows, rows, rows),
     "float indices": gather(x),
@@ -209,7 +215,9 @@ def test_further_faults(case: str):
     assert TENSOR_SPEC.fault_of(FURTHER_FAULTS[case]) is not None
 
 
-LEGAL = "DETACH COPY BIND REDUCE INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL BUFFER PARAM IOTA"
+LEGAL = (
+    "DETACH COPY BIND REDUCE SCAN INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL BUFFER PARAM IOTA"
+)
 
 
 def test_legal_ops():

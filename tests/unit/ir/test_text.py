@@ -18,6 +18,7 @@ from weft.ir.build import (
     range_,
     reduce_axes,
     reduce_ranges,
+    scan_axis,
     sink,
     store,
     variable,
@@ -71,6 +72,7 @@ EXAMPLES: dict[int, UOp] = {
     Op.COPY: make(Op.COPY, f32, (x,), "CUDA:1"),
     Op.BIND: bind(n, 5),
     Op.REDUCE: reduce_axes(x, Op.MAX, (0, 1)),
+    Op.SCAN: scan_axis(x, Op.ADD, 1),
     Op.INDEX: place,
     Op.LOAD: load(place),
     Op.STORE: store(place, load(place), (r0, r1)),
@@ -116,7 +118,7 @@ def test_every_op_comes_back(op: int):
 @pytest.mark.parametrize("op", range(COUNT), ids=name)
 def test_uniform_form_holds_an_unusual_node(op: int):
     node = example(op)
-    if op not in (Op.CONST, Op.STAGE, Op.KERNEL, Op.REDUCE):
+    if op not in (Op.CONST, Op.STAGE, Op.KERNEL, Op.REDUCE, Op.SCAN):
         assert_round_trip(make(op, dtypes.uint8, node.src, node.arg))
     if op not in (Op.CONST, Op.RANGE, Op.STAGE, Op.CALL):
         odd = make(op, node.dtype, node.src, ("odd", (1, None, ()), -2, node.dtype, x))
@@ -131,6 +133,8 @@ def test_nodes_that_break_laws_come_back():
         make(Op.LESS, f32, (x, y)),
         make(Op.REDUCE, f32, (x, r0), (Op.ADD, (1,))),
         make(Op.REDUCE, f32, (x,), (Op.ADD, ())),
+        make(Op.SCAN, f32, (load(place), r0), (Op.ADD, ())),
+        make(Op.SCAN, f32, (x, r0), (Op.ADD, (1,))),
         make(Op.STAGE, f32, (x, r0), ("local", (1, 2, 3))),
         make(Op.PARAM, f32, (), (0, (None, 4))),
         make(Op.PARAM, f32, (n,), (0, (4,))),

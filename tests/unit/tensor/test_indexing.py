@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import assert_like_torch, assert_same, numbers
-from weft.support.errors import NotSupported
+from weft.support.errors import ShapeError
 from weft.tensor import Tensor
 
 X = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
@@ -65,9 +65,34 @@ def test_known_masks_become_positions():
     assert_same(x[:, [True, False, False, True]], X[:, [True, False, False, True]])
 
 
-def test_a_bool_tensor_selects_an_unknown_number():
-    with pytest.raises(NotSupported, match="unknown number of elements"):
-        Tensor([1, 2])[Tensor([True, False])]
+def test_a_bool_tensor_selects_where_it_holds():
+    x = Tensor(X)
+    for mask in (X % 7 == 0, X > 3, X < 0):
+        assert_same(x[Tensor(mask)], X[mask])
+    rows = np.array([True, False, True])
+    assert_same(x[Tensor(rows), 1:3], X[rows, 1:3])
+    assert_same(x[Tensor(rows), Tensor([0, 3])], X[rows, [0, 3]])
+    last = np.array([True, False, False, True, True])
+    assert_same(x[..., Tensor(last)], X[..., last])
+
+
+def test_a_bool_tensor_is_written_where_it_holds():
+    for value in (7, np.arange(5), np.arange(40).reshape(2, 4, 5)):
+        for rows in (np.array([True, False, True]), np.array([False, True, True])):
+            want, got = X.copy(), Tensor(X)
+            want[rows] = value
+            got[Tensor(rows)] = Tensor(value) if isinstance(value, np.ndarray) else value
+            assert_same(got, want)
+    want, got = X.copy(), Tensor(X)
+    want[X > 5, ...] = -1
+    got[Tensor(X > 5), ...] = -1
+    assert_same(got, want)
+
+
+def test_a_mask_takes_one_value_for_each_element():
+    x = Tensor([1, 2, 3])
+    with pytest.raises(ShapeError, match=r"a value of shape \(3,\) does not fit shape \(2,\)"):
+        x[x > 1] = Tensor([7, 8, 9])
 
 
 def test_an_index_tensor_outside_its_axis_reads_zero_and_writes_nothing():

@@ -6,6 +6,7 @@ import pytest
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import const
 from weft.reference.tensor import evaluate
+from weft.support.errors import ArgumentError
 from weft.tensor import Tensor
 from weft.tensor.random import threefry
 
@@ -94,3 +95,42 @@ def test_dropout(monkeypatch: pytest.MonkeyPatch):
 def test_zero_elements():
     assert Tensor.rand(0, 3).tolist() == []
     assert isinstance(Tensor.rand().item(), float)
+
+
+def test_a_permutation_has_every_number_once():
+    Tensor.manual_seed(3)
+    drawn = Tensor.randperm(500)
+    assert drawn.dtype is dtypes.int32
+    assert sorted(drawn.tolist()) == list(range(500))
+    assert drawn.tolist() != Tensor.randperm(500).tolist()
+    assert Tensor.randperm(0).shape == (0,)
+
+
+def test_permutations_are_equally_likely():
+    Tensor.manual_seed(4)
+    drawn = [tuple(Tensor.randperm(3).tolist()) for _ in range(60)]
+    assert len(set(drawn)) == 6
+
+
+def test_multinomial_draws_by_weights():
+    Tensor.manual_seed(5)
+    weights = Tensor([0.1, 0.0, 0.3, 0.6])
+    drawn = weights.multinomial(4000, replacement=True)
+    assert drawn.dtype is dtypes.int64
+    shares = np.bincount(drawn.numpy(), minlength=4) / 4000
+    np.testing.assert_allclose(shares, [0.1, 0.0, 0.3, 0.6], atol=0.03)
+
+
+def test_multinomial_without_replacement_draws_each_position_once():
+    Tensor.manual_seed(6)
+    weights = Tensor([[0.1, 0.0, 0.3, 0.6]]).expand(2000, 4)
+    drawn = weights.multinomial(3).numpy()
+    assert not (drawn == 1).any()
+    assert all(sorted(row) == [0, 2, 3] for row in drawn.tolist())
+    shares = np.bincount(drawn[:, 0], minlength=4) / 2000
+    np.testing.assert_allclose(shares, [0.1, 0.0, 0.3, 0.6], atol=0.04)
+
+
+def test_multinomial_refuses_more_than_there_is():
+    with pytest.raises(ArgumentError, match="multinomial: 3 of 2 positions"):
+        Tensor([0.5, 0.5]).multinomial(3)
