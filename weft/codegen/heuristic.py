@@ -121,7 +121,8 @@ class _Chooser(Chooser):
     def transpose_squares(self) -> bool:
         """Read along one loop and write along another: squares that are turned in registers."""
         stores = self.stores()
-        if len(stores) != 1 or self.kernel.ops >> Op.REDUCE & 1:
+        folds = 1 << Op.REDUCE | 1 << Op.SCAN
+        if len(stores) != 1 or self.kernel.ops & folds:
             return False
         accesses = self.accesses()
         own = [r.arg for r in own_ranges(stores[0])]
