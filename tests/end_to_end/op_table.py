@@ -51,9 +51,8 @@ NOT_IN_THE_TABLE = {
     "called by every row with a gradient": "backward gradient detach",
     "random or unset memory, tested in tests/unit/tensor": (
         "dropout empty empty_like glorot_uniform kaiming_normal kaiming_uniform manual_seed "
-        "normal normal_ rand rand_like randint randn randn_like scaled_uniform uniform uniform_"
-        "multinomial normal rand rand_like randint randn randn_like randperm scaled_uniform "
-        "uniform"
+        "multinomial normal normal_ rand rand_like randint randn randn_like randperm "
+        "scaled_uniform uniform uniform_"
     ),
     "a Python bool": "allclose",
 }

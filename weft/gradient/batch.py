@@ -101,7 +101,7 @@ def _flip(node: UOp, sources: Sources) -> UOp:
 
 
 def _reduce(node: UOp, sources: Sources) -> UOp:
-    """REDUCE: axes count from after the batch"""
+    """REDUCE, SCAN: axes count from after the batch"""
     op, axes = node.arg
     return _like(node, sources.nodes, (op, tuple(axis + 1 for axis in axes)))
 
@@ -145,7 +145,7 @@ BATCH_RULES: Final[dict[int, Rule]] = {
     Op.SHRINK: _shrink,
     Op.FLIP: _flip,
     **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE), _same),
-    Op.REDUCE: _reduce,
+    **dict.fromkeys((Op.REDUCE, Op.SCAN), _reduce),
     Op.INDEX: _index,
     Op.TUPLE: _tuple,
     Op.ITEM: _item,

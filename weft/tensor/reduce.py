@@ -137,9 +137,8 @@ def count_nonzero(self: Tensor, dim: Axes = None) -> Tensor:
     [2, 1]
     """
     return self.bool().sum(dim)
-def aminmax(
-    self: Tensor, dim: int | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
+
+
 def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the least and the greatest element, of all or along an axis; NaN if there is one.
 

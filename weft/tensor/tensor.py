@@ -42,10 +42,10 @@ from weft.tensor import (
     pools,
     random,
     reduce,
-    selection,
-    special,
     scan,
+    selection,
     sorting,
+    special,
     unary,
     writes,
 )

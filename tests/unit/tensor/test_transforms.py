@@ -266,3 +266,13 @@ def test_vmap_of_a_function_with_a_gradient_of_its_own() -> None:
     np.testing.assert_allclose(slope.numpy(), [[10, 20], [30, 40]])
     summed = grad(lambda rows: vmap(square)(rows).sum())(x)
     np.testing.assert_allclose(summed.numpy(), [[10, 20], [30, 40]])
+
+
+def test_vmap_of_a_scan() -> None:
+    x = array(3, 4)
+    close(vmap(lambda row: row.cumsum(0))(Tensor(x)), x.cumsum(1))
+    close(vmap(grad(lambda row: (row.cumsum(0) * row).sum()))(Tensor(x)), _scan_slope(x))
+
+
+def _scan_slope(x: Any) -> Any:
+    return x.cumsum(1) + x[:, ::-1].cumsum(1)[:, ::-1]
