@@ -258,8 +258,8 @@ ArgumentTypeError: Tensor: a list of tensors is no data
         """\
 ArgumentTypeError: Tensor: cannot be made of str
 
-  data is a number, a nested list, bytes, a NumPy array, a buffer, a Tensor or a UOp; elements \
-are bools, integers or floats""",
+  data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a Tensor or a \
+UOp; elements are bools, integers or floats""",
     ),
     "big int": (
         lambda: Tensor([1 << 40]),
@@ -295,12 +295,12 @@ ShapeError: conv2d: input and weight do not fit
   input channels = groups * weight.shape[1], and groups divides the outputs""",
     ),
     "bitcast": (
-        lambda: Tensor([1.0]).bitcast("int16"),
+        lambda: Tensor([1.0]).bitcast("bool"),
         """\
-DTypeError: bitcast: float32 and int16 differ in width
+DTypeError: bitcast: float32 and bool differ in width
 
   float32  32 bits
-  int16    16 bits
+  bool     1 bits
 
   a bitcast keeps every bit of every element, and bool has no bits to keep""",
     ),

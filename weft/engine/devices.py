@@ -1,11 +1,13 @@
 """The devices of this process, by name. Here renderers and runtimes meet.
 
 `device("CPU")` opens a device when it is first asked for. A name is a kind and, where a machine
-has several, a number: `OPENCL:1`. The default is the setting `DEVICE`, else `CPU`.
+has several, a number: `OPENCL:1`; of `DISK`, a path. The default is the setting `DEVICE`, else
+`CPU`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -53,12 +55,19 @@ def _open_c(name: str) -> OneDevice:
     return CDevice(render, name)
 
 
+def _open_disk(name: str) -> OneDevice:
+    from weft.runtime.disk.device import DiskDevice
+
+    return DiskDevice(name)
+
+
 KINDS: Final[dict[str, Callable[[str], OneDevice]]] = {
     "CPU": _open_cpu,
     "OPENCL": _open_opencl,
     "C": _open_c,
     "PYTHON": _open_python,
     "NULL": _open_null,
+    "DISK": _open_disk,
 }
 
 
@@ -113,7 +122,8 @@ class Devices:
 
 def canonical_name(name: str) -> str:
     """The full name of a device: kinds in capitals, number 0 left out."""
-    kind, _, number = name.upper().partition(":")
+    kind, _, number = name.partition(":")
+    kind = kind.upper()
     if kind not in KINDS:
         guess = nearest(kind, KINDS)
         raise DeviceError(
@@ -121,6 +131,8 @@ def canonical_name(name: str) -> str:
             law="the devices are " + ", ".join(KINDS),
             fix=f"write {guess!r}" if guess else "",
         )
+    if kind == "DISK" and number:  # the number is a path, which means the same in every folder
+        return f"{kind}:{os.path.abspath(number)}"
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
@@ -129,6 +141,8 @@ def device(name: str) -> OneDevice:
     found = _OPEN.get(name)
     if found is None:
         full = canonical_name(name)
+        if full.startswith("DISK"):  # as many as there are files, and nothing to keep open
+            return _open_disk(full)
         found = _OPEN.get(full) or KINDS[full.partition(":")[0]](full)
         _OPEN[full] = _OPEN[name] = found
     return found

@@ -17,6 +17,7 @@ from typing import Final
 
 from weft.engine.bindings import take_bindings
 from weft.engine.devices import default_device, device
+from weft.engine.disk import brought, is_file, write_files
 from weft.engine.interpret import interpret
 from weft.engine.run import Prepared
 from weft.engine.storage import buffer_from, buffer_of, hand_over, new_buffer, read_bytes
@@ -26,6 +27,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
+from weft.runtime.disk.device import computes_nothing
 from weft.schedule.schedule import Schedule, make_schedule
 from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
@@ -39,8 +41,8 @@ def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]
 
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
     """
-    made: dict[UOp, UOp] = {}
-    graphs = _copy_between_devices(list(roots), made)
+    made = write_files(roots, pending, lambda value: realize([value])[value])
+    graphs = _copy_between_devices([substitute(root, made) for root in roots], made)
     by_device: dict[str, list[tuple[UOp, UOp]]] = {}
     for root, graph in zip(roots, graphs, strict=True):
         if graph.op == Op.BUFFER:
@@ -70,9 +72,15 @@ def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
     """The graphs with every COPY carried out; its source is computed on its own device first."""
     while True:
         copies = [n for n in topological(*roots) if n.op == Op.COPY]
-        first = next((n for n in copies if not n.src[0].ops >> Op.COPY & 1), None)
-        if first is None:
+        ready = [n for n in copies if not n.src[0].ops >> Op.COPY & 1]
+        if not ready:
             return roots
+        read = {n: brought(n.src[0], n.arg) for n in ready if is_file(device_of(n.src[0]))}
+        if read:
+            made.update(read)
+            roots = [substitute(root, read) for root in roots]
+            continue
+        first = ready[0]
         source = realize([first.src[0]])[first.src[0]]
         made[first.src[0]] = source
         data = memoryview(read_bytes(source))
@@ -82,6 +90,8 @@ def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
 
 
 def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
+    if is_file(name):
+        raise computes_nothing()
     nodes = topological(*graphs)
     versions = [node for node in nodes if node.op == Op.AFTER]
     if device(name).target.renderer == "INTERPRETER":

@@ -165,10 +165,18 @@ def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
     There is room for the greatest value of each symbolic size, so that the runs of a loop over
     values ask for the same memory. Elements lie close together, by the value that is bound.
     """
-    name = canonical_name(device_name)
+    on = device(canonical_name(device_name))
+    memory = Buffer(on, largest_size(tuple(shape)) * dtype.itemsize)
+    if on.target.device == "DISK":  # a file is there once its tensor is, and is never reused
+        memory.handle = memory.keep = on.allocate(memory.size)
+    return adopt_buffer(dtype, shape, memory)
+
+
+def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
+    """A BUFFER node for memory that exists."""
     number = next(_numbers)
-    node = make_buffer(number, dtype, shape, name)
-    _BUFFERS[number] = Buffer(device(name), largest_size(tuple(shape)) * dtype.itemsize)
+    node = make_buffer(number, dtype, shape, memory.device.name)
+    _BUFFERS[number] = memory
     weakref.finalize(node, _forget, number).atexit = False
     return node
 
@@ -181,11 +189,7 @@ def _forget(number: int) -> None:
 
 def hand_over(node: UOp) -> UOp:
     """A new BUFFER node for memory that has been written; the old node has none any more."""
-    number = next(_numbers)
-    made = make_buffer(number, node.dtype, shape_of(node), node.arg[2])
-    _BUFFERS[number] = _BUFFERS.pop(node.arg[0])
-    weakref.finalize(made, _forget, number).atexit = False
-    return made
+    return adopt_buffer(node.dtype, shape_of(node), _BUFFERS.pop(node.arg[0]))
 
 
 def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) -> UOp:

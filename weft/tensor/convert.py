@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.engine.devices import canonical_name
 from weft.engine.storage import buffer_of
-from weft.ir.dtypes import BOOL, DType, Scalar, by_name, dtypes
+from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
@@ -254,28 +254,6 @@ def cast(self: Tensor, dtype: DType | str) -> Tensor:
             f"cast: no tensor has the dtype {target.name}", law="tensors hold scalar types"
         )
     return self._new(make(Op.CAST, target, (self.uop,)))
-
-
-def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
-    """Read the same bits as another dtype of equal width.
-
-    >>> from weft.tensor import Tensor
-    >>> Tensor([1.0]).bitcast("int32").tolist()
-    [1065353216]
-    """
-    target = dtype_of(dtype, self.dtype)
-    if target is self.dtype:
-        return self
-    if target.bits != self.dtype.bits or BOOL in (target.kind, self.dtype.kind):
-        raise DTypeError(
-            f"bitcast: {self.dtype.name} and {target.name} differ in width",
-            facts=[
-                (self.dtype.name, f"{self.dtype.bits} bits"),
-                (target.name, f"{target.bits} bits"),
-            ],
-            law="a bitcast keeps every bit of every element, and bool has no bits to keep",
-        )
-    return self._new(make(Op.BITCAST, target, (self.uop,)))
 
 
 def _caster(dtype: DType) -> Callable[[Tensor], Tensor]:

@@ -313,5 +313,6 @@ def scalar_node(value: Scalar, dtype: DTypeLike) -> UOp:
 def require_data(data: object) -> None:
     raise ArgumentTypeError(
         f"Tensor: cannot be made of {type(data).__name__}",
-        law="data is a number, a nested list, bytes, a NumPy array, a buffer, a Tensor or a UOp",
+        law="data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a Tensor "
+        "or a UOp",
     )

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.engine.disk import is_file
 from weft.engine.storage import buffer_from
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
 from weft.reference.numpy_casts import cast
 from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
-from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
+from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.dlpack import consume
 
 # Names of the ml_dtypes package for dtypes that NumPy lacks.
@@ -26,6 +27,12 @@ _FOREIGN: Final[dict[str, DType]] = {
 
 def from_host(data: Any, dtype: DType | None, device: str) -> UOp:
     """A BUFFER with a copy of the data, cast to the dtype where one is given."""
+    if is_file(device):
+        raise DeviceError(
+            f"Tensor: data of the host is not on {device}",
+            law="a tensor on DISK is a file",
+            fix="make it elsewhere and write it: Tensor(data).to('DISK:path')",
+        )
     if isinstance(data, (bytes, bytearray)):
         return _from_bytes(data, dtype or dtypes.uint8, device)
     values, source = _from_list(data) if isinstance(data, (list, tuple)) else _from_array(data)
@@ -118,8 +125,8 @@ def _from_array(data: Any) -> tuple[Array, DType]:
         raise ArgumentTypeError(
             f"Tensor: cannot be made of {type(data).__name__}"
             + (f" of {name}" if isinstance(data, np.ndarray) else ""),
-            law="data is a number, a nested list, bytes, a NumPy array, a buffer, a Tensor or a "
-            "UOp; elements are bools, integers or floats",
+            law="data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a "
+            "Tensor or a UOp; elements are bools, integers or floats",
         )
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     return native, getattr(dtypes, native.dtype.name)

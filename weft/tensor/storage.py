@@ -259,6 +259,11 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
         storage._own(version)
         _LAZY.pop(storage, None)
     for storage, version in zip(others, versions[len(wanted) :], strict=True):
+        is_own = storage.memory is not None and version.op == Op.BUFFER
+        if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
+            storage._own(version)
+            _LAZY.discard(storage)
+            continue
         # An equal value that another storage has memory for now is copied from there.
         storage.uop = _copied(version) if version.op == Op.BUFFER else version
 

@@ -6,10 +6,12 @@ public names. A tensor is lazy: methods build a graph, and only those of `conver
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from weft.engine.disk import map_file
 from weft.engine.realize import device_of
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -18,6 +20,7 @@ from weft.tensor import (
     activations,
     arithmetic,
     arrangement,
+    bits,
     convert,
     counting,
     creation,
@@ -300,7 +303,7 @@ class Tensor(Core):
     to_torch = interop.to_torch
     realize, numpy, item = convert.realize, convert.numpy, convert.item
     tolist, data = convert.tolist, convert.data
-    cast, bitcast = convert.cast, convert.bitcast
+    cast, bitcast = convert.cast, bits.bitcast
     bool, half, bfloat16 = convert.to_bool, convert.to_half, convert.to_bfloat16
     float, double = convert.to_float, convert.to_double
     short, int, long = convert.to_short, convert.to_int, convert.to_long
@@ -326,6 +329,8 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
     if isinstance(data, Tensor):
         moved = data.to(device)
         return (moved.clone() if dtype is None else moved.cast(dtype).clone())._storage
+    if isinstance(data, Path):
+        return _file(data, device, dtype)
     name = creation.device_name(device)
     if isinstance(data, UOp) and data.dtype is dtypes.index:
         return Storage(data.cast(convert.dtype_of(dtype, dtypes.default_int)), name)
@@ -339,3 +344,10 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
         return Storage(creation.scalar_node(data, dtype), name)
     target = None if dtype is None else convert.dtype_of(dtype, dtypes.void)
     return Storage(from_host(data, target, name), name)
+
+
+def _file(path: Path, device: str | None, dtype: DType | str | None) -> Storage:
+    """A file as it is, on DISK unless a device is named."""
+    node = map_file(str(path))
+    made = Tensor._value(node, node.arg[2])
+    return (made if dtype is None else made.bitcast(dtype)).to(device)._storage

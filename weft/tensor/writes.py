@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.engine.disk import is_file
 from weft.ir.dtypes import BOOL, FLOAT
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -35,7 +36,7 @@ def assign(self: Tensor, x: Any) -> Tensor:
     >>> x.assign(x * 10).tolist(), view.tolist()
     ([10, 20, 30], [20, 30])
     """
-    value = x if isinstance(x, self.__class__) else self.__class__(x, device=self.device)
+    value = x if isinstance(x, self.__class__) else self.__class__(x, device=_origin(self))
     self._write(value.detach() if self.requires_grad else value, "assign")
     return self
 
@@ -65,7 +66,7 @@ def replace(self: Tensor, x: Tensor) -> Tensor:
 
 def write(self: Tensor, value: Any, name: str) -> None:
     """Make the storage's next version, in which this view has the value."""
-    new = lift(self, value, name)
+    new = _to_file(self, value) if is_file(self.device) else lift(self, value, name)
     require_no_expand(self, name)
     shape = self.shape
     require_broadcast_to(name, new.shape, shape)
@@ -77,6 +78,16 @@ def write(self: Tensor, value: Any, name: str) -> None:
     self._storage.write(self._steps, node)
     if self._storage.uop.line is None:
         self._storage.uop.line = user_line()
+
+
+def _origin(self: Tensor) -> str:
+    """Where the value of a write is made: a file takes it from the host."""
+    return "CPU" if is_file(self.device) else self.device
+
+
+def _to_file(self: Tensor, value: Any) -> Tensor:
+    """What is written to a file, from any device; the file itself is no device to compute on."""
+    return value if isinstance(value, self.__class__) else self.__class__(value, device="CPU")
 
 
 def update(self: Tensor, result: Tensor, name: str) -> Tensor:
