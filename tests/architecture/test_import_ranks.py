@@ -22,7 +22,8 @@ RANKS = (
     ("schedule", "codegen", "render", "runtime"),
     ("engine",),
     ("tensor",),
-    ("nn", "io"),
+    ("io",),
+    ("nn",),
     ("onnx", "llm", "export", "distributed"),
     ("viz", "cli"),
 )

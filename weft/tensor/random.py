@@ -63,11 +63,48 @@ def manual_seed(seed: int = 0) -> None:
     _STATES.clear()
 
 
+def _start() -> list[int]:
+    """The words of a device that has drawn nothing."""
+    return [_seed & 0xFFFFFFFF, _seed >> 32 & 0xFFFFFFFF, 0, 0]
+
+
 def _state(device: str) -> Storage:
     if device not in _STATES:
-        words = [_seed & 0xFFFFFFFF, _seed >> 32 & 0xFFFFFFFF, 0, 0]
-        _STATES[device] = Storage(from_host(words, dtypes.uint32, device), device)
+        _STATES[device] = Storage(from_host(_start(), dtypes.uint32, device), device)
     return _STATES[device]
+
+
+def random_state() -> dict[str, Any]:
+    """The seed, and the four words of each device; computes them."""
+    from weft.tensor.tensor import Tensor
+
+    words = {name: Tensor._of(storage).tolist() for name, storage in _STATES.items()}
+    return {"seed": _seed, "devices": words}
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Draw as if nothing had been drawn since `random_state` gave this state.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.manual_seed(7)
+    >>> state = random_state()
+    >>> first = Tensor.rand(2).tolist()
+    >>> restore_random_state(state)
+    >>> Tensor.rand(2).tolist() == first
+    True
+    """
+    global _seed
+    devices = state.get("devices") if isinstance(state, dict) else None
+    words = list(devices.values()) if isinstance(devices, dict) else [None]
+    if not all(isinstance(each, list) and len(each) == 4 for each in words):
+        raise ArgumentError(
+            "random: this is no state", law="a state is what random_state() gave before"
+        )
+    assert devices is not None
+    _seed = int(state["seed"])
+    for name in devices.keys() | _STATES.keys():
+        # Written in place, because what captured the state goes on with the same memory.
+        _state(name).write((), from_host(devices.get(name, _start()), dtypes.uint32, name))
 
 
 def _word(state: UOp, position: int) -> UOp:

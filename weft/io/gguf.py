@@ -1,0 +1,172 @@
+"""GGUF: metadata and tensors of a language model in one file, often quantized.
+
+`gguf_load` reads the metadata and the list of tensors. The tensors stay lazy: their bytes are read
+when a value is asked for, and `gguf_blocks` unpacks quantized blocks inside of the kernels that
+use them. Counts and lengths are checked against what is left of the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final, NamedTuple
+
+from weft.io.gguf_blocks import PLAIN, QUANTIZED
+from weft.io.source import FileLike, Source
+from weft.ir.dtypes import dtypes
+from weft.tensor.tensor import Tensor
+
+_SCALARS: Final = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")
+_STRING: Final = 8
+_ARRAY: Final = 9
+_MOST_NESTED: Final = 8
+_ALIGNMENT: Final = 32
+
+
+class Entry(NamedTuple):
+    """A tensor as the file lists it; the shape is that of the tensor, rows first."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    place: int
+
+
+def gguf_load(fn: FileLike, device: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The metadata and the tensors of a GGUF file.
+
+    Tensors are on `device`, the default one if none is named. A quantized tensor is a float32
+    expression over its packed bytes, so it fuses into what uses it; `realize` unpacks it.
+    """
+    source = Source(fn, "GGUF")
+    metadata, entries, start = _read(source)
+    name = Tensor.empty(0, device=device).device
+    return metadata, {each.name: _tensor(source, start, each, name) for each in entries}
+
+
+def gguf_metadata(fn: FileLike) -> dict[str, Any]:
+    """The metadata of a GGUF file alone."""
+    return _read(Source(fn, "GGUF"))[0]
+
+
+def _tensor(source: Source, start: int, entry: Entry, device: str) -> Tensor:
+    what = f"the tensor {entry.name!r}"
+    place = start + entry.place
+    if entry.kind in PLAIN:
+        return source.tensor_at(place, PLAIN[entry.kind], entry.shape, what).to(device)
+    row = QUANTIZED[entry.kind]
+    count = source.elements(entry.shape, what) // row.elements
+    blocks = source.tensor_at(place, dtypes.uint8, (count, row.bytes), what).to(device)
+    if not count:
+        return Tensor.zeros(*entry.shape, device=device)
+    return row.unpack(blocks).reshape(entry.shape)
+
+
+class _Reader:
+    """Reads values one after the other."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.place = 0
+
+    def number(self, layout: str, what: str) -> Any:
+        (value,) = self.source.unpack(layout, self.place, what)
+        self.place += struct.calcsize("<" + layout)
+        return value
+
+    def count(self, least: int, what: str) -> int:
+        """A number of things of at least so many bytes each; the file has room for them."""
+        value: int = self.number("Q", what)
+        self.source.require_inside(self.place, value * least, what)
+        return value
+
+    def text(self, what: str) -> str:
+        size = self.count(1, what)
+        data = self.source.read(self.place, size, what)
+        self.place += size
+        return data.decode("utf-8", "replace")
+
+    def value(self, kind: int, what: str, depth: int = 0) -> Any:
+        if kind == _STRING:
+            return self.text(what)
+        if kind == _ARRAY and depth < _MOST_NESTED:
+            return self._array(what, depth)
+        layout = _SCALARS[kind] if kind < len(_SCALARS) else None
+        if layout is None:
+            raise self.source.fault(
+                f"{what} has the unknown type {kind}", self.place, "types are 0 to 12"
+            )
+        return self.number(layout, what)
+
+    def _array(self, what: str, depth: int) -> list[Any]:
+        kind = self.number("I", what)
+        layout = _SCALARS[kind] if kind < len(_SCALARS) else None
+        if layout is None:
+            count = self.count(8, what)
+            return [self.value(kind, what, depth + 1) for _ in range(count)]
+        count = self.count(struct.calcsize(layout), what)
+        size = count * struct.calcsize(layout)
+        values = struct.unpack(f"<{count}{layout}", self.source.read(self.place, size, what))
+        self.place += size
+        return list(values)
+
+
+def _read(source: Source) -> tuple[dict[str, Any], list[Entry], int]:
+    if source.read(0, 4, "the beginning") != b"GGUF":
+        raise source.fault("this is no GGUF file", 0, "a GGUF file begins with GGUF")
+    reader = _Reader(source)
+    reader.place = 4
+    version = reader.number("I", "the version")
+    if version not in (2, 3):
+        raise source.fault(
+            f"the version is {version}", 4, "versions 2 and 3 are read, little-endian"
+        )
+    tensors = reader.count(0, "the number of tensors")
+    pairs = reader.count(13, "the number of metadata")
+    metadata = {}
+    for _ in range(pairs):
+        key = reader.text("a key of the metadata")
+        metadata[key] = reader.value(reader.number("I", key), f"the value of {key!r}"[:200])
+    source.require_inside(reader.place, tensors * 24, "the list of tensors")
+    entries = [_entry(reader) for _ in range(tensors)]
+    if len({entry.name for entry in entries}) != tensors:
+        raise source.fault("two tensors have one name", reader.place)
+    alignment = metadata.get("general.alignment", _ALIGNMENT)
+    if type(alignment) is not int or not 0 < alignment <= 1 << 20 or alignment % 8:
+        raise source.fault("the alignment is wrong", law="it is a multiple of 8")
+    start = -(-reader.place // alignment) * alignment
+    for entry in entries:
+        _require_inside(source, start, entry)
+    return metadata, entries, start
+
+
+def _entry(reader: _Reader) -> Entry:
+    name = reader.text("the name of a tensor")
+    what = f"the tensor {name!r}"[:200]
+    axes = reader.number("I", what)
+    reader.source.require_inside(reader.place, axes * 8, what)
+    sizes = [reader.number("Q", what) for _ in range(axes)]
+    reader.source.elements(sizes, what)
+    kind, place = reader.number("I", what), reader.number("Q", what)
+    return Entry(name, tuple(reversed(sizes)), kind, place)
+
+
+def _require_inside(source: Source, start: int, entry: Entry) -> None:
+    what = f"the tensor {entry.name!r}"[:200]
+    count = source.elements(entry.shape, what)
+    if entry.kind in PLAIN:
+        size = count * PLAIN[entry.kind].itemsize
+    elif entry.kind in QUANTIZED:
+        row = QUANTIZED[entry.kind]
+        if not entry.shape or entry.shape[-1] % row.elements:
+            raise source.fault(
+                f"{what} has rows of {entry.shape[-1:]}",
+                law=f"a row of {row.name} is a whole number of {row.elements} elements",
+            )
+        size = count // row.elements * row.bytes
+    else:
+        known = sorted([row.name for row in QUANTIZED.values()])
+        raise source.fault(
+            f"{what} has the unknown type {entry.kind}",
+            law="plain numbers are read, and " + ", ".join(known),
+        )
+    source.require_inside(start + entry.place, size, what)

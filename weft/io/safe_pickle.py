@@ -1,0 +1,270 @@
+"""Reads pickles as data: a small machine with a table of what it may call.
+
+Pickle is a program. This machine runs those of its instructions that build plain values, and calls
+nothing but the functions it is given by name; every other name is refused before anything happens.
+Python's own unpickler is not used: it calls methods of what it builds, and believes sizes.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from weft.io.source import Source
+
+Allowed = Mapping[str, Callable[..., Any]]
+_LONGEST_LINE: Final = 1 << 16
+_KEYS: Final = (str, bytes, int, float, bool, type(None))
+_MARK: Final = object()
+
+
+class Unpickler:
+    """Reads pickles that follow each other in a source, from `place` on."""
+
+    def __init__(
+        self,
+        source: Source,
+        allowed: Allowed,
+        persistent: Callable[[Any], Any] | None = None,
+        place: int = 0,
+    ) -> None:
+        self.source = source
+        self.allowed = allowed
+        self.persistent = persistent
+        self.place = place
+
+    # `pickletools` reads through these three.
+    def read(self, size: int) -> bytes:
+        data = bytes(self.source.bytes[self.place : self.place + max(size, 0)])
+        self.place += len(data)
+        return data
+
+    def readline(self) -> bytes:
+        data = bytes(self.source.bytes[self.place : self.place + _LONGEST_LINE])
+        line, newline, _ = data.partition(b"\n")
+        self.place += len(line) + len(newline)
+        return line + newline
+
+    def tell(self) -> int:
+        return self.place
+
+    def load(self) -> Any:
+        """The next value."""
+        machine = _Machine(self)
+        try:
+            for opcode, argument, _ in pickletools.genops(self):  # type: ignore[arg-type]
+                step = _STEPS.get(opcode.name)
+                if step is None:
+                    raise self.fault(f"the instruction {opcode.name} is not read")
+                step(machine, argument)
+            (value,) = machine.stack
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as bad:
+            if bad.__class__.__module__ == "weft":
+                raise
+            raise self.fault(f"the pickle is damaged: {bad}") from None
+        return value
+
+    def fault(self, what: str, law: str = "") -> Exception:
+        return self.source.fault(what, self.place, law)
+
+    def named(self, module: str, name: str) -> Callable[..., Any]:
+        """A function by name; the one place where a pickle could reach out."""
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise self.fault("a name is no text")
+        found = self.allowed.get(f"{module}.{name}")
+        if found is None:
+            raise self.fault(
+                f"the file wants to call {module}.{name}"[:200],
+                "a file of weights builds tensors, dicts, lists and numbers, and calls nothing "
+                "else; save the tensors alone, best as safetensors",
+            )
+        return found
+
+
+class _Machine:
+    """The stack of one pickle. What is called is never anything that the pickle built."""
+
+    def __init__(self, reader: Unpickler) -> None:
+        self.reader = reader
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def pop(self) -> Any:
+        value = self.stack.pop()
+        if value is _MARK:
+            raise ValueError("a mark stands where a value should")
+        return value
+
+    def popped_to_mark(self) -> list[Any]:
+        place = len(self.stack) - 1
+        while self.stack[place] is not _MARK:
+            place -= 1
+            if place < 0:
+                raise ValueError("there is no mark")
+        values = self.stack[place + 1 :]
+        del self.stack[place:]
+        return values
+
+    def top(self, kind: type) -> Any:
+        value = self.stack[-1]
+        if not isinstance(value, kind):
+            raise ValueError(f"{kind.__name__} is needed, not {type(value).__name__}")
+        return value
+
+    def call(self, function: Any, arguments: Any) -> None:
+        if not isinstance(function, Function) or not isinstance(arguments, tuple):
+            raise self.reader.fault("the file calls what is no function")
+        self.stack.append(function.call(*arguments))
+
+    def set_items(self, pairs: list[Any]) -> None:
+        table = self.top(dict)
+        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+            table[_key(key)] = value
+
+    def build(self, state: Any) -> None:
+        """Attributes of an object. Only those of an OrderedDict are expected, and left out."""
+        if not isinstance(self.stack[-1], OrderedDict):
+            raise self.reader.fault(f"the file sets attributes of {type(self.stack[-1]).__name__}")
+
+
+class Function:
+    """A function of the table, on the stack; an object of its own, so that nothing else is one."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.call = call
+
+
+def _key(key: Any) -> Any:
+    """A key whose hash is found without a walk through what a file built."""
+    flat = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(each, _KEYS) for each in flat):
+        raise ValueError("a key is no text and no number")
+    return key
+
+
+def _push(machine: _Machine, argument: Any) -> None:
+    machine.stack.append(argument)
+
+
+def _constant(value: Any) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(value)
+
+
+def _new(kind: Callable[[], Any]) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(kind())
+
+
+def _tuple_of(count: int) -> Callable[[_Machine, Any], None]:
+    def step(machine: _Machine, _: Any) -> None:
+        values = [machine.pop() for _ in range(count)]
+        machine.stack.append(tuple(reversed(values)))
+
+    return step
+
+
+def _global(machine: _Machine, argument: str) -> None:
+    module, _, name = argument.partition(" ")
+    machine.stack.append(Function(machine.reader.named(module, name)))
+
+
+def _stack_global(machine: _Machine, _: Any) -> None:
+    name, module = machine.pop(), machine.pop()
+    machine.stack.append(Function(machine.reader.named(module, name)))
+
+
+def _reduce(machine: _Machine, _: Any) -> None:
+    arguments, function = machine.pop(), machine.pop()
+    machine.call(function, arguments)
+
+
+def _persistent(machine: _Machine, key: Any) -> None:
+    if machine.reader.persistent is None:
+        raise machine.reader.fault("the file refers to data outside of the pickle")
+    machine.stack.append(machine.reader.persistent(key))
+
+
+def _get(machine: _Machine, number: int) -> None:
+    machine.stack.append(machine.memo[number])
+
+
+def _put(machine: _Machine, number: int) -> None:
+    machine.memo[number] = machine.stack[-1]
+
+
+def _nothing(machine: _Machine, _: Any) -> None:
+    return None
+
+
+def _pop(machine: _Machine, _: Any) -> None:
+    machine.stack.pop()
+
+
+def _pop_mark(machine: _Machine, _: Any) -> None:
+    machine.popped_to_mark()
+
+
+def _dict(machine: _Machine, _: Any) -> None:
+    pairs = machine.popped_to_mark()
+    machine.stack.append({})
+    machine.set_items(pairs)
+
+
+def _append(machine: _Machine, _: Any) -> None:
+    value = machine.pop()
+    machine.top(list).append(value)
+
+
+def _appends(machine: _Machine, _: Any) -> None:
+    values = machine.popped_to_mark()
+    machine.top(list).extend(values)
+
+
+def _add_items(machine: _Machine, _: Any) -> None:
+    values = machine.popped_to_mark()
+    machine.top(set).update(map(_key, values))
+
+
+_STEPS: Final[dict[str, Callable[[_Machine, Any], None]]] = {
+    **dict.fromkeys(("PROTO", "FRAME", "STOP"), _nothing),
+    **dict.fromkeys(("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"), _push),
+    **dict.fromkeys(("FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING"), _push),
+    **dict.fromkeys(("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"), _push),
+    **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"), _push),
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "MARK": _constant(_MARK),
+    "EMPTY_TUPLE": _constant(()),
+    "EMPTY_LIST": _new(list),
+    "EMPTY_DICT": _new(dict),
+    "EMPTY_SET": _new(set),
+    "TUPLE1": _tuple_of(1),
+    "TUPLE2": _tuple_of(2),
+    "TUPLE3": _tuple_of(3),
+    "TUPLE": lambda m, _: m.stack.append(tuple(m.popped_to_mark())),
+    "LIST": lambda m, _: m.stack.append(m.popped_to_mark()),
+    "DICT": _dict,
+    "APPEND": _append,
+    "APPENDS": _appends,
+    "SETITEM": lambda m, _: m.set_items([*reversed((m.pop(), m.pop()))]),
+    "SETITEMS": lambda m, _: m.set_items(m.popped_to_mark()),
+    "ADDITEMS": _add_items,
+    "FROZENSET": lambda m, _: m.stack.append(frozenset(map(_key, m.popped_to_mark()))),
+    "POP": _pop,
+    "POP_MARK": _pop_mark,
+    "DUP": lambda m, _: m.stack.append(m.stack[-1]),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _put),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _get),
+    "MEMOIZE": lambda m, _: _put(m, len(m.memo)),
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": _reduce,
+    "NEWOBJ": _reduce,
+    "BUILD": lambda m, _: m.build(m.pop()),
+    "PERSID": _persistent,
+    "BINPERSID": lambda m, _: _persistent(m, m.pop()),
+}
