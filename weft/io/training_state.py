@@ -17,6 +17,7 @@ from typing import Any, Final
 from weft.io.safetensors import parse_json, safe_load, safe_load_metadata, safe_save
 from weft.io.source import Source
 from weft.support.errors import ArgumentTypeError, ShapeError
+from weft.tensor.core import realize_all
 from weft.tensor.random import random_state, restore_random_state
 from weft.tensor.tensor import Tensor
 
@@ -47,7 +48,8 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
     """What was saved; the random numbers go on from where they were.
 
     Without `into`, tensors are new ones on the default device. With a nest of the same form, the
-    tensors in it are written, so that models and optimizers that hold them go on.
+    tensors in it are written, so that models and optimizers that hold them go on. Either way the
+    values are in memory when this returns.
     """
     source = Source(fn, "training state")
     _, _, header = safe_load_metadata(fn)
@@ -63,7 +65,17 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
         state = _matched(state, into, "state", _written)
     if random and whole["random"] is not None:
         restore_random_state(whole["random"])
+    # Writes that wait would be scheduled with the next step, which then rounds in other places.
+    realize_all(_tensors(state))
     return state
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value
+    is_nest = isinstance(value, (dict, list, tuple))
+    return [tensor for part in parts for tensor in _tensors(part)] if is_nest else []
 
 
 def _packed(value: Any, name: str, tensors: dict[str, Tensor], depth: int) -> Any:

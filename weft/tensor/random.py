@@ -23,6 +23,7 @@ from weft.tensor.host_data import from_host
 from weft.tensor.leaves import remember
 from weft.tensor.sorting import positions_in_order
 from weft.tensor.storage import Storage
+from weft.tensor.storage import Storage, realize
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -105,6 +106,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
     for name in devices.keys() | _STATES.keys():
         # Written in place, because what captured the state goes on with the same memory.
         _state(name).write((), from_host(devices.get(name, _start()), dtypes.uint32, name))
+    realize(_STATES.values())
 
 
 def _word(state: UOp, position: int) -> UOp:
