@@ -179,3 +179,14 @@ def test_a_training_step_of_a_perceptron():
         return (loss, *parameters, *first, *second)
 
     assert kernels(step) == 15
+    assert kernels(step) == 17
+
+
+def test_packed_weights_are_unpacked_in_the_kernel_of_their_product():
+    """Scales of blocks of 32 are computed once per block, so they need no memory."""
+    from weft.io.gguf_blocks import QUANTIZED
+
+    for kind in (2, 3, 8):
+        row = QUANTIZED[kind]
+        blocks = Tensor(np.ones((1536 * 576 // 32, row.bytes), np.uint8)).realize()
+        assert kernels(lambda x: row.unpack(blocks).reshape(1536, 576) @ x, random(576)) == 1  # noqa: B023

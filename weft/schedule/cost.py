@@ -14,6 +14,7 @@ from typing import NamedTuple
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 from weft.schedule.kernel import Kernel, Path, turns
 from weft.target.target import Target
 
@@ -116,6 +117,26 @@ class Work:
         if node.op in ELEMENTWISE:
             return costs.transcendental if node.op in _SLOW else costs.op
         return node.dtype.itemsize * costs.level1
+
+
+def turns_per_element(indices: Sequence[UOp]) -> int:
+    """How many turns in a row need one and the same element at these indices.
+
+    A loop that the indices only see divided by 32 stays at an element for 32 turns: codegen
+    splits it there, and computes the element outside of the inner part.
+    """
+    used_as: dict[UOp, int] = {}
+    nodes = topological(*indices)
+    for node in nodes:
+        for source in node.src:
+            if source.op == Op.RANGE:
+                is_quotient = node.op == Op.FLOORDIV and node.src[1].op == Op.CONST
+                factor = int(node.src[1].arg) if is_quotient else 1
+                used_as[source] = math.gcd(used_as.get(source, 0), factor)
+    for index in indices:
+        if index.op == Op.RANGE:
+            used_as[index] = 1
+    return math.prod(used_as.values())
 
 
 def size_of(node: UOp) -> int:

@@ -23,6 +23,13 @@ from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.schedule import scans
 from weft.schedule.cost import Work, fold_sizes, folds_below, is_contraction, size_of, widens
+from weft.schedule.cost import (
+    Work,
+    folds_below,
+    is_contraction,
+    size_of,
+    turns_per_element,
+)
 from weft.schedule.indexing import Place, everywhere, through
 from weft.schedule.kernel import Kernel, Path, Store, turns
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
@@ -150,7 +157,10 @@ class Fusion:
             return False
         kernels = {use.kernel for use in uses}
         paths = [self._scope(node, use) for use in uses]
-        evaluations = sum(map(turns, paths))
+        evaluations = sum(
+            turns(path) // turns_per_element((*use.place.indices, use.place.gate))
+            for path, use in zip(paths, uses, strict=True)
+        )
         folds = folds_below(node) if node.op != Op.REDUCE else []
         if evaluations <= size_of(node) and not folds and node.op != Op.REDUCE:
             return False
