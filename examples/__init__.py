@@ -1,0 +1,1 @@
+"""Programs that show Weft at work, each short enough to read."""
