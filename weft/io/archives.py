@@ -39,6 +39,7 @@ def zip_extract(t: FileLike) -> dict[str, Tensor]:
     ...     archive.writestr("hello.txt", "hi")
     >>> bytes(zip_extract(path)["hello.txt"].data())
     b'hi'
+    >>> folder.cleanup()
     """
     return unzip(Source(t, "zip"))
 

@@ -36,6 +36,7 @@ def npy_load(fn: FileLike) -> Tensor:
     >>> npy_save(path, Tensor([[1, 2], [3, 4]]))
     >>> npy_load(path).numpy().tolist()
     [[1, 2], [3, 4]]
+    >>> folder.cleanup()
     """
     return _read(Source(fn, "npy file"))
 

@@ -54,6 +54,7 @@ def safe_load(fn: FileLike) -> dict[str, Tensor]:
     >>> safe_save({"weight": Tensor([1.0, 2.0])}, path)
     >>> safe_load(path)["weight"].numpy()
     array([1., 2.], dtype=float32)
+    >>> folder.cleanup()
     """
     if isinstance(fn, (str, Path)) and str(fn).endswith(".index.json"):
         return _load_shards(Path(fn))

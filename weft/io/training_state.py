@@ -37,6 +37,7 @@ def save_training_state(fn: str | Path, state: Any, random: bool = True) -> None
     >>> saved = load_training_state(path)
     >>> saved["step"], saved["loader"], saved["weights"][0].tolist()
     (7, (3, 128), [1.0])
+    >>> folder.cleanup()
     """
     tensors: dict[str, Tensor] = {}
     whole = {"state": state, "random": random_state() if random else None}
