@@ -129,8 +129,8 @@ def test_smollm2():
     oracle = NumpyLlama(config, {name: weight.numpy() for name, weight in weights.items()})
     model = Llama(config, weights)
     del weights
-    prompt = ids[-6:]
-    assert list(generate(model, prompt, 6)) == oracle.generate(prompt, 6)
+    prompt = ids[-4:]
+    assert list(generate(model, prompt, 3)) == oracle.generate(prompt, 3)
 
 
 def test_a_package_that_is_not_there_is_a_reason(tmp_path: Path, monkeypatch):

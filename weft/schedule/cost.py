@@ -15,7 +15,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.schedule.kernel import Kernel, Path, turns
+from weft.schedule.kernel import Kernel, Path
 from weft.target.target import Target
 
 _TRANSCENDENTAL = frozenset(
@@ -64,10 +64,11 @@ class Work:
         return count * (self._inline(node.src[0]) + self.target.costs.op)
 
     def compare(
-        self, node: UOp, uses: Sequence[tuple[Kernel, Path]], folds: list[UOp], repeats: int
+        self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: list[UOp], repeats: int
     ) -> Estimate:
         """Computing a value at each use, against keeping it in memory.
 
+        A use is a kernel, the loops there, and how often the value is computed in them.
         `folds` are those that the value reads; inlining it computes them with as few threads as
         the use has, and again at each of `repeats` repetitions unless they get memory instead.
         """
@@ -75,14 +76,14 @@ class Work:
         work = self.of(node)
         recompute = 0.0
         narrowest = threads
-        for kernel, path in uses:
+        for kernel, path, count in uses:
             lanes = min(threads, max(kernel.parallel(path), 1))
             narrowest = min(narrowest, lanes)
-            recompute += turns(path) * work / lanes
+            recompute += count * work / lanes
             if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
                 recompute += kernel.work * (1 / lanes - 1 / threads)
         memory = size_of(node) * work / threads
-        memory += memory_cost(self.target, node, len({kernel for kernel, _ in uses}))
+        memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
         for fold in folds:
             cost = size_of(fold) * self.of_fold(fold)
             again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0

@@ -157,15 +157,15 @@ class Fusion:
             return False
         kernels = {use.kernel for use in uses}
         paths = [self._scope(node, use) for use in uses]
-        evaluations = sum(
-            turns(path) // turns_per_element((*use.place.indices, use.place.gate))
-            for path, use in zip(paths, uses, strict=True)
-        )
+        counts = [_evaluations(node, use, path) for use, path in zip(uses, paths, strict=True)]
+        evaluations = sum(counts)
         folds = folds_below(node) if node.op != Op.REDUCE else []
         if evaluations <= size_of(node) and not folds and node.op != Op.REDUCE:
             return False
-        repeats = max([len(kernels), *(turns(path) // (size_of(node) or 1) for path in paths)])
-        placed = [(use.kernel, path) for use, path in zip(uses, paths, strict=True)]
+        repeats = max([len(kernels), *(count // (size_of(node) or 1) for count in counts)])
+        placed = [
+            (use.kernel, path, count) for use, path, count in zip(uses, paths, counts, strict=True)
+        ]
         estimate = self.work.compare(node, placed, folds, repeats)
         keep = estimate.memory < estimate.recompute
         if is_contraction(node) and evaluations > size_of(node):
@@ -507,3 +507,25 @@ def _free(place: Place) -> int:
     for i in place.indices:
         free |= i.ranges
     return free
+
+
+def _evaluations(node: UOp, use: Use, path: Path) -> int:
+    """How often a value is computed in the loops around a use."""
+    if node.op == Op.REDUCE:
+        return turns(path)
+    return turns(path) // turns_per_element((*use.place.indices, use.place.gate))
+
+
+def _widens(node: UOp) -> bool:
+    """A cast to a wider type: memory holds the narrow one."""
+    return node.dtype.bits > node.src[0].dtype.bits
+
+
+def _fold_sizes(node: UOp) -> tuple[int, ...]:
+    folds = [node] if node.op == Op.REDUCE else folds_below(node)
+    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
+
+
+def _sizes(fold: UOp) -> list[int]:
+    body: Shape = shape_of(fold.src[0])
+    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]
