@@ -50,7 +50,14 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'weft.io' has no attribute {name!r}")
+    from weft.support.errors import UnknownAttribute
+    from weft.support.message import nearest
+
+    guess = nearest(name, __all__)
+    raise UnknownAttribute(
+        f"module 'weft.io' has no attribute {name!r}",
+        fix=f"write weft.io.{guess}" if guess else "",
+    )
 
 
 def __dir__() -> list[str]:
