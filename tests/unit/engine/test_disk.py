@@ -182,3 +182,14 @@ def test_a_file_that_became_shorter_is_an_error(path: Path):
     os.truncate(path, 10)
     with pytest.raises(DeviceError, match="shorter"):
         tensor.to("CPU").realize()
+
+
+@pytest.mark.parametrize("name", ["CPU", "PYTHON", "OPENCL"])
+def test_every_device_reads_files(name: str, path: Path):
+    if name == "OPENCL":
+        pytest.importorskip("pyopencl")
+    copy = (Tensor(path).reshape(8, 8).T[2:4].to(name).cast("int32") + 1).to("CPU")
+    np.testing.assert_array_equal(copy.numpy(), BYTES.reshape(8, 8).T[2:4].astype(int) + 1)
+    tensor = Tensor(path)
+    tensor[:2] = Tensor([40, 41], device=name, dtype="uint8") + 2
+    assert tensor[:3].tolist() == [42, 43, 2]
