@@ -7,6 +7,7 @@ from weft.ir.build import index_of, load, param, range_, reduce_ranges, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import make
+from weft.ir.walk import topological
 from weft.target.cpu import cpu_target
 
 TARGET = cpu_target("x86_64", ("avx2",))
@@ -29,9 +30,9 @@ def packed_product(block: int, part: int):
 
 def test_a_packed_loop_becomes_loops_without_quotients():
     opts, result = choose_opts(packed_product(32, 16), TARGET)
-    assert opts[:2] == (Split(1, 16), Split(1, 2))
     assert any(isinstance(opt, Vectorize) for opt in opts)
     assert "vector" in kinds_of(result).values()
+    assert not any(node.op in (Op.FLOORDIV, Op.FLOORMOD) for node in topological(result))
 
 
 def test_short_parts_are_left_alone():
