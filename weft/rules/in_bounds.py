@@ -55,7 +55,8 @@ def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
                 each.dtype, constant, [pair for pair in terms if pair[0] is not term]
             )
             whole = simplify(dividend + rest * divisor)
-            return _is_below(whole, simplify(size * divisor), gate)
+            if _is_below(whole, simplify(size * divisor), gate):
+                return True
     return False
 
 

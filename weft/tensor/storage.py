@@ -262,7 +262,7 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
         is_own = storage.memory is not None and version.op == Op.BUFFER
         if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
             storage._own(version)
-            _LAZY.discard(storage)
+            _LAZY.pop(storage, None)
             continue
         # An equal value that another storage has memory for now is copied from there.
         storage.uop = _copied(version) if version.op == Op.BUFFER else version
