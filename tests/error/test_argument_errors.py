@@ -49,7 +49,7 @@ UnknownAttribute: dtypes has no attribute 'flaot32'
         """\
 DeviceError: unknown device 'GPU'
 
-  the devices are CPU, OPENCL, C, PYTHON, NULL
+  the devices are CPU, OPENCL, C, PYTHON, NULL, DISK
 
   fix: write 'CPU'""",
     ),
@@ -58,7 +58,7 @@ DeviceError: unknown device 'GPU'
         """\
 DeviceError: unknown device 'CUDAA'
 
-  the devices are CPU, OPENCL, C, PYTHON, NULL""",
+  the devices are CPU, OPENCL, C, PYTHON, NULL, DISK""",
     ),
     "matmul scalar": (
         lambda: Tensor(1.0) @ Tensor(2.0),
@@ -365,7 +365,7 @@ uint64, fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, 
         """\
 ArgumentTypeError: Tensor: cannot be made of NoneType
 
-  data is a number, a nested list, bytes, a NumPy array, a buffer, a Tensor or a UOp; \
+  data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a Tensor or a UOp; \
 elements are bools, integers or floats""",
     ),
     "masked fill": (
