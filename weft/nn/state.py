@@ -10,10 +10,30 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from weft.io import (
+    safe_load,
+    safe_load_metadata,
+    safe_save,
+    tar_extract,
+    torch_load,
+    zip_extract,
+)
 from weft.ir.dtypes import DType
 from weft.support.errors import ArgumentError
 from weft.support.message import nearest
 from weft.tensor.tensor import Tensor
+
+__all__ = [
+    "get_parameters",
+    "get_state_dict",
+    "load_state_dict",
+    "safe_load",
+    "safe_load_metadata",
+    "safe_save",
+    "tar_extract",
+    "torch_load",
+    "zip_extract",
+]
 
 # An error lists this many names of each kind; the rest is counted.
 _SHOWN = 8

@@ -15,7 +15,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.schedule.kernel import Kernel, Path
+from weft.schedule.kernel import Kernel, Path, turns
 from weft.target.target import Target
 
 _TRANSCENDENTAL = frozenset(
@@ -118,6 +118,11 @@ class Work:
         if node.op in ELEMENTWISE:
             return costs.transcendental if node.op in _SLOW else costs.op
         return node.dtype.itemsize * costs.level1
+
+
+def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
+    """How often a value is computed in the loops around a use of it."""
+    return turns(path) if node.op == Op.REDUCE else turns(path) // turns_per_element(indices)
 
 
 def turns_per_element(indices: Sequence[UOp]) -> int:

@@ -12,7 +12,7 @@ Nodes that are stored and also used at the ranges of a kernel are stored by that
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Final, NamedTuple
+from typing import Final
 
 from weft.ir.build import index, param, true
 from weft.ir.dtypes import dtypes
@@ -22,18 +22,20 @@ from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.schedule import scans
-from weft.schedule.cost import Work, fold_sizes, folds_below, is_contraction, size_of, widens
 from weft.schedule.cost import (
     Work,
+    evaluations_of,
+    fold_sizes,
     folds_below,
     is_contraction,
     size_of,
-    turns_per_element,
+    widens,
 )
 from weft.schedule.indexing import Place, everywhere, through
-from weft.schedule.kernel import Kernel, Path, Store, turns
+from weft.schedule.kernel import Kernel, Path, Store
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
 from weft.schedule.scans import is_first, loop_forms, scan_loop
+from weft.schedule.uses import Kept, Use, free_ranges
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
@@ -42,21 +44,6 @@ FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
 _LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
 CALLS: Final = frozenset((Op.CALL, Op.ITEM))
-
-
-class Use(NamedTuple):
-    """One edge: in which kernel, at which place, inside which loops a value is read."""
-
-    kernel: Kernel
-    place: Place
-    path: Path
-
-
-class Kept(NamedTuple):
-    """A value in memory: which memory, and the kernel that computes it."""
-
-    memory: UOp
-    kernel: Kernel
 
 
 class Fusion:
@@ -157,7 +144,10 @@ class Fusion:
             return False
         kernels = {use.kernel for use in uses}
         paths = [self._scope(node, use) for use in uses]
-        counts = [_evaluations(node, use, path) for use, path in zip(uses, paths, strict=True)]
+        counts = [
+            evaluations_of(node, (*use.place.indices, use.place.gate), path)
+            for use, path in zip(uses, paths, strict=True)
+        ]
         evaluations = sum(counts)
         folds = folds_below(node) if node.op != Op.REDUCE else []
         if evaluations <= size_of(node) and not folds and node.op != Op.REDUCE:
@@ -193,7 +183,7 @@ class Fusion:
         place = use.kernel.reachable(use.place, shape_of(node))
         prefix = use.kernel.prefix(use.path, place)
         own = set(use.kernel.order)
-        free = _free(place)
+        free = free_ranges(place)
         scope = frozenset(loop for loop in prefix if loop.ranges & free)
         if scope <= own and use.kernel.can_pin(scope):
             return tuple(loop for loop in use.kernel.order if loop in scope)
@@ -500,32 +490,3 @@ class Fusion:
         kernel.work = size_of(node) * self.work.of(node)
         self.kernels.append(kernel)
         return kernel
-
-
-def _free(place: Place) -> int:
-    free = place.gate.ranges
-    for i in place.indices:
-        free |= i.ranges
-    return free
-
-
-def _evaluations(node: UOp, use: Use, path: Path) -> int:
-    """How often a value is computed in the loops around a use."""
-    if node.op == Op.REDUCE:
-        return turns(path)
-    return turns(path) // turns_per_element((*use.place.indices, use.place.gate))
-
-
-def _widens(node: UOp) -> bool:
-    """A cast to a wider type: memory holds the narrow one."""
-    return node.dtype.bits > node.src[0].dtype.bits
-
-
-def _fold_sizes(node: UOp) -> tuple[int, ...]:
-    folds = [node] if node.op == Op.REDUCE else folds_below(node)
-    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
-
-
-def _sizes(fold: UOp) -> list[int]:
-    body: Shape = shape_of(fold.src[0])
-    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]

@@ -22,7 +22,6 @@ from weft.tensor.creation import device_name, require_known
 from weft.tensor.host_data import from_host
 from weft.tensor.leaves import remember
 from weft.tensor.sorting import positions_in_order
-from weft.tensor.storage import Storage
 from weft.tensor.storage import Storage, realize
 
 if TYPE_CHECKING:
