@@ -150,7 +150,7 @@ def _run(name: str, body: UOp) -> None:
         node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
     }
     unbound, variables = take_bindings(substitute(body, parameters))
-    prepared = _prepare(unbound, name)
+    prepared = prepare(unbound, name)
     if settings.CHECK == "levels":
         _run_checked(body, prepared, memory, variables)
     else:
@@ -172,7 +172,7 @@ def _run_checked(
     check.verify(body)
 
 
-def _prepare(body: UOp, name: str) -> Prepared:
+def prepare(body: UOp, name: str) -> Prepared:
     """The schedule of a graph over parameters, with its programs; made once per structure."""
     on = device(name)
     key = (body, name, cache_key())

@@ -47,14 +47,8 @@ class Prepared:
         require_values(self.variables, variables)
         handles: dict[int, Handle] = {n: part.allocated() for n, part in enumerate(memory)}
         arena = Buffer(self.device, self.schedule.plan.size)
-        if arena.size:
-            whole = arena.allocated()
-            for part in self.schedule.temporaries:
-                size = largest_size(shape_of(part)) * part.dtype.itemsize
-                offset = self.schedule.plan.offsets.get(part.arg[0])
-                if offset is not None:
-                    handles[part.arg[0]] = self.device.view(whole, offset, max(size, 1))
         try:
+            handles.update(temporary_handles(self.schedule, arena))
             for step in self.steps:
                 self._launch(step, handles, variables)
         finally:
@@ -78,6 +72,19 @@ class Prepared:
         GlobalCounters.time_sum_s += seconds
         if settings.DEBUG >= 2:
             print(describe_run(self.device, program, seconds))
+
+
+def temporary_handles(schedule: Schedule, arena: Buffer) -> dict[int, Handle]:
+    """The memory of each temporary, by slot: its part of the arena."""
+    handles: dict[int, Handle] = {}
+    if arena.size:
+        whole = arena.allocated()
+        for part in schedule.temporaries:
+            size = largest_size(shape_of(part)) * part.dtype.itemsize
+            offset = schedule.plan.offsets.get(part.arg[0])
+            if offset is not None:
+                handles[part.arg[0]] = arena.device.view(whole, offset, max(size, 1))
+    return handles
 
 
 def describe_run(device: Device, program: Program, seconds: float) -> str:

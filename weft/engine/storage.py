@@ -12,32 +12,38 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from collections.abc import Sequence
 from typing import Any, Final
+from weakref import ref
 
 from weft.engine.devices import canonical_name, device
-from weft.ir.build import Size
-from weft.ir.build import buffer as make_buffer
+from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType
+from weft.ir.ops import Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import shape_value
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make_unique
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
 
 
 class Buffer:
-    """Memory of one device. `keep` holds what foreign memory belongs to."""
+    """Memory of one device. `keep` holds what foreign memory belongs to.
 
-    __slots__ = ("_loan", "device", "handle", "keep", "size")
+    `_end` watches the BUFFER node whose memory this is, and frees it with the node.
+    `hides_graph` says that gradients cannot be taken through what filled it.
+    """
+
+    __slots__ = ("_end", "_loan", "device", "handle", "hides_graph", "keep", "size")
+    _end: _End
 
     def __init__(self, on: Device, size: int) -> None:
         self.device = on
         self.size = size
         self.handle: Handle = None
         self.keep: Any = None
-        self._loan: weakref.ref[Any] | None = None
+        self._loan: ref[Any] | None = None
+        self.hides_graph = False
 
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
@@ -62,7 +68,7 @@ class Buffer:
         lent = None if self._loan is None else self._loan()
         if lent is None:
             lent = share(self.allocated())
-            self._loan = weakref.ref(lent)
+            self._loan = ref(lent)
         return lent
 
     def prepare_write(self) -> None:
@@ -155,8 +161,63 @@ class _Counters:
 
 
 GlobalCounters: Final = _Counters()
-_BUFFERS: Final[dict[int, Buffer]] = {}
+# The memory of each BUFFER node, by its number. A replay looks here without a call.
+BUFFERS: Final[dict[int, Buffer]] = {}
 _numbers: Final = itertools.count()
+
+
+class _End(ref[UOp]):
+    """What happens at the end of a BUFFER node: its memory is free."""
+
+    __slots__ = ("number",)
+    number: int
+
+
+def _forget(end: ref[UOp]) -> None:
+    memory = BUFFERS.pop(end.number, None)  # type: ignore[attr-defined]
+    if memory is not None:
+        memory.free()
+
+
+def _hold(
+    memory: Buffer, dtype: DType, symbolic: tuple[UOp, ...], static: tuple[Any, ...], name: str
+) -> UOp:
+    number = next(_numbers)
+    node = make_unique(Op.BUFFER, dtype, symbolic, (number, static, name))
+    BUFFERS[number] = memory
+    memory._end = end = _End(node, _forget)
+    end.number = number
+    return node
+
+
+class BufferKind:
+    """Makes memory of one dtype, shape and device, with all that can be known before."""
+
+    __slots__ = ("_symbolic", "device", "dtype", "name", "shape", "size")
+
+    def __init__(self, dtype: DType, shape: Sequence[Size], device_name: str) -> None:
+        self.name = canonical_name(device_name)
+        self.device = device(self.name)
+        self.dtype = dtype
+        self.size = largest_size(tuple(shape)) * dtype.itemsize
+        self.shape, self._symbolic = split_symbolic(shape)
+
+    def new(self) -> UOp:
+        """A BUFFER node with memory of its own, not yet written."""
+        memory = Buffer(self.device, self.size)
+        if self.device.target.device == "DISK":
+            # A file is there once its tensor is, and is never reused.
+            memory.handle = memory.keep = self.device.allocate(memory.size)
+        return self.holding(memory)
+
+    def holding(self, memory: Buffer) -> UOp:
+        """A BUFFER node for some memory, which is freed when the node dies."""
+        return _hold(memory, self.dtype, self._symbolic, self.shape, self.name)
+
+    def without_memory(self) -> UOp:
+        """A BUFFER node that stands for memory which is not there yet."""
+        arg = (next(_numbers), self.shape, self.name)
+        return make_unique(Op.BUFFER, self.dtype, self._symbolic, arg)
 
 
 def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
@@ -165,31 +226,18 @@ def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
     There is room for the greatest value of each symbolic size, so that the runs of a loop over
     values ask for the same memory. Elements lie close together, by the value that is bound.
     """
-    on = device(canonical_name(device_name))
-    memory = Buffer(on, largest_size(tuple(shape)) * dtype.itemsize)
-    if on.target.device == "DISK":  # a file is there once its tensor is, and is never reused
-        memory.handle = memory.keep = on.allocate(memory.size)
-    return adopt_buffer(dtype, shape, memory)
+    return BufferKind(dtype, shape, device_name).new()
 
 
 def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
     """A BUFFER node for memory that exists."""
-    number = next(_numbers)
-    node = make_buffer(number, dtype, shape, memory.device.name)
-    _BUFFERS[number] = memory
-    weakref.finalize(node, _forget, number).atexit = False
-    return node
-
-
-def _forget(number: int) -> None:
-    memory = _BUFFERS.pop(number, None)
-    if memory is not None:
-        memory.free()
+    return BufferKind(dtype, shape, memory.device.name).holding(memory)
 
 
 def hand_over(node: UOp) -> UOp:
     """A new BUFFER node for memory that has been written; the old node has none any more."""
-    return adopt_buffer(node.dtype, shape_of(node), _BUFFERS.pop(node.arg[0]))
+    number, static, name = node.arg
+    return _hold(BUFFERS.pop(number), node.dtype, node.src, static, name)
 
 
 def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) -> UOp:
@@ -217,7 +265,7 @@ def shared_buffer(
 
 def buffer_of(node: UOp) -> Buffer:
     """The memory of a BUFFER node."""
-    found = _BUFFERS.get(node.arg[0])
+    found = BUFFERS.get(node.arg[0])
     if found is None:
         raise InternalError("a BUFFER node has no memory", ir_text=repr(node))
     return found
@@ -225,7 +273,7 @@ def buffer_of(node: UOp) -> Buffer:
 
 def has_memory(node: UOp) -> bool:
     """Whether a BUFFER node still is memory: a write hands it over to a new node."""
-    return node.arg[0] in _BUFFERS
+    return node.arg[0] in BUFFERS
 
 
 def read_bytes(node: UOp) -> bytearray:

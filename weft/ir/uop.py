@@ -305,6 +305,23 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
         return _TABLE.setdefault(key, node)
 
 
+def make_unique(op: int, dtype: DType, src: tuple[UOp, ...], arg: Arg) -> UOp:
+    """A node over memory whose arg no other node has, so that nobody needs to look for it."""
+    node = UOp()
+    node.op = op
+    node.dtype = dtype
+    node.src = src
+    node.arg = arg
+    ops = _BIT[op]
+    for child in src:
+        ops |= child.ops
+    node.ops = ops
+    node.ranges = node.done = 0
+    node.interval = node.linear = node.order = node.known_shape = node.line = None
+    _HELD_BY_USERS[op, dtype, src, arg] = node
+    return node
+
+
 def on_sweep(forget: Callable[[], None]) -> None:
     """Register a function that drops remembered nodes; `sweep` calls it first."""
     _ON_SWEEP.append(forget)

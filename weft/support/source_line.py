@@ -70,6 +70,11 @@ class SourceLine:
         """The qualified name of the function, `<module>` at the top of a file."""
         return self._code.co_qualname
 
+    @property
+    def code(self) -> CodeType | None:
+        """The code object, or None for a place that is known by its words."""
+        return getattr(self, "_code", None)
+
     def _span(self) -> tuple[int, int]:
         """Return the first and last line of the expression that was running."""
         from itertools import islice

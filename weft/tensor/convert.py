@@ -24,6 +24,7 @@ from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeEr
 from weft.tensor.checks import axis_of
 from weft.tensor.core import realize_all
 from weft.tensor.nodes import Step, with_values
+from weft.tensor.trace_state import tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -90,8 +91,11 @@ def numpy(self: Tensor) -> Array:
 
 def stored_array(self: Tensor) -> Array:
     """The value in the storage form of its dtype: a view of memory where the host can read it."""
-    realize_all((self,))
-    rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
+    if tracing.trace is not None:
+        rows, steps = _read_rows(tracing.trace.constant(self.uop), ())
+    else:
+        realize_all((self,))
+        rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
     for step in steps:
         rows = _moved(rows, step)
     return rows

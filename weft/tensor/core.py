@@ -20,6 +20,7 @@ from weft.support.source_line import user_line
 from weft.tensor import nodes
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
+from weft.tensor.trace_state import GoneStorage, tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -43,12 +44,12 @@ def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribut
 class Core(metaclass=NamingType):
     """The parts of a tensor, and how one tensor makes another."""
 
-    __slots__ = ("__weakref__", "_seen", "_steps", "_storage", "grad", "requires_grad")
+    __slots__ = ("__weakref__", "_grad", "_seen", "_steps", "_storage", "requires_grad")
     _storage: Storage
     _steps: tuple[Step, ...]
     # The version that `uop` was last asked for, and its answer.
     _seen: tuple[UOp, UOp] | None
-    grad: Tensor | None
+    _grad: Tensor | None
     requires_grad: bool | None
 
     @classmethod
@@ -56,7 +57,7 @@ class Core(metaclass=NamingType):
         made: Any = object.__new__(cls)
         made._storage = storage
         made._steps = steps
-        made._seen = made.grad = made.requires_grad = None
+        made._seen = made._grad = made.requires_grad = None
         return made  # type: ignore[no-any-return]
 
     @classmethod
@@ -76,7 +77,7 @@ class Core(metaclass=NamingType):
         made: Any = object.__new__(self.__class__)
         made._storage = Storage(uop, self._storage.device)
         made._steps = ()
-        made._seen = made.grad = made.requires_grad = None
+        made._seen = made._grad = made.requires_grad = None
         return made  # type: ignore[no-any-return]
 
     def _same(self) -> Tensor:
@@ -102,6 +103,19 @@ class Core(metaclass=NamingType):
         return self._seen[1]
 
     @property
+    def grad(self) -> Tensor | None:
+        """What `backward` has added up for this leaf; None before."""
+        if tracing.trace is not None:
+            tracing.trace.note_grad_read(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if tracing.trace is not None:
+            tracing.trace.note_grad_write(self)
+        self._grad = value
+
+    @property
     def shape(self) -> Shape:
         return shape_of(self.uop)
 
@@ -124,8 +138,15 @@ class Core(metaclass=NamingType):
             raise unknown_name("a Tensor", name, dir(self.__class__))
 
     def __repr__(self) -> str:
+        if isinstance(self._storage, GoneStorage):
+            return f"<Tensor without a value: {self._storage.summary}>"
         state = "realized" if self._storage.is_realized else "lazy"
         return f"<Tensor {self.shape} {self.dtype.name} {self.device} {state}>"
+
+    def __str__(self) -> str:
+        if tracing.trace is not None:
+            tracing.trace.require_readable(self.uop, "print")
+        return repr(self)
 
     def __hash__(self) -> int:
         return id(self)
@@ -135,8 +156,11 @@ def realize_all(tensors: Iterable[Core]) -> None:
     """Compute the storages of some tensors.
 
     A tensor that is the only view of its storage needs the elements it shows and no others, so it
-    gets a storage of its own.
+    gets a storage of its own. While a function is traced nothing is computed, because all of it
+    is computed when the trace runs.
     """
+    if tracing.trace is not None:
+        return
     tensors = list(tensors)
     for tensor in tensors:
         is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None

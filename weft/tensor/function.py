@@ -22,6 +22,7 @@ from weft.support.errors import ArgumentTypeError
 from weft.tensor.custom_gradient import Gradient, with_gradient
 from weft.tensor.storage import Storage, lazy_storages
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace_state import tracing
 from weft.tensor.tracing import Traced, close_over, map_tensors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -70,7 +71,11 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
         inner_args, inner_kwargs = map_tensors(
             (args, kwargs), lambda t: _enter(t, traced, devices)
         )
-        results = wrapped(*inner_args, **inner_kwargs)
+        tracing.depth += 1  # a jitted function inside is part of this one
+        try:
+            results = wrapped(*inner_args, **inner_kwargs)
+        finally:
+            tracing.depth -= 1
         values: list[UOp] = []
         map_tensors(results, lambda t: _leave(t, values, devices))
         written = _writes_of(traced)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from weft.engine.storage import BUFFERS
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor import nodes
 from weft.tensor.history import unfold
 from weft.tensor.leaves import live_leaves, remember
+from weft.tensor.trace_state import GoneStorage, tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -71,6 +74,7 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     unfolded = unfold(self.uop, *(leaf.uop for leaf in leaves))
     output, *nodes_of_leaves = unfolded.roots
     below = set(topological(output))
+    _require_no_jitted(output, below, "backward")
     pairs = zip(leaves, nodes_of_leaves, strict=True)
     targets = {leaf: node for leaf, node in pairs if node in below}
     if any(leaf.requires_grad for leaf in targets):
@@ -82,7 +86,7 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
         if node is not None:
             new = leaf._new(unfolded.fold(node))
             new.requires_grad = new._storage.keeps_graph = False
-            leaf.grad = new if leaf.grad is None else leaf.grad + new
+            _add_gradient(leaf, new)
     return self
 
 
@@ -92,6 +96,38 @@ def _without_graph() -> ArgumentError:
         law="a realized value keeps its graph if a leaf below it was made with requires_grad=True",
         fix="make the leaves with requires_grad=True, or call backward() before the value is read",
     )
+
+
+def _add_gradient(leaf: Tensor, new: Tensor) -> None:
+    """Add to `.grad`. To one that nobody can have any more there is nothing to add."""
+    if tracing.trace is not None:
+        tracing.trace.note_grad_sum(leaf)
+    before = leaf._grad
+    if before is None:
+        leaf._grad = new
+    elif not isinstance(before._storage, GoneStorage):
+        leaf._grad = before + new
+
+
+def _require_no_jitted(root: UOp, below: Iterable[UOp], name: str) -> None:
+    """A gradient that would end at the result of a jitted function is no gradient."""
+    made = [node for node in below if _is_jitted(node)]
+    if not made:
+        return
+    # What is behind a detach() needs no gradient.
+    seen = set(topological(root, enter=lambda node: node.op != Op.DETACH))
+    if not seen.isdisjoint(made):
+        raise NotSupported(
+            f"{name}: the value was computed by a jitted function, whose graph is not kept",
+            law="a jitted function returns computed values; a gradient through it is taken inside",
+            fix=f"call {name} inside of the jitted function, or use result.detach() where no\n"
+            "gradient is wanted",
+        )
+
+
+def _is_jitted(node: UOp) -> bool:
+    memory = BUFFERS.get(node.arg[0]) if node.op == Op.BUFFER else None
+    return memory is not None and memory.hides_graph
 
 
 def _wants_gradient(leaf: Tensor) -> bool:
@@ -119,6 +155,7 @@ def gradient(
     seed = _seed(self, gradient, "gradient")
     unfolded = unfold(self.uop, *(target.uop for target in targets))
     output, *wanted = unfolded.roots
+    _require_no_jitted(output, topological(output), "gradient")
     found = gradients(output, wanted, seed)
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):

@@ -23,6 +23,7 @@ from weft.tensor.host_data import from_host
 from weft.tensor.leaves import remember
 from weft.tensor.sorting import positions_in_order
 from weft.tensor.storage import Storage, realize
+from weft.tensor.trace_state import tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -60,7 +61,14 @@ def manual_seed(seed: int = 0) -> None:
     """
     global _seed
     _seed = int(seed)
-    _STATES.clear()
+    if tracing.trace is not None:
+        tracing.trace.is_seeded = True
+    for device, storage in _STATES.items():  # jitted functions hold these storages
+        storage.write((), _first_state(device))
+
+
+def _first_state(device: str) -> UOp:
+    return from_host(_start(), dtypes.uint32, device)
 
 
 def _start() -> list[int]:
@@ -70,8 +78,17 @@ def _start() -> list[int]:
 
 def _state(device: str) -> Storage:
     if device not in _STATES:
-        _STATES[device] = Storage(from_host(_start(), dtypes.uint32, device), device)
+        _STATES[device] = Storage(_first_state(device), device)
+        if tracing.trace is not None:
+            tracing.trace.adopt(_STATES[device])
+            if tracing.trace.is_seeded:  # in every call
+                _STATES[device].write((), _first_state(device))
     return _STATES[device]
+
+
+def is_random_state(storage: Storage) -> bool:
+    """Whether a storage is the state of a device, which belongs to no tensor."""
+    return _STATES.get(storage.device) is storage
 
 
 def random_state() -> dict[str, Any]:
@@ -105,7 +122,8 @@ def restore_random_state(state: dict[str, Any]) -> None:
     for name in devices.keys() | _STATES.keys():
         # Written in place, because what captured the state goes on with the same memory.
         _state(name).write((), from_host(devices.get(name, _start()), dtypes.uint32, name))
-    realize(_STATES.values())
+    if tracing.trace is None:
+        realize(_STATES.values())
 
 
 def _word(state: UOp, position: int) -> UOp:

@@ -9,13 +9,13 @@ so a write in place is seen by the views of this storage and by nobody else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
 from weft.engine.realize import Overwritten
 from weft.engine.realize import realize as realize_graphs
-from weft.engine.storage import new_buffer
+from weft.engine.storage import BufferKind, new_buffer
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
@@ -50,9 +50,19 @@ class Storage:
         if uop.op != Op.BUFFER:
             _LAZY[self] = None
         elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
-            self._take_version(_copied(uop))
+            self.set_version(_copied(uop))
         else:
             self._own(uop)
+
+    @classmethod
+    def over(cls, memory: UOp, device: str) -> Self:
+        """The storage of memory that is new, so that nobody owns it."""
+        made = cls.__new__(cls)
+        made.uop = made.memory = memory
+        made.device = device
+        made.keeps_graph = True
+        _OWNERS[memory.arg[0]] = made
+        return made
 
     @property
     def is_realized(self) -> bool:
@@ -64,7 +74,8 @@ class Storage:
         self.uop = self.memory = memory
         _OWNERS[memory.arg[0]] = self
 
-    def _take_version(self, uop: UOp) -> None:
+    def set_version(self, uop: UOp) -> None:
+        """Be at a version that is not computed yet."""
         self.uop = uop
         _LAZY[self] = None
 
@@ -77,14 +88,14 @@ class Storage:
             value = self.uop
             buffer = new_buffer(value.dtype, shape_of(value), self.device)
             self._own(buffer)
-            self._take_version(_after(buffer, buffer, value))
+            self.set_version(_after(buffer, buffer, value))
 
     def write(self, steps: Sequence[Step], value: UOp) -> None:
         """Make the version in which a view of this storage has another value of its shape."""
         steps = [step for step in steps if step[0] != Op.DETACH]
         if self.memory is None:
             value = updated(self.uop, steps, value)
-            self._take_version(_copied(value) if value.op == Op.BUFFER else value)
+            self.set_version(_copied(value) if value.op == Op.BUFFER else value)
             return
         place = self.uop
         for count, step in enumerate(steps):
@@ -92,12 +103,17 @@ class Storage:
                 value = updated(place, steps[count:], value)
                 break
             place = nodes.apply(place, step)
-        self._take_version(_after(self.uop, place, value))
+        self.set_version(_after(self.uop, place, value))
+
+    def take_over(self, memory: UOp) -> None:
+        """Be the owner of memory that has been written; no write waits any more."""
+        self._own(memory)
+        _LAZY.pop(self, None)
 
     def write_at(self, place: UOp, value: UOp) -> None:
         """Make the version in which a place, an INDEX of the current one, has a value."""
         assert self.memory is not None
-        self._take_version(_after(self.uop, place, value))
+        self.set_version(_after(self.uop, place, value))
 
 
 # In the order in which they became lazy, so that equal programs make equal graphs.
@@ -256,8 +272,7 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
     graphs = make(Op.SINK, dtypes.void, tuple([each.uop for each in wanted + others]))
     versions = substitute(graphs, made).src
     for storage, version in zip(wanted, versions, strict=False):
-        storage._own(version)
-        _LAZY.pop(storage, None)
+        storage.take_over(version)
     for storage, version in zip(others, versions[len(wanted) :], strict=True):
         is_own = storage.memory is not None and version.op == Op.BUFFER
         if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
@@ -271,3 +286,60 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
 def lazy_storages() -> list[Storage]:
     """All storages whose current version is not memory yet."""
     return list(_LAZY)
+
+
+def live_storages() -> list[Storage]:
+    """All storages, each once."""
+    return list(dict.fromkeys([*_OWNERS.values(), *_LAZY]))
+
+
+def readers_of(memory: Iterable[UOp]) -> list[Storage]:
+    """The storages whose lazy value reads some memory."""
+    wanted = set(memory)
+    return [each for each in _LAZY if not wanted.isdisjoint(topological(each.uop))]
+
+
+class StandIn:
+    """Puts memory that does not exist in the place of a lazy storage's value, for a while.
+
+    What is built meanwhile sees a value that was computed before. `remove` brings the value back
+    and says which version was written meanwhile, if any.
+    """
+
+    __slots__ = ("_memory", "_uop", "node", "storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._uop, self._memory = storage.uop, storage.memory
+        kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.device)
+        self.node = kind.without_memory()
+        storage.uop = storage.memory = self.node
+        _OWNERS[self.node.arg[0]] = storage
+        _LAZY.pop(storage, None)
+
+    def remove(self) -> UOp | None:
+        storage = self.storage
+        version = storage.uop
+        storage.uop, storage.memory = self._uop, self._memory
+        _OWNERS.pop(self.node.arg[0], None)
+        _LAZY[storage] = None
+        return None if version is self.node else version
+
+
+def drop_writes(storage: Storage) -> UOp | None:
+    """Let a storage with memory forget the writes that wait; the version that it had, if any."""
+    version = storage.uop
+    if version is storage.memory or storage.memory is None:
+        return None
+    storage.uop = storage.memory
+    _LAZY.pop(storage, None)
+    return version
+
+
+def forget(storage: Storage) -> None:
+    """Take the value away from a storage that nobody may use any more."""
+    _LAZY.pop(storage, None)
+    if storage.memory is not None:
+        _OWNERS.pop(storage.memory.arg[0], None)
+    storage.memory = None
+    storage.uop = const(dtypes.bool, False)

@@ -88,7 +88,7 @@ class Tensor(Core):
         requires_grad: bool | None = None,
     ) -> None:
         self._steps = ()
-        self._seen = self.grad = self.requires_grad = None
+        self._seen = self._grad = self.requires_grad = None
         self._storage = _storage(data, device, dtype)
         remember(self, requires_grad)
 

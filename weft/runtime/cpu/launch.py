@@ -95,7 +95,8 @@ class CpuExecutable:
 class RunList:
     """Kernels that run one after the other in one native call.
 
-    What they run on can be exchanged between calls with `set_memory`.
+    What they run on can be exchanged between calls: `set_memory` keeps the memory alive, and
+    whoever writes an address to `words` at a `position` keeps it alive himself.
     """
 
     def __init__(self, launches: Sequence[Launch], pool: Pool) -> None:
@@ -109,8 +110,8 @@ class RunList:
         for record in records:
             self._starts.append(size // 8 + RECORD_WORDS)
             size += len(record)
-        self._words = (ctypes.c_int64 * (size // 8)).from_buffer_copy(b"".join(records))
-        self._address = ctypes.addressof(self._words)
+        self.words = (ctypes.c_int64 * (size // 8)).from_buffer_copy(b"".join(records))
+        self._address = ctypes.addressof(self.words)
 
     def __len__(self) -> int:
         return len(self._launches)
@@ -119,7 +120,11 @@ class RunList:
         pool = self._pool
         pool.run(pool.state, self._address, len(self._launches))
 
+    def position(self, number: int, slot: int) -> int:
+        """Which of the words is the address of an argument of a kernel."""
+        return self._starts[number] + slot
+
     def set_memory(self, number: int, slot: int, memory: CpuMemory) -> None:
         """Let a kernel of the list use other memory for one of its arguments."""
         self._launches[number][1][slot] = memory
-        self._words[self._starts[number] + slot] = memory.address
+        self.words[self.position(number, slot)] = memory.address

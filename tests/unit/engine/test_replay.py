@@ -1,0 +1,71 @@
+"""A schedule that runs again on other memory, as one native call on CPU."""
+
+import numpy as np
+import pytest
+
+from weft.engine.replay import Replay
+from weft.engine.storage import Buffer, GlobalCounters, buffer_from, buffer_of, read_bytes
+from weft.ir.build import param, reduce_axes, sink, store
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import make
+from weft.support.settings import Context
+
+
+def body():
+    """p2 = the sums of p0 + p1 over rows, by way of a temporary."""
+    shapes = [(4, 8), (4, 8), (4, 1)]
+    x, y, out = (param(slot, dtypes.int32, shape) for slot, shape in enumerate(shapes))
+    kept = make(Op.STAGE, dtypes.int32, (x + y,), ("global", ()))
+    return sink(store(out, reduce_axes(kept, Op.ADD, (1,))))
+
+
+def buffers(name, *arrays):
+    nodes = [
+        buffer_from(dtypes.int32, array.shape, name, memoryview(array.tobytes()))
+        for array in arrays
+    ]
+    return nodes, [buffer_of(node) for node in nodes]
+
+
+@pytest.mark.parametrize("name", ["CPU", "NULL"])
+def test_memory_is_exchanged(name):
+    replay = Replay(body(), name, 3)
+    assert replay.is_native == (name == "CPU")
+    for n in range(4):
+        x = np.arange(32, dtype=np.int32).reshape(4, 8) + n
+        y, out = np.full((4, 8), n, np.int32), np.zeros((4, 1), np.int32)
+        nodes, memory = buffers(name, x, y, out)
+        replay.run(memory)
+        if name == "CPU":
+            got = np.frombuffer(read_bytes(nodes[2]), np.int32)
+            assert got.tolist() == (x + y).sum(1).tolist()
+
+
+def test_counters_and_memory():
+    replay = Replay(body(), "CPU", 3)
+    _, memory = buffers("CPU", *[np.ones((4, 8), np.int32)] * 2, np.zeros((4, 1), np.int32))
+    replay.run(memory)
+    kernels, used = GlobalCounters.kernel_count, GlobalCounters.mem_used
+    replay.run(memory)
+    assert GlobalCounters.kernel_count == kernels + len(replay.prepared.steps) == kernels + 2
+    assert GlobalCounters.mem_used == used
+    del replay
+    assert GlobalCounters.mem_used == used - 256  # the temporary goes with it
+
+
+def test_debug_prints_each_kernel(capsys):
+    replay = Replay(body(), "CPU", 3)
+    _, memory = buffers("CPU", *[np.ones((4, 8), np.int32)] * 2, np.zeros((4, 1), np.int32))
+    with Context(DEBUG=2):
+        replay.run(memory)
+    assert capsys.readouterr().out.count("***") == 2
+
+
+def test_memory_that_is_not_there_yet_is_made():
+    replay = Replay(body(), "CPU", 3)
+    _, memory = buffers("CPU", *[np.ones((4, 8), np.int32)] * 2)
+    out = Buffer(memory[0].device, 16)
+    replay.run([*memory, out])
+    assert np.frombuffer(out.handle.view, np.int32).tolist() == [16] * 4
+    out.free()
