@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from weft import nn
     from weft.engine.devices import Device
     from weft.engine.storage import GlobalCounters
+    from weft.export.function import load_function, save_function
     from weft.tensor.custom import custom_kernel
     from weft.tensor.function import function
+    from weft.tensor.jit import jit
+    from weft.tensor.jit import jit as TinyJit  # noqa: N812 -- a name that programs know
     from weft.tensor.tensor import Tensor
     from weft.tensor.transforms import (
         checkpoint,
@@ -48,6 +51,7 @@ _LAZY = {
     "Device": "weft.engine.devices",
     "GlobalCounters": "weft.engine.storage",
     "Tensor": "weft.tensor.tensor",
+    "TinyJit": "weft.tensor.jit",
     "custom_kernel": "weft.tensor.custom",
     "function": "weft.tensor.function",
     "checkpoint": "weft.tensor.transforms",
@@ -58,7 +62,11 @@ _LAZY = {
     "value_and_grad": "weft.tensor.transforms",
     "vjp": "weft.tensor.transforms",
     "vmap": "weft.tensor.transforms",
+    "jit": "weft.tensor.jit",
+    "load_function": "weft.export.function",
+    "save_function": "weft.export.function",
 }
+_NAMED_ELSEWHERE = {"TinyJit": "jit"}
 _PACKAGES = ("nn",)
 
 __all__ = [
@@ -79,6 +87,7 @@ __all__ = [
     "ShapeError",
     "Tensor",
     "TextError",
+    "TinyJit",
     "UOp",
     "UnknownAttribute",
     "UnknownName",
@@ -97,6 +106,9 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
+    "jit",
+    "load_function",
+    "save_function",
 ]
 
 
@@ -104,7 +116,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        return getattr(import_module(_LAZY[name]), _NAMED_ELSEWHERE.get(name, name))
     if name in _PACKAGES:
         return import_module(f"weft.{name}")
     from weft.support.message import nearest
