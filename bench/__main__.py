@@ -26,7 +26,7 @@ from bench.report import as_json, render
 from bench.run import Outcome, run
 
 # A file each: bench/engine.py holds SUBJECT, the benchmarks of the rewrite engine.
-SUBJECTS = ("engine", "simplifier", "compile", "startup", "speed")
+SUBJECTS = ("engine", "simplifier", "compile", "startup", "speed", "jit")
 ROUNDS = 5
 METHOD = (
     "Weft and its peer alternate in one process; best of {rounds} rounds (fewer where long), "

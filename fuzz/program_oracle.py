@@ -61,6 +61,10 @@ class Oracle:
         scope = {"np": np, "new": new_value, "reshaped": reshaped}
         with np.errstate(all="ignore"):
             exec(line.numpy, scope, self.names)
+        self.check()
+
+    def check(self) -> None:
+        """Raise where an array has grown too large, or a float is not exact."""
         for name, array in self.names.items():
             if array.size > LARGEST_ARRAY or array.ndim > 4:
                 raise InvalidLineError("too large")

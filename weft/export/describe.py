@@ -21,7 +21,7 @@ from weft.tensor.jit_results import FromArgument, FromOutput, FromOutside, FromP
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
-from weft.tensor.trees import LEAF, Structure
+from weft.tensor.jit_trees import LEAF, Structure
 
 Json = Any
 _PLAIN: Final = (bool, int, float, str, type(None))

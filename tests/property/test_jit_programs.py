@@ -1,0 +1,65 @@
+"""A sample of `fuzz.jit`, and proof that it can fail."""
+
+import pytest
+
+from fuzz.jit import MODES, check, main, script, try_difference
+from fuzz.jit_lines import Draws, JitGenerator
+from fuzz.program_oracle import Line
+from weft.tensor import Tensor, jit_make
+
+
+def test_random_programs_agree_with_numpy(seed: int, capsys: pytest.CaptureFixture[str]):
+    assert main(["--count", "60", "--seed", str(seed), "--modes", "jit,python"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"seed {seed}\n")
+    assert "60 programs, 0 differences" in printed
+
+
+def test_all_modes(seed: int):
+    assert main(["--count", "10", "--seed", str(seed)]) == 0
+
+
+def test_the_oracle_draws_what_weft_draws():
+    draws = Draws()
+    for start in (0, 7, 1 << 40):
+        Tensor.manual_seed(start)
+        draws.seed(start)
+        for shape in ((3,), (2, 5)):
+            got = Tensor.randint(shape, low=-5, high=1000)
+            assert got.tolist() == draws.integers(shape, -5, 1000).tolist()
+
+
+def test_a_write_that_is_not_replayed_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    make = jit_make.make_graph
+
+    def forgetful(recording, wanted):
+        recording.written.clear()
+        return make(recording, wanted)
+
+    monkeypatch.setattr(jit_make, "make_graph", forgetful)
+    assert main(["--count", "12", "--seed", "1", "--modes", "python"]) == 1
+    assert "shrunk to" in capsys.readouterr().out
+
+
+def test_aliases_that_are_not_seen_are_found(monkeypatch: pytest.MonkeyPatch):
+    lines = [
+        Line("t1 = Tensor([1, 2])", "t1 = new([1, 2], 'int32')"),
+        Line(
+            "@jit\ndef f1(t2):\n    t2 += 1\n    return t1 * 10,",
+            "@jit\ndef f1(t2):\n    t2 += 1\n    return t1 * 10,",
+        ),
+        Line("t3, = f1(t1)", "t3, = f1(t1)"),
+    ]
+    assert check(lines, list(MODES), "CPU") is None
+    monkeypatch.setattr(jit_make, "_watched", lambda *_: set())
+    assert try_difference(lines, MODES["python"], "CPU") == "t3 is [10, 20], not [20, 30]"
+
+
+def test_the_script_runs(capsys: pytest.CaptureFixture[str]):
+    exec(script(JitGenerator(3).lines, MODES["jit"], "CPU"), {})
+    for line in capsys.readouterr().out.splitlines():
+        _, _, rest = line.partition(" ")
+        got, _, wanted = rest.partition(" not ")
+        assert eval(got) == eval(wanted)
