@@ -101,14 +101,14 @@ __all__ = [
     "grad",
     "hessian",
     "jacobian",
+    "jit",
     "jvp",
+    "load_function",
     "nn",
+    "save_function",
     "value_and_grad",
     "vjp",
     "vmap",
-    "jit",
-    "load_function",
-    "save_function",
 ]
 
 

@@ -27,6 +27,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute
 from weft.support.settings import settings
+from weft.tensor.history import forget_overwritten
 from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, body_of
 from weft.tensor.storage import Storage, readers_of, realize
 
@@ -88,8 +89,10 @@ class NativeRun:
                 outputs.append(Storage.over(kind.holding(fresh), self._device))
         self._replay.run(memory)
         if seen:
+            before = [storage.uop for storage in seen]
             for storage in seen:
                 storage.take_over(hand_over(storage.uop))
+            forget_overwritten(before)
         return self._with_donated(outputs, inputs) if self._donors else outputs
 
     def _seen(self, inputs: Sequence[Storage], captured: Sequence[Storage]) -> list[Storage]:
@@ -147,6 +150,7 @@ class GraphRun:
                 if node.op == Op.BUFFER:
                     node = make(Op.STAGE, node.dtype, (node,), ("global", ()))
                 outputs[number] = Storage(node, each.device)
+                outputs[number].keeps_graph = False
         written = [owners[graph.root_slot(version)] for version in graph.versions]
         versions = [substitute(version, nodes) for version in graph.versions]
         for storage, version in zip(written, versions, strict=True):
