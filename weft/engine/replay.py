@@ -72,21 +72,22 @@ class _NativeRun:
             for position, slot in enumerate(step.slots):
                 if slot not in handles:
                     self._positions[slot].append(self._list.position(number, position))
-        self._bound: list[Buffer | None] = [None] * slots
+        self._bound: list[CpuMemory | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
         self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
 
-    def run(self, memory: Sequence[Buffer]) -> None:
+    def run(self, memory: Sequence[Buffer | None]) -> None:
         bound = self._bound
         for slot, part in enumerate(memory):
-            if bound[slot] is not part:
-                # A Buffer whose memory was freed never gets other memory, so the object tells.
-                handle = part.handle
-                address = (part.allocated() if handle is None else handle).address
+            if part is None:  # an output that takes the memory of an argument
+                continue
+            handle = part.handle
+            # A handle has one address; a Buffer gets another handle when lent memory is written.
+            if handle is None or bound[slot] is not handle:
+                bound[slot] = handle = part.allocated()
                 for position in self._positions[slot]:
-                    self._words[position] = address
-                bound[slot] = part
+                    self._words[position] = handle.address
         start = time.perf_counter()
         self._list()
         counters = GlobalCounters

@@ -18,10 +18,10 @@ from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
 from weft.tensor.jit_program import ObjectKind, TensorKind, ValueKind
 from weft.tensor.jit_results import FromArgument, FromOutput, FromOutside, FromPython, Recipe
-from weft.tensor.jit_trees import LEAF, Structure
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
+from weft.tensor.trees import LEAF, Structure
 
 Json = Any
 _PLAIN: Final = (bool, int, float, str, type(None))

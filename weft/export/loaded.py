@@ -9,8 +9,8 @@ from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.core import realize_all
 from weft.tensor.jit_program import InputRow, ObjectKind, Program, TensorKind, ValueKind
-from weft.tensor.jit_trees import Structure, flatten
 from weft.tensor.tensor import Tensor
+from weft.tensor.trees import Structure, flatten
 
 
 class LoadedFunction:

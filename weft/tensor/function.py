@@ -23,7 +23,8 @@ from weft.tensor.custom_gradient import Gradient, with_gradient
 from weft.tensor.storage import Storage, lazy_storages
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
-from weft.tensor.tracing import Traced, close_over, map_tensors
+from weft.tensor.tracing import Traced, close_over
+from weft.tensor.trees import map_tensors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

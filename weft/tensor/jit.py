@@ -30,10 +30,10 @@ from weft.tensor.jit_signature import (
     read_arguments,
     signature_of,
 )
-from weft.tensor.jit_trees import Structure
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
+from weft.tensor.trees import Structure
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

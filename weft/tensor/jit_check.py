@@ -18,10 +18,10 @@ from weft.reference.numpy_values import from_storage, storage_dtype
 from weft.support.errors import NotSupported
 from weft.tensor.core import realize_all
 from weft.tensor.jit_program import Program
-from weft.tensor.jit_trees import flatten
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage
+from weft.tensor.trees import flatten
 
 if TYPE_CHECKING:
     from weft.tensor.jit import Jit

@@ -13,10 +13,10 @@ from weft.ir.ops import Op
 from weft.support.setting import scope
 from weft.tensor.jit_program import Program
 from weft.tensor.jit_signature import SCALARS, Identity
-from weft.tensor.jit_trees import LEAF, flatten
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage, tracing
+from weft.tensor.trees import LEAF, flatten
 
 if TYPE_CHECKING:
     from weft.tensor.jit import Jit

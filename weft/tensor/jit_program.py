@@ -17,12 +17,12 @@ from weft.support.errors import NotSupported, UsageError
 from weft.tensor.jit_graph import Graph
 from weft.tensor.jit_results import Results
 from weft.tensor.jit_run import GraphRun, NativeRun, make_run, view_buffer
-from weft.tensor.jit_trees import LEAF
 from weft.tensor.nodes import Step
 from weft.tensor.random import is_random_state
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage, Reason, retire
+from weft.tensor.trees import LEAF
 
 
 class InputRow(NamedTuple):

@@ -17,10 +17,10 @@ from weft.ir.walk import substitute
 from weft.tensor import nodes
 from weft.tensor.jit_graph import Wanted
 from weft.tensor.jit_trace import Recording
-from weft.tensor.jit_trees import Structure, build, flatten
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
+from weft.tensor.trees import Structure, build, flatten
 
 Steps = tuple[Step, ...]
 

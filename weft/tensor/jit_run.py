@@ -61,7 +61,13 @@ class NativeRun:
             (_output_slot(graph, number), BufferKind(each.dtype, each.shape, name), each.donor)
             for number, each in enumerate(graph.outputs)
         ]
-        written = [graph.roles[graph.root_slot(version)] for version in graph.versions]
+        # Memory of the call that is written in place; an array may be reading it.
+        self._written_slots = [
+            slot
+            for slot in dict.fromkeys(map(graph.root_slot, graph.versions))
+            if graph.roles[slot].kind in (INPUT, CAPTURED)
+        ]
+        written = [graph.roles[slot] for slot in self._written_slots]
         self._donors = [each.donor for each in graph.outputs if each.donor is not None]
         self._written_inputs = [
             role.number
@@ -80,7 +86,11 @@ class NativeRun:
             memory[slot] = BUFFERS[inputs[number].uop.arg[0]]
         for slot, number in self._captured:
             memory[slot] = BUFFERS[captured[number].uop.arg[0]]
-        seen = self._seen(inputs, captured) if self._writes else None
+        seen = None
+        if self._writes:
+            seen = self._seen(inputs, captured)
+            for slot in self._written_slots:
+                memory[slot].prepare_write()
         outputs = []
         for slot, kind, donor in self._outputs:
             if donor is None:

@@ -17,10 +17,10 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.core import realize_all
-from weft.tensor.jit_trees import Structure, flatten, paths
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage
+from weft.tensor.trees import Structure, flatten, paths
 
 SCALARS: Final = (bool, int, float, str, bytes, type(None))
 

@@ -20,11 +20,11 @@ from weft.ir.walk import topological
 from weft.support.errors import NotSupported
 from weft.tensor.core import Core
 from weft.tensor.jit_signature import Arguments, grad_of, is_by_value
-from weft.tensor.jit_trees import build
 from weft.tensor.leaves import live_leaves, remember
 from weft.tensor.storage import StandIn, Storage, drop_writes, live_storages, owner_of
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
+from weft.tensor.trees import build
 
 
 class Input(NamedTuple):

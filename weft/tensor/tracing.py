@@ -8,15 +8,14 @@ random state, values of an enclosing function) becomes a further argument.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from weft.ir.build import param
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
-from weft.tensor.tensor import Tensor
 
 _numbers: Final = itertools.count(1 << 40)
 _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
@@ -34,17 +33,6 @@ class Traced(NamedTuple):
         self.arguments.append(node)
         self.parameters.append(stand_in)
         return stand_in
-
-
-def map_tensors(tree: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same tuples, lists and dicts with every tensor changed."""
-    if isinstance(tree, Tensor):
-        return change(tree)
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(map_tensors(part, change) for part in tree)
-    if isinstance(tree, dict):
-        return {key: map_tensors(part, change) for key, part in tree.items()}
-    return tree
 
 
 def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[UOp]]:

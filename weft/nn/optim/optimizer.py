@@ -14,6 +14,7 @@ from weft.nn.optim.descent import sgd
 from weft.nn.optim.method import Method
 from weft.support.errors import ArgumentError, ArgumentTypeError
 from weft.tensor.tensor import Tensor
+from weft.tensor.trees import tensors_in
 
 
 class Optimizer:
@@ -57,7 +58,7 @@ class Optimizer:
         self.state = self.method.init(self.params)
         if lr is not None:
             self.lr = lr
-        self.params[0].realize(*self.params[1:], *self.buffers, *_leaves(self.state))
+        self.params[0].realize(*self.params[1:], *self.buffers, *tensors_in(self.state))
 
     @property
     def lr(self) -> Tensor:
@@ -92,14 +93,14 @@ class Optimizer:
                 fix="call loss.backward() before step()",
             )
         new, state = self.method.update(grads, self.state, self.params)
-        for place, value in zip(_leaves(self.state), _leaves(state), strict=True):
+        for place, value in zip(tensors_in(self.state), tensors_in(state), strict=True):
             if place is not value:
                 place.assign(value)
         for p, value in zip(self.params, new, strict=True):
             if p is not value:
                 p.assign(value)
         given = [g for g in grads if g is not None]
-        return [*self.params, *_leaves(self.state), *self.buffers, *given]
+        return [*self.params, *tensors_in(self.state), *self.buffers, *given]
 
 
 def _is_parameter(tensor: Tensor) -> bool:
@@ -116,18 +117,6 @@ def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:
                 fix="pass nn.state.get_parameters(model)",
             )
     return listed
-
-
-def _leaves(tree: Any) -> Iterator[Tensor]:
-    """All tensors of a state, in its order."""
-    if isinstance(tree, Tensor):
-        yield tree
-    elif isinstance(tree, (list, tuple)):
-        for part in tree:
-            yield from _leaves(part)
-    elif isinstance(tree, dict):
-        for part in tree.values():
-            yield from _leaves(part)
 
 
 class OptimizerGroup(Optimizer):
