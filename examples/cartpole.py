@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from progress import progress
 
-from weft import Tensor, nn
+from weft import Tensor, jit, nn
 
 LONGEST = 200
 GRAVITY, CART, POLE, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -94,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     carts, model = Carts(args.carts, args.seed), ActorCritic(hidden=64)
     optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.01)
 
+    @jit
     def train_step(states: Tensor, pushes: Tensor, returns: Tensor) -> Tensor:
         optimizer.zero_grad()
         logs, expected = model(states)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from progress import progress
 
-from weft import Tensor, nn
+from weft import Tensor, jit, nn
 
 
 class ConvNet:
@@ -63,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     schedule = nn.optim.one_cycle(args.lr, args.epochs * len(loader))
     scheduler = nn.optim.Scheduler(optimizer, schedule)
 
+    @jit
     @Tensor.train()
     def train_step(x: Tensor, y: Tensor) -> Tensor:
         optimizer.zero_grad()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from progress import progress
 
-from weft import Tensor, nn
+from weft import Tensor, jit, nn
 
 PIXELS = 64
 
@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     model = VAE(args.hidden, args.latent)
     optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.003)
 
+    @jit
     def train_step(x: Tensor) -> Tensor:
         optimizer.zero_grad()
         loss = model.loss(x)

@@ -159,9 +159,10 @@ def realize_all(tensors: Iterable[Core]) -> None:
     gets a storage of its own. While a function is traced nothing is computed, because all of it
     is computed when the trace runs.
     """
-    if tracing.trace is not None:
-        return
     tensors = list(tensors)
+    if tracing.trace is not None:
+        tracing.trace.note_realized([tensor._storage for tensor in tensors])
+        return
     for tensor in tensors:
         is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
         # The count includes the argument itself.

@@ -61,9 +61,7 @@ class Graph(NamedTuple):
 
     def root_slot(self, version: UOp) -> int:
         """The slot of the memory that a version is of."""
-        while version.op == Op.AFTER:
-            version = version.src[0]
-        return int(version.arg[0])
+        return int(_base(version).arg[0])
 
 
 class Wanted(NamedTuple):
@@ -134,6 +132,8 @@ def make_graph(recording: Recording, wanted: Sequence[Wanted]) -> Made:
     maker = _Maker(recording)
     versions = list(recording.written.values())
     values = [_value(each, number, maker, versions) for number, each in enumerate(wanted)]
+    _order(versions, [value for value in values if value is not None])
+    versions += _kept(recording, values)
     roots = [*versions, *(value for value in values if value is not None)]
     roots = _with_fresh_constants(roots, maker)
     memory = [node for node in topological(*roots) if node.op == Op.BUFFER]
@@ -155,6 +155,34 @@ def make_graph(recording: Recording, wanted: Sequence[Wanted]) -> Made:
         ),
     )
     return Made(graph, maker.captured, maker.constants)
+
+
+def _order(versions: list[UOp], values: list[UOp]) -> None:
+    """Put versions in the order in which a realize() has them, so that kernels are fused alike."""
+    ranks: dict[UOp, int] = {}
+    for node in topological(*versions, *values):
+        if node.op == Op.AFTER:
+            ranks.setdefault(_base(node), len(ranks))
+    versions.sort(key=lambda version: ranks[_base(version)])
+
+
+def _base(version: UOp) -> UOp:
+    while version.op == Op.AFTER:
+        version = version.src[0]
+    return version
+
+
+def _kept(recording: Recording, values: Sequence[UOp | None]) -> list[UOp]:
+    """Memory with the values that the function realizes and does not return.
+
+    They are in memory in every call, so the kernels are those of the function itself, and round
+    as they do.
+    """
+    return [
+        _filled(new_buffer(node.dtype, shape_of(node), on), node)
+        for node, on in recording.realized.items()
+        if node.op != Op.BUFFER and node not in values
+    ]
 
 
 def _value(wanted: Wanted, number: int, maker: _Maker, versions: list[UOp]) -> UOp | None:
@@ -205,4 +233,11 @@ def body_of(graph: Graph) -> UOp:
         for number, (value, output) in enumerate(zip(graph.values, graph.outputs, strict=True))
         if value is not None
     ]
-    return make(Op.SINK, dtypes.void, (*graph.versions, *stores))
+    # What nobody reads after the run is stored like an output.
+    versions = [
+        version.src[1]
+        if version.src[0].op == Op.PARAM and graph.roles[graph.root_slot(version)].kind == LOCAL
+        else version
+        for version in graph.versions
+    ]
+    return make(Op.SINK, dtypes.void, (*versions, *stores))

@@ -7,7 +7,7 @@ counts as computed. When the function has returned, everything is as it was; wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from weft.engine.realize import realize as realize_graphs
@@ -21,7 +21,14 @@ from weft.support.errors import NotSupported
 from weft.tensor.core import Core
 from weft.tensor.jit_signature import Arguments, grad_of, is_by_value
 from weft.tensor.leaves import live_leaves, remember
-from weft.tensor.storage import StandIn, Storage, drop_writes, live_storages, owner_of
+from weft.tensor.storage import (
+    StandIn,
+    Storage,
+    drop_writes,
+    lazy_storages,
+    live_storages,
+    owner_of,
+)
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
 from weft.tensor.trees import build
@@ -44,6 +51,7 @@ class Recording(NamedTuple):
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
     written: dict[Storage, UOp]  # of inputs and of storages that were there before
+    realized: dict[UOp, str]  # values that the function wanted in memory, and their devices
     adopted: set[Storage]
     known: set[Storage]
     owners: dict[int, Storage]  # of memory that exists only in the trace
@@ -63,6 +71,8 @@ class Recorder:
         self._inside: dict[int, Tensor] = {}
         self._argument_names: dict[UOp, str] = {}
         self._adopted: set[Storage] = set()
+        self._realized: dict[UOp, str] = {}
+        self._asked: list[Storage] = []
         self._grads_read: dict[int, tuple[Any, Tensor | None]] = {}
         self._grads_written: dict[int, Any] = {}
         self._grads_summed: set[int] = set()
@@ -86,6 +96,7 @@ class Recorder:
         finally:
             tracing.trace = None
             tracing.depth -= 1
+            order = self._asked + lazy_storages()
             standing = {each.storage for each in stand_ins}
             for each in stand_ins:
                 if (version := each.remove()) is not None:
@@ -95,11 +106,13 @@ class Recorder:
             for storage in (*others, *self._adopted, *own):
                 if (version := drop_writes(storage)) is not None:
                     written[storage] = version
+            self._asked = []
         return Recording(
             result,
             self._inputs,
             self._inside,
-            written,
+            _in_order(written, order),
+            self._realized,
             self._adopted,
             set(known),
             owners,
@@ -154,6 +167,12 @@ class Recorder:
 
     # What the tensor layer says and asks while the function runs.
 
+    def note_realized(self, storages: Iterable[Storage]) -> None:
+        for storage in storages:
+            self._asked.append(storage)
+            if storage.memory is None:
+                self._realized[storage.uop] = storage.device
+
     def adopt(self, storage: Storage) -> None:
         self._adopted.add(storage)
 
@@ -197,6 +216,12 @@ class Recorder:
     def constant(self, node: UOp) -> UOp:
         self.require_readable(node, "read")
         return realize_graphs([node])[node]
+
+
+def _in_order(written: dict[Storage, UOp], order: list[Storage]) -> dict[Storage, UOp]:
+    """The versions in the order in which the function itself computes them."""
+    ordered = dict.fromkeys([*(each for each in order if each in written), *written])
+    return {storage: written[storage] for storage in ordered}
 
 
 def _next_number() -> int:

@@ -8,7 +8,7 @@ belongs to a trace that is over is a `GoneStorage`, which raises when it is used
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -33,6 +33,9 @@ class Trace(Protocol):
 
     def constant(self, node: UOp) -> UOp:
         """The BUFFER with a value that follows from constants alone."""
+
+    def note_realized(self, storages: Iterable[Storage]) -> None:
+        """The function asks for values in memory: every call computes them as such."""
 
     def adopt(self, storage: Storage) -> None:
         """Treat a storage as if it had been there before the trace."""

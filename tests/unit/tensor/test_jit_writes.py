@@ -227,3 +227,41 @@ def test_state_that_is_replaced_inside_raises_in_the_next_call():
     with pytest.raises(weft.NotSupported, match=r"was made while .*add was traced") as failure:
         average.add(Tensor([1.0]))
     assert "self.value = self.value * 0.5 + x" in str(failure.value)
+
+
+@pytest.mark.parametrize("donate", [(), (0,)])
+def test_an_array_keeps_what_it_shows(donate):
+    state = Tensor([1, 2, 3])
+
+    @jit(donate=donate)
+    def step(x):
+        state.assign(state + x)
+        if not donate:
+            x += 1
+        return x * 2
+
+    shown, given, results = [], [], []
+    for n in range(4):
+        shown.append(state.numpy())
+        x = Tensor([n, n, n])
+        given.append(x.numpy())
+        results.append(step(x).numpy())
+    assert [each.tolist() for each in shown] == [[1, 2, 3], [1, 2, 3], [2, 3, 4], [4, 5, 6]]
+    assert [each.tolist() for each in given] == [[n] * 3 for n in range(4)]
+    doubled = [[2 * n + 2 * (not donate)] * 3 for n in range(4)]
+    assert [each.tolist() for each in results] == doubled
+    assert state.tolist() == [7, 8, 9]
+
+
+def test_memory_of_others_is_written():
+    array = np.array([1.0, 2.0], np.float32)
+    state = Tensor.from_numpy(array)
+    shown = state.numpy()
+
+    @jit
+    def step(x):
+        state.assign(state + x)
+
+    step(Tensor([1.0, 1.0]))
+    step(Tensor([1.0, 1.0]))
+    assert array.tolist() == shown.tolist() == [3.0, 4.0]
