@@ -77,7 +77,7 @@ def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
         "names": argument_names(jitted.function, program.structure),
         "arguments": structure_to_json(program.structure),
         "leaves": [leaf_to_json(leaf) for leaf in program.leaves],
-        "variables": [[leaf, dump(node)] for leaf, node in program.variables],
+        "variables": [dump(node) for node in program.variables],
         "rows": [list(row) for row in program.rows],
         "results": structure_to_json(results.structure),
         "recipes": [recipe_to_json(each, program.captured) for each in results.recipes],
@@ -187,7 +187,7 @@ def _program(header: dict[str, Any], blocks: list[bytes], device: str | None) ->
     program.leaves_more = any(row.is_donated or row.is_written for row in program.rows)
     program.structure = structure_from_json(header["arguments"])
     program.leaves = [leaf_from_json(leaf) for leaf in header["leaves"]]
-    program.variables = [(leaf, parse(node)) for leaf, node in header["variables"]]
+    program.variables = [parse(node) for node in header["variables"]]
     recipes = tuple(recipe_from_json(each, captured) for each in header["recipes"])
     program.results = Results(structure_from_json(header["results"]), recipes)
     return program

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.core import realize_all
 from weft.tensor.jit_program import InputRow, ObjectKind, Program, TensorKind, ValueKind
+from weft.tensor.jit_signature import unbound
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, flatten
 
@@ -61,7 +61,7 @@ class LoadedFunction:
         """Raise unless an argument is what the trace was made for."""
         if isinstance(kind, ValueKind):
             if isinstance(kind.value, UOp):
-                if not (isinstance(leaf, UOp) and leaf.op == Op.BIND):
+                if not isinstance(leaf, UOp) or unbound(leaf) is not kind.value:
                     raise ArgumentTypeError(f"{self.name}: {name} is no bound size")
                 return
             if type(leaf) is not type(kind.value) or leaf != kind.value:
@@ -73,7 +73,7 @@ class LoadedFunction:
         if not isinstance(leaf, Tensor):
             raise ArgumentTypeError(f"{self.name}: {name} is a {type(leaf).__name__}, no tensor")
         assert isinstance(kind, TensorKind)
-        if (leaf.dtype, leaf.shape) != (kind.dtype, kind.shape):
+        if (leaf.dtype, tuple(map(unbound, leaf.shape))) != (kind.dtype, kind.shape):
             raise ShapeError(
                 f"{self.name}: {name} does not fit",
                 facts=[

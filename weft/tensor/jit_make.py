@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor.jit_escape import mark_escaped
 from weft.tensor.jit_graph import Made, make_graph
@@ -24,7 +23,7 @@ from weft.tensor.jit_program import (
     gradient_kind,
 )
 from weft.tensor.jit_results import ResultReader
-from weft.tensor.jit_signature import SCALARS, Arguments
+from weft.tensor.jit_signature import SCALARS, Arguments, unbound
 from weft.tensor.jit_trace import Input, Recorder, Recording
 from weft.tensor.leaves import live_leaves
 from weft.tensor.storage import Storage, live_storages
@@ -82,11 +81,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
     program.rows = [_row(each, written, donated) for each in recording.inputs]
     program.structure = arguments.structure
     program.leaves = [_leaf_kind(leaf) for leaf in arguments.leaves]
-    program.variables = [
-        (number, leaf)
-        for number, leaf in enumerate(arguments.leaves)
-        if isinstance(leaf, UOp) and leaf.op == Op.BIND
-    ]
+    program.variables = arguments.variables
     program.watched = _watched(recording, made, program.rows)
     leaves = arguments.leaves
     found = {leaves[row.leaf]._storage for row in program.rows if not row.is_gradient}
@@ -117,9 +112,9 @@ def _watched(recording: Recording, made: Made, rows: list[InputRow]) -> set[Stor
 def _leaf_kind(leaf: Any) -> Any:
     """What is remembered of an argument: nothing that keeps memory or objects alive."""
     if isinstance(leaf, Tensor):
-        return TensorKind(leaf.dtype, leaf.shape, leaf.requires_grad)
+        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf.requires_grad)
     is_value = isinstance(leaf, (*SCALARS, UOp))
-    return ValueKind(leaf) if is_value else ObjectKind(type(leaf).__name__)
+    return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
 
 
 def _note_gradients(program: Program, recording: Recording, arguments: Arguments) -> None:

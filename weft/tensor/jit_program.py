@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from weft.engine.storage import BufferKind, buffer_of
+from weft.ir.build import bind
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
@@ -17,6 +18,7 @@ from weft.support.errors import NotSupported, UsageError
 from weft.tensor.jit_graph import Graph
 from weft.tensor.jit_results import Results
 from weft.tensor.jit_run import GraphRun, NativeRun, make_run, view_buffer
+from weft.tensor.jit_signature import values_of
 from weft.tensor.nodes import Step
 from weft.tensor.random import is_random_state
 from weft.tensor.storage import Storage, realize
@@ -75,7 +77,7 @@ class Program:
         self.structure = LEAF  # of the arguments
         self.leaves: list[TensorKind | ValueKind | ObjectKind] = []
         self.has_gradients = False
-        self.variables: list[tuple[int, UOp]] = []  # leaves that are bound sizes
+        self.variables: list[UOp] = []  # whose values come with the arguments
         self.read_gradients: list[int] = []  # leaves of the arguments
         self.gradients_in: list[GradientIn] = []
         self.gradients_out: list[tuple[ref[Tensor], Tensor | None]] = []
@@ -136,7 +138,10 @@ class Program:
     def call(self, leaves: list[Any]) -> Any:
         """Run on the leaves of the arguments, all computed, and return what the function does."""
         inputs = [_input_storage(row, leaves[row.leaf]) for row in self.rows]
-        variables = {node: leaves[leaf] for leaf, node in self.variables}
+        variables: dict[UOp, UOp] = {}
+        if self.variables:
+            values = values_of(leaves)
+            variables = {node: bind(node, values[node.arg[0]]) for node in self.variables}
         return self.finish(leaves, inputs, variables)
 
     def finish(self, leaves: Any, inputs: list[Storage], variables: dict[UOp, UOp]) -> Any:

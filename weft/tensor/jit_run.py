@@ -32,6 +32,8 @@ from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Grap
 from weft.tensor.storage import Storage, readers_of, realize
 
 Variables = dict[UOp, UOp]
+# Graphs that hold one of these are realized anew in every call.
+_ANEW: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.VARIABLE
 # A storage refers to the node of its memory twice, and a call refers to it once more.
 _UNSEEN: Final = 3
 
@@ -210,7 +212,7 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
     for root in (*graph.versions, *(value for value in graph.values if value is not None)):
         ops |= root.ops
     name = next(iter(names)) if len(names) == 1 else None
-    is_plain = not (ops >> Op.COPY & 1 or ops >> Op.BIND & 1 or settings.CHECK == "levels")
+    is_plain = not (ops & _ANEW or settings.CHECK == "levels")
     if name is None or not is_plain or device(name).target.renderer == "INTERPRETER":
         return GraphRun(graph, constants, hides)
     return NativeRun(graph, name, constants, hides)

@@ -9,14 +9,17 @@ one signature run the same trace.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Self
 from weakref import ref
 
+from weft.engine.bindings import take_bindings, variables_of
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.core import realize_all
+from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage
@@ -52,9 +55,42 @@ class Arguments(NamedTuple):
     leaves: list[Any]
 
     @property
+    def variables(self) -> list[UOp]:
+        """The variables whose values the arguments bring."""
+        values = values_of(self.leaves)
+        found = variables_of([unbound(size) for size in _sizes(self.leaves)])
+        return [variable for variable in found if variable.arg[0] in values]
+
+    @property
     def tensors(self) -> list[Tensor]:
         """Each tensor once."""
         return list({id(leaf): leaf for leaf in self.leaves if isinstance(leaf, Tensor)}.values())
+
+
+def _sizes(leaves: Iterable[Any]) -> list[UOp]:
+    """All symbolic sizes among the arguments: those of tensors, and those passed as they are."""
+    found: list[UOp] = []
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            found += leaf._storage.uop.src
+            found += [size for _, _, symbolic in leaf._steps for size in symbolic]
+        elif isinstance(leaf, UOp):
+            found.append(leaf)
+    return found
+
+
+def values_of(leaves: Iterable[Any]) -> dict[str, int]:
+    """The value of each variable that the arguments bring; raises where there are two."""
+    return take_bindings(make(Op.TUPLE, dtypes.void, tuple(_sizes(leaves))))[1]
+
+
+def unbound(size: Any) -> Any:
+    """A size without the value of its variables, which is no part of a trace."""
+    return take_bindings(size)[0] if isinstance(size, UOp) else size
+
+
+def unbound_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple([(op, arg, tuple(map(unbound, symbolic))) for op, arg, symbolic in steps])
 
 
 def read_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
@@ -109,14 +145,16 @@ def signature_of(
 def _tensor_key(tensor: Tensor, storages: list[Storage], shared: Collection[Storage]) -> Any:
     storage = tensor._storage
     grad = grad_of(tensor)
-    own = (tensor.requires_grad, None if grad is None else (grad.dtype, grad.shape))
+    shape = None if grad is None else tuple(map(unbound, grad.shape))
+    own = (tensor.requires_grad, None if grad is None else (grad.dtype, shape))
     if storage in shared:
         return "shared", storage, tensor._steps, own
     if is_by_value(tensor, storages):
-        return "view", tensor.dtype, tensor.shape, tensor.device, own
+        return "view", tensor.dtype, tuple(map(unbound, tensor.shape)), tensor.device, own
     node = storage.uop
     where = storages.index(storage)
-    return node.dtype, node.arg[1:], node.src, tensor._steps, where, own
+    sizes = tuple(map(unbound, node.src))
+    return node.dtype, node.arg[1:], sizes, unbound_steps(tensor._steps), where, own
 
 
 def static_key(value: Any, names: Callable[[], list[str]], place: int) -> Any:
@@ -127,8 +165,8 @@ def static_key(value: Any, names: Callable[[], list[str]], place: int) -> Any:
     kind = type(value)
     if kind is float:
         return float, value.hex()
-    if isinstance(value, UOp) and value.op == Op.BIND:
-        return "variable", value.src[0]
+    if isinstance(value, UOp):
+        return "size", unbound(value)
     own: Any = kind.__hash__
     if own is object.__hash__:
         try:

@@ -19,7 +19,13 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import NotSupported
 from weft.tensor.core import Core
-from weft.tensor.jit_signature import Arguments, grad_of, is_by_value
+from weft.tensor.jit_signature import (
+    Arguments,
+    grad_of,
+    is_by_value,
+    unbound,
+    unbound_steps,
+)
 from weft.tensor.leaves import live_leaves, remember
 from weft.tensor.storage import (
     StandIn,
@@ -129,13 +135,15 @@ class Recorder:
         seen: list[Any] = []
         for number, leaf in enumerate(arguments.leaves):
             if not isinstance(leaf, Tensor) or leaf._storage in self._shared:
-                seen.append(leaf)
+                seen.append(unbound(leaf))
                 continue
             if id(leaf) not in self._inside:
                 is_view = is_by_value(leaf, storages)
                 if is_view or leaf._storage not in found:
                     found[leaf._storage] = self._stand_in(leaf, number, names[number], is_view)
-                made = Tensor._of(found[leaf._storage], () if is_view else leaf._steps)
+                made = Tensor._of(
+                    found[leaf._storage], () if is_view else unbound_steps(leaf._steps)
+                )
                 made.requires_grad = leaf.requires_grad
                 if id(leaf) in are_leaves:
                     remember(made, leaf.requires_grad)
@@ -153,7 +161,8 @@ class Recorder:
         self, tensor: Tensor, leaf: int, name: str, is_view: bool, is_gradient: bool = False
     ) -> Storage:
         base = tensor.uop if is_view else tensor._storage.uop
-        kind = BufferKind(tensor.dtype, shape_of(base), tensor.device)
+        shape = tuple(map(unbound, shape_of(base)))
+        kind = BufferKind(tensor.dtype, shape, tensor.device)
         node = kind.without_memory()
         storage = Storage(node, tensor.device)
         self._inputs.append(
