@@ -90,6 +90,8 @@ class _Chooser(Chooser):
 
     def share_values(self) -> None:
         """Keep slow values that a fold has computed, where a row of them stays in the cache."""
+        if not any(self.kernel.ops >> op & 1 for op in HEAVY):
+            return
         folds = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
         for node, own in folds:
             extent = self.extent(own[0]) or 1 << 60

@@ -168,12 +168,17 @@ class _Placer:
     def loop(self, block: Block, loop: UOp, needed: Sequence[UOp]) -> Block:
         last = 0
         ends: set[Block | Task] = set()
+        inside: Block | None = None  # the run of this loop in which something needed is made
         for need in needed:
             end = self.done[need]
             ends.add(end)
             holder = block.child_holding(end)
             if holder is not None:
                 last = max(last, block.items.index(holder))
+                if isinstance(holder, Block) and holder is not end and holder.range is loop:
+                    inside = holder
+        if inside is not None and block.items.index(inside) == last:
+            return inside
         for item in reversed(block.items[last:]):
             if isinstance(item, Block) and item.range is loop and item not in ends:
                 return item

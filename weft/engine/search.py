@@ -51,6 +51,10 @@ class Found(NamedTuple):
     refused: int  # wrong results, crashes and time-outs
 
 
+# What this process has searched for, by the name of the kernel.
+FINDINGS: Final[list[tuple[str, Found]]] = []
+
+
 def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     """The recipe of a kernel, from the disk or by a search of this width."""
     target = device.target
@@ -58,9 +62,10 @@ def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     stored = _CACHE.get(key)
     if stored is not None:
         return from_json(stored.decode())
-    recipe = search(kernel, device, width, settings.BEAM_SECONDS).recipe
-    _CACHE.put(key, to_json(recipe).encode())
-    return recipe
+    found = search(kernel, device, width, settings.BEAM_SECONDS)
+    FINDINGS.append((kernel.arg[0], found))
+    _CACHE.put(key, to_json(found.recipe).encode())
+    return found.recipe
 
 
 def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:

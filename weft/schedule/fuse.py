@@ -39,6 +39,8 @@ from weft.schedule.uses import Kept, Use, free_ranges
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
+# Folds of one kernel, from which on further ones get memory: code grows, compilers are slow.
+MOST_FOLDS: Final = 16
 FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 # Values computed one for one with their uses, which pass their place on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
@@ -143,6 +145,8 @@ class Fusion:
         if node.dtype is dtypes.index:  # an index has no width that memory could hold
             return False
         kernels = {use.kernel for use in uses}
+        if node.op == Op.REDUCE and any(kernel.folds >= MOST_FOLDS for kernel in kernels):
+            return True  # products of products: each that is inlined is there once per place
         paths = [self._scope(node, use) for use in uses]
         counts = [
             evaluations_of(node, (*use.place.indices, use.place.gate), path)
@@ -217,6 +221,7 @@ class Fusion:
         ranges, place = self.fold_place(node, use.place, kernel)
         inside = (*path, *(loop for loop in ranges if loop.op == Op.RANGE))
         kernel.has_contraction |= is_contraction(node)
+        kernel.folds += 1
         self._uses[node.src[0]].append(Use(kernel, place, inside))
 
     def _enter_scan(self, node: UOp, use: Use) -> None:

@@ -68,6 +68,7 @@ class Kernel:
         self.after: set[Kernel] = set()
         self.leaves: set[UOp] = set()
         self.has_contraction = False
+        self.folds = 0
         self.call: UOp | None = None  # a CALL that runs here instead of stores
         self.is_alone = False
         self.work = 0.0
