@@ -186,8 +186,7 @@ class _Chooser(Chooser):
         lanes = self.target.vector_bits // max(widths, default=32)
         while lanes > extent:
             lanes //= 2
-        is_even = lanes and extent % lanes == 0
-        return lanes if is_even or extent >= 2 * lanes else 1
+        return max(lanes, 1)
 
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""

@@ -29,8 +29,10 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 
-# Rows from which a panel is worth the copy, and turns of the fold in a block.
+# Rows from which a panel is worth the copy, if the factor can be read as vectors or if it cannot.
 LEAST_ROWS: Final = 16
+FEW_ROWS: Final = 4
+# Turns of the fold in a block.
 FOLD_BLOCK: Final = 512
 # The share of the second cache that a panel may take; the rest is for rows and the result.
 PANEL_SHARE: Final = 0.4
@@ -134,7 +136,8 @@ class _Recipe:
     def run(self) -> bool:
         joined = self.joined_columns()
         is_staged = joined > 1 or self.wants_panel()
-        if self.turns(self.shape.rows) < LEAST_ROWS and is_staged:
+        least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
+        if self.turns(self.shape.rows) < least and is_staged:
             return False
         columns = self.extent(self.column) * joined
         self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
@@ -173,14 +176,20 @@ class _Recipe:
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
 
-    def wants_panel(self) -> bool:
-        """Whether the factor with the columns is better copied before it is used."""
+    def is_contiguous(self) -> bool:
+        """Whether the factor with the columns is plainly loaded, as vectors."""
         factor = self.shape.panel
         if factor.op != Op.LOAD or factor.src[0].src[1].op != Op.CONST:
-            return True
+            return False
         (access,) = self.chooser.accesses(factor.src[0])
-        if access.stride(self.column) != 1:
+        return access.stride(self.column) == 1
+
+    def wants_panel(self) -> bool:
+        """Whether the factor with the columns is better copied before it is used."""
+        if not self.is_contiguous():
             return True
+        factor = self.shape.panel
+        (access,) = self.chooser.accesses(factor.src[0])
         span = sum((access.stride(n) or 0) * self.extent(n) for n in [*self.fold, self.column])
         return span * factor.dtype.itemsize > self.chooser.target.cache_bytes[1] // 4
 
@@ -245,12 +254,13 @@ class _Recipe:
         if size * rest > 2 * most or size >= self.extent(first):
             return
         mark = self.chooser.mark()
-        inner = self.chooser.split(first, size)
+        inner = [self.chooser.split(first, size)] if size > 1 else []
         split = self.chooser.mark()
-        if self.chooser.take(Accumulate(first)):
+        rest_of_fold = [*inner, *self.fold[1:]]
+        if rest_of_fold and self.chooser.take(Accumulate(first)):
             self.chooser.undo_to(split)  # taken again when the rows are split
             self.blocks = [first]
-            self.fold = [inner, *self.fold[1:]]
+            self.fold = rest_of_fold
         else:
             self.chooser.undo_to(mark)
 

@@ -17,6 +17,7 @@ from weft.ir.uop import UOp, bool_like, const
 from weft.rewrite.pattern import any_, const_, fold
 from weft.rewrite.rule import rule, structural
 from weft.rewrite.ruleset import rules
+from weft.rules.divide import nearest_multiple_rest
 
 x, y, c0, c1 = any_("x"), any_("y"), const_("c0"), const_("c1")
 
@@ -93,6 +94,24 @@ def shrink_less(node: UOp, x: UOp, c0: int) -> UOp | None:
     return None
 
 
+@structural(x % c1 < c0, over=INDEX)
+def unwrap_less(node: UOp, x: UOp, c1: int, c0: int) -> UOp | None:
+    """Compare a sum itself where its remainder wraps only to what is too large anyway.
+
+    i + j*39 is 40*j + (i - j). A rest below zero wraps to a remainder near the divisor.
+
+    before: (i + j*39) % const(40) < const(6)
+    after:  ~(i - j < const(0)) & (i - j < const(6))
+    """
+    rest = nearest_multiple_rest(x, c1) if c1 > 0 else None
+    if rest is None:
+        return None
+    low, high = bounds(rest)
+    if not (-c1 <= low < 0 <= high < c1 and c0 <= low + c1):
+        return None
+    return ~(rest < 0) & (rest < c0)
+
+
 @structural(x.equal(y), over=INDEX)
 def gather_equal(node: UOp, x: UOp, y: UOp) -> UOp | None:
     """Bring an equality to the form sum == constant with coprime factors, the first positive.
@@ -131,6 +150,7 @@ COMPARE_RULES = rules(
     rule("equal-self", x.equal(x), True, over=EXACT),
     rule("less-equal-is-not-greater", x <= y, ~(y < x), over=EXACT),
     decide_less,
+    unwrap_less,
     rule("less-of-div", x // c1 < c0, x < fold(c0 * c1), over=INDEX, when=_positive),
     gather_left,
     shrink_less,

@@ -114,6 +114,15 @@ def part_by_congruence(x: UOp, divisor: int) -> tuple[UOp, UOp] | None:
     return from_linear(x.dtype, carry, whole), remainder - carry * divisor
 
 
+def nearest_multiple_rest(x: UOp, divisor: int) -> UOp | None:
+    """What is left of x beside the multiples of a divisor that are nearest to its factors."""
+    constant, terms = linear(x)
+    if len(terms) > LONGEST:
+        return None
+    rest = [(term, f - divisor * round(f / divisor)) for term, f in terms]
+    return from_linear(x.dtype, constant % divisor, [pair for pair in rest if pair[1]])
+
+
 @structural(x // y, over=INDEX)
 def divide_by_symbol(node: UOp, x: UOp, y: UOp) -> UOp | None:
     """Take multiples of a symbolic divisor out of a quotient.

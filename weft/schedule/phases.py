@@ -15,6 +15,7 @@ from weft.schedule.plan import plan_memory
 from weft.schedule.spec_schedule import SCHEDULE_SPEC
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
+from weft.schedule.trim_calls import trim_calls
 
 SCHEDULE: Final = Phase(
     "schedule",
@@ -25,6 +26,12 @@ SCHEDULE: Final = Phase(
             "normalize",
             normalize,
             because="constants are folded before they are copied into kernels",
+        ),
+        Pass(
+            "trim-calls",
+            trim_calls,
+            because="a call runs by itself, whoever reads its results",
+            needs={Op.CALL},
         ),
         Pass(
             "split-reductions",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor import convolution_gradient
 from weft.tensor.checks import known
 from weft.tensor.matmul import contract
 from weft.tensor.windows import window_count, windows
@@ -63,7 +64,25 @@ def conv2d(
     edges = padding_pairs("conv2d", padding, rank)
     padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
     require_windows("conv2d", padded, kernel, strides, gaps)
-    batch, outputs = known(self.shape[0]), known(weight.shape[0])
+    result = convolved(padded, weight, groups, strides, gaps, dtype)
+    if groups == 1 and self.dtype.is_float and weight.dtype.is_float and result.numel():
+        shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
+        result = convolution_gradient.with_slopes(result, self, weight, shape)
+    return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+
+
+def convolved(
+    padded: Tensor,
+    weight: Tensor,
+    groups: int,
+    strides: tuple[int, ...],
+    gaps: tuple[int, ...],
+    dtype: DType | str | None,
+) -> Tensor:
+    """The sums of products of windows and a weight."""
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    batch, outputs = known(padded.shape[0]), known(weight.shape[0])
     inner = known(weight.shape[1])
     taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
     places = taps.shape[2 : 2 + rank]
@@ -73,8 +92,7 @@ def conv2d(
     left = grouped.permute(order).unsqueeze(2)
     right = weight.reshape((1, groups, outputs // groups, *[1] * rank, inner, *kernel))
     axes = tuple(range(3 + rank, 4 + 2 * rank))
-    result = contract(left, right, axes, dtype).reshape((batch, outputs, *places))
-    return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+    return contract(left, right, axes, dtype).reshape((batch, outputs, *places))
 
 
 def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> None:
@@ -140,7 +158,7 @@ def conv_transpose2d(
     turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
     turned = turned.flip(tuple(range(2, 2 + rank))) if rank else turned
-    spread = _with_zeros_between(self, strides)
+    spread = with_zeros_between(self, strides)
     borders = [
         (gap * (taps - 1) - low, gap * (taps - 1) - high + more)
         for gap, taps, (low, high), more in zip(gaps, kernel, edges, extra, strict=True)
@@ -149,7 +167,8 @@ def conv_transpose2d(
     return padded.conv2d(turned, bias, groups, dilation=gaps)
 
 
-def _with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
+def with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Elements of the spatial axes as far apart as strides, with zeros between them."""
     x = self
     for number, stride in enumerate(strides):
         if stride == 1:

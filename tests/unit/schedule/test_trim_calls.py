@@ -1,0 +1,41 @@
+"""Calls compute what is read, from what they use."""
+
+import numpy as np
+
+from weft import GlobalCounters, Tensor, function
+
+
+def counted(tensor: Tensor) -> int:
+    GlobalCounters.reset()
+    tensor.realize()
+    return GlobalCounters.global_ops
+
+
+def test_a_result_that_nobody_reads_is_not_computed() -> None:
+    @function
+    def both(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x + 1, (x @ x).contiguous()
+
+    x = Tensor(np.ones((32, 32), np.float32)).realize()
+    assert counted(both(x)[0]) < 32 * 32 * 8
+    assert counted(both(x)[1]) > 32 * 32 * 32
+    np.testing.assert_array_equal(both(x)[0].numpy(), np.full((32, 32), 2))
+
+
+def test_an_argument_that_is_not_used_is_not_computed() -> None:
+    @function
+    def first(x: Tensor, y: Tensor) -> Tensor:
+        return x * 2
+
+    x = Tensor(np.ones((32, 32), np.float32)).realize()
+    assert counted(first(x, x @ x)) < 32 * 32 * 8
+
+
+def test_the_gradient_of_one_operand_of_a_convolution() -> None:
+    x = Tensor(np.ones((2, 3, 8, 8), np.float32)).realize()
+    w = Tensor(np.ones((4, 3, 3, 3), np.float32)).realize()
+    one = counted(x.conv2d(w).sum().gradient(w)[0])
+    (of_x, of_w) = x.conv2d(w).sum().gradient(x, w)
+    GlobalCounters.reset()
+    Tensor.realize(of_x, of_w)
+    assert one < 0.7 * GlobalCounters.global_ops

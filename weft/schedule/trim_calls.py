@@ -1,0 +1,64 @@
+"""Calls without what nobody needs: results that are not read, and arguments that are not used.
+
+In and Out: a tensor graph. The gradient of a convolution gives two results; where only that of the
+weight is wanted, the other is not computed. A call runs by itself, so nothing inside it would
+notice otherwise. Bodies that write to memory are left alone.
+"""
+
+from __future__ import annotations
+
+from weft.ir.build import call, param
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import fill_sizes
+from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild, substitute, topological, users
+from weft.schedule.context import Context
+
+
+def trim_calls(root: UOp, context: Context) -> UOp:
+    """Drop unread results and unused arguments of calls."""
+    readers = users(root)
+    made: dict[UOp, UOp] = {}
+    places: dict[UOp, dict[int, int]] = {}  # where a result of a call has gone
+    for node in topological(root):
+        new = rebuild(node, tuple([made[source] for source in node.src]))
+        if node.op == Op.CALL and _is_value(node):
+            new, places[node] = _trimmed(new, readers[node])
+        elif node.op == Op.ITEM and node.src[0] in places:
+            position = places[node.src[0]][node.arg]
+            new = make(Op.ITEM, node.dtype, new.src, position) if _is_tuple(new) else new.src[0]
+        made[node] = new
+    return made[root]
+
+
+def _is_tuple(item: UOp) -> bool:
+    return item.src[0].dtype is dtypes.void
+
+
+def _is_value(node: UOp) -> bool:
+    """Whether a call computes values from values, and does nothing else."""
+    effects = 1 << Op.STORE | 1 << Op.KERNEL | 1 << Op.PROGRAM | 1 << Op.LINEAR
+    return not (node.arg.ops & effects or node.arg.op in (Op.KERNEL, Op.PROGRAM, Op.LINEAR))
+
+
+def _trimmed(node: UOp, readers: list[UOp]) -> tuple[UOp, dict[int, int]]:
+    """The call with what is used, and the new position of each result."""
+    body = node.arg
+    count = len(body.src) if body.op == Op.TUPLE else 1
+    wanted = list(range(count))
+    if body.op == Op.TUPLE and all(reader.op == Op.ITEM for reader in readers):
+        wanted = sorted({int(reader.arg) for reader in readers})
+    if body.op == Op.TUPLE and len(wanted) < count:
+        parts = tuple([body.src[position] for position in wanted])
+        body = make(Op.TUPLE, body.dtype, parts)
+    slots = {part.arg[0]: part for part in topological(body) if part.op == Op.PARAM}
+    if len(slots) < len(node.src):
+        renumbered = {
+            part: param(number, part.dtype, fill_sizes(part, part.arg[1], 0))
+            for number, (_, part) in enumerate(sorted(slots.items()))
+        }
+        body = substitute(body, renumbered)
+    given = [node.src[slot] for slot in sorted(slots)]
+    new = call(body, *given) if body is not node.arg else node
+    return new, {position: number for number, position in enumerate(wanted)}
