@@ -60,5 +60,6 @@ def _trimmed(node: UOp, readers: list[UOp]) -> tuple[UOp, dict[int, int]]:
         }
         body = substitute(body, renumbered)
     given = [node.src[slot] for slot in sorted(slots)]
-    new = call(body, *given) if body is not node.arg else node
+    is_less = body is not node.arg or len(given) < len(node.src)
+    new = call(body, *given) if is_less else node
     return new, {position: number for number, position in enumerate(wanted)}

@@ -1,0 +1,40 @@
+"""`weft devices`: every back end, found or with what is missing."""
+
+from __future__ import annotations
+
+import argparse
+
+from weft.support.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    del parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the devices; a device that cannot be opened says what to do about it."""
+    from weft.engine.devices import KINDS, default_device
+
+    for kind in KINDS:
+        mark = "*" if kind == default_device() else " "
+        print(f"{mark} {kind:8} {describe(kind)}")
+    print("\n* is the default; DEVICE=NAME, or device=NAME for a tensor, chooses another")
+    return 0
+
+
+def describe(kind: str) -> str:
+    """One line about a device, opened to see whether it works."""
+    from weft.engine.devices import device
+    from weft.runtime.host import host
+
+    try:
+        found = device(kind)
+    except UsageError as error:
+        first, *rest = str(error).splitlines()
+        fix = next((line.strip() for line in rest if line.strip().startswith("fix:")), "")
+        return f"not found: {first.partition(': ')[2] or first}{'; ' + fix if fix else ''}"
+    target = found.target
+    facts = [target.name]
+    if kind == "CPU":
+        facts += [f"{target.threads} threads", host().cpu]
+    return "found: " + ", ".join(fact for fact in facts if fact)

@@ -1,0 +1,70 @@
+"""`weft`: one command for a first look, the machine, speed, and what the messages mean.
+
+    weft demo            train a small network on handwritten digits and show what happened
+    weft devices         every back end: found, or what is missing and how to get it
+    weft bench           how fast this machine runs Weft's kernels, beside torch where installed
+    weft tune FILE       search better recipes for the kernels of a program
+    weft explain CODE    what an error means and how to get out of it
+    weft settings        every setting, its variable, its default and its value
+
+Each command is a module of this package with `add_arguments` and `run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from weft.support.errors import UsageError
+
+# The commands, each with the line that `weft --help` prints; the module has the same name.
+COMMANDS: Final = {
+    "demo": "train a small network on handwritten digits and show what happened",
+    "devices": "list every back end: found, or what is missing and how to get it",
+    "bench": "measure kernels on this machine, beside torch where it is installed",
+    "tune": "run a program and search better recipes for its kernels",
+    "explain": "say what an error code means and how to get out of it",
+    "settings": "list every setting, its variable, its default and its value",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line, with one subcommand per row of the table."""
+    top = argparse.ArgumentParser(prog="weft", description="Weft, from tensor to machine code")
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, line in COMMANDS.items():
+        module = import_module(f"weft.cli.{name}")
+        sub = commands.add_parser(name, help=line, description=line)
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return top
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"weft {version('weft')}"
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "weft (not installed)"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
