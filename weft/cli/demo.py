@@ -70,7 +70,8 @@ class _Network:
 
     def __call__(self, x: Tensor) -> Tensor:
         x = self.convolution(x).relu().max_pool2d()  # (batch, 16, 4, 4)
-        return self.last(self.hidden(x.flatten(1)).relu())
+        result: Tensor = self.last(self.hidden(x.flatten(1)).relu())
+        return result
 
 
 def _training_step(model: _Network, nn: Any) -> Any:
