@@ -3,8 +3,9 @@
     python tools/tables.py            write the pages of docs/reference/
     python tools/tables.py --check    fail if a page is not what the code says
 
-Ops, settings, errors, rules, passes and devices are tables in the code, so their pages are printed
-and not written by hand. `tests/docs/test_tables.py` runs the check.
+Ops, settings, errors, rules, passes and devices are tables in the code, and signatures and
+docstrings are there too, so their pages are printed and not written by hand.
+`tests/docs/test_tables.py` runs the check.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from api_pages import api_pages
 from conformance_pages import conformance_page, deviations_page
 from machine_pages import devices_page, phases_page
 from rules_page import rules_page
@@ -195,6 +197,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "devices.md": devices_page,
     "conformance.md": conformance_page,
     "deviations.md": deviations_page,
+    **api_pages(),
 }
 
 

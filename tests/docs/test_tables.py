@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import api_pages
 import pytest
 import tables
 
+from weft import Tensor
 from weft.codegen.phases import CODEGEN
 from weft.engine import devices
 from weft.ir.ops import INFO
@@ -54,6 +56,23 @@ def test_every_row_has_its_place(page: str, names: list[str]):
     for name in names:
         is_heading = f"## {name}" in headings or f"### {name}" in headings
         assert is_heading or f'<a id="{name}"></a>' in text, f"{page} leaves out {name}"
+
+
+def test_every_method_has_its_place():
+    pages = sorted((REFERENCE / "api").glob("tensor-*.md"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    public = [name for name in dir(Tensor) if not name.startswith("_")]
+    methods = [name for name in public if callable(getattr(Tensor, name))]
+    assert len(methods) > 400
+    for name in methods:
+        assert f"\n### {name}\n" in text or f"`{name}`" in text, f"no page has {name}"
+
+
+def test_a_file_of_methods_without_a_page_is_found(monkeypatch: pytest.MonkeyPatch):
+    families = {name: row for name, row in api_pages.FAMILIES.items() if name != "tensor-unary"}
+    monkeypatch.setattr(api_pages, "FAMILIES", families)
+    with pytest.raises(ValueError, match=r"weft/tensor/\w+\.py stands on no page"):
+        list(api_pages.tensor_page())
 
 
 def test_settings_name_the_packages_that_read_them():

@@ -132,7 +132,12 @@ _SPARE: Final = _Spare()
 
 
 class _Counters:
-    """Counts of what ran; always on. `reset` starts anew, memory in use stays."""
+    """Counts of what ran; always on. `reset` starts anew, memory in use stays.
+
+    `kernel_count`, `global_ops` (operations), `global_mem` (bytes read and written), `time_sum_s`
+    (seconds, where they are measured), `mem_used` (bytes), `mem_used_by` and `peak_memory` (bytes
+    by device).
+    """
 
     def __init__(self) -> None:
         self.mem_used_by: dict[str, int] = {}

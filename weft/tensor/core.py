@@ -117,18 +117,22 @@ class Core(metaclass=NamingType):
 
     @property
     def shape(self) -> Shape:
+        """The size of each axis: ints, or nodes where a size is symbolic."""
         return shape_of(self.uop)
 
     @property
     def dtype(self) -> DType:
+        """What an element is, such as `dtypes.float32`."""
         return self._storage.uop.dtype
 
     @property
     def device(self) -> str:
+        """The name of the device that has the memory, or will have it."""
         return self._storage.device
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(shape_of(self.uop))
 
     # Hidden from the type checker, which would accept every misspelling if it saw this.

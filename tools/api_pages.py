@@ -1,0 +1,226 @@
+"""The pages of docs/reference/api/: every public name with its signature and docstring.
+
+The methods of `Tensor` are grouped as their files are; a file that stands on no page of `FAMILIES`
+is an error, so that no method is left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+from docstring_page import entry, prose
+from table_page import code, head, markdown_table, summary, wrapped
+
+from weft.tensor import in_place
+from weft.tensor.tensor import Tensor
+
+# Page: its title and the files of weft/tensor whose methods it shows.
+FAMILIES: dict[str, tuple[str, str]] = {
+    "tensor-create": ("Tensor: create and share", "creation interop"),
+    "tensor-random": ("Tensor: random numbers", "random"),
+    "tensor-convert": (
+        "Tensor: values, dtypes, writes and gradients",
+        "convert bits writes in_place gradients training",
+    ),
+    "tensor-elementwise": ("Tensor: two operands", "elementwise arithmetic"),
+    "tensor-unary": ("Tensor: one operand", "unary special"),
+    "tensor-activations": ("Tensor: activations", "activations"),
+    "tensor-reduce": ("Tensor: folds and scans", "reduce order_statistics scan"),
+    "tensor-movement": (
+        "Tensor: shapes",
+        "movement arrangement joining rearrange padding repeat windows",
+    ),
+    "tensor-index": (
+        "Tensor: selecting, sorting and counting",
+        "indexing selection sorting counting",
+    ),
+    "tensor-linalg": (
+        "Tensor: products and linear algebra",
+        "matmul linalg_products linalg_solve linalg_triangular linalg_qr linalg_spectral",
+    ),
+    "tensor-fourier": ("Tensor: Fourier transforms", "fourier"),
+    "tensor-nn": (
+        "Tensor: convolutions, pools and losses",
+        "nn_ops pools interpolate losses",
+    ),
+}
+
+# Page: its title, the package that users import from, and its names; none are all of its names.
+MODULES: dict[str, tuple[str, str, str]] = {
+    "functions": (
+        "Functions: jit, function, custom_kernel, transforms",
+        "weft",
+        "function custom_kernel checkpoint grad value_and_grad vjp jvp jacobian hessian vmap",
+    ),
+    "runtime": (
+        "Devices, settings and counters",
+        "weft",
+        "Device Context GlobalCounters Variable UOp",
+    ),
+    "nn": ("nn: layers and data", "weft.nn", ""),
+    "nn-optim": ("nn.optim: optimizers and schedules", "weft.nn.optim", ""),
+    "nn-state": ("nn.state: state dicts", "weft.nn.state", ""),
+    "nn-datasets": ("nn.datasets", "weft.nn.datasets", ""),
+    "io": ("io: files", "weft.io", ""),
+}
+
+
+def api_pages() -> dict[str, Callable[[], Iterator[str]]]:
+    """Every page of the folder `api`, by its name below docs/reference."""
+    pages: dict[str, Callable[[], Iterator[str]]] = {"api/tensor.md": tensor_page}
+    for name in FAMILIES:
+        pages[f"api/{name}.md"] = lambda name=name: family_page(name)
+    for name in MODULES:
+        pages[f"api/{name}.md"] = lambda name=name: module_page(name)
+    return pages
+
+
+# Tensor
+
+
+def methods() -> dict[str, dict[str, list[str]]]:
+    """The public methods: for each file, each method with its other names."""
+    by_file: dict[str, dict[Any, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name in dir(Tensor):
+        raw = inspect.getattr_static(Tensor, name)
+        made = inspect.unwrap(getattr(raw, "__func__", raw))
+        if not name.startswith("_") and callable(made):
+            by_file[made.__module__.rpartition(".")[2]][made].append(name)
+    return {
+        file: {_own_name(made, names): names for made, names in sorted_by_name(found)}
+        for file, found in by_file.items()
+    }
+
+
+def sorted_by_name(found: dict[Any, list[str]]) -> list[tuple[Any, list[str]]]:
+    return sorted(found.items(), key=lambda item: _own_name(*item))
+
+
+def _own_name(made: Any, names: list[str]) -> str:
+    """Of several names of a method, that of its function where it is one of them."""
+    own = made.__name__.removesuffix("_")
+    return next((name for name in names if name in (made.__name__, own)), names[0])
+
+
+def page_of_file() -> dict[str, str]:
+    pages = {file: name for name, (_, files) in FAMILIES.items() for file in files.split()}
+    for file in methods():
+        if file not in pages:
+            raise ValueError(f"weft/tensor/{file}.py stands on no page of tools/api_pages.py")
+    return pages
+
+
+def tensor_page() -> Iterator[str]:
+    yield from head("Tensor", "weft/tensor/tensor.py")
+    yield from list(prose(inspect.getdoc(Tensor) or ""))[1:]
+    yield ""
+    yield from wrapped("""
+        Methods take arguments under their names in PyTorch and NumPy too: `dim` or `axis`,
+        `keepdim` or `keepdims`. A class method makes a tensor, as in `Tensor.zeros(2, 3)`.
+    """)
+    yield ""
+    yield "## Attributes"
+    yield ""
+    rows = [
+        (code(name), summary(raw) if isinstance(raw, property) else ATTRIBUTES[name])
+        for name in dir(Tensor)
+        if not name.startswith("_")
+        and not callable(raw := inspect.getattr_static(Tensor, name))
+        and not isinstance(raw, (classmethod, staticmethod))
+    ]
+    yield from markdown_table(["attribute", "meaning"], rows)
+    found, pages = methods(), page_of_file()
+    for name, (title, _) in FAMILIES.items():
+        yield ""
+        yield f"## {title.partition(': ')[2].capitalize()}"
+        yield ""
+        names = sorted(own for file in found if pages[file] == name for own in found[file])
+        own = [each for each in names if each.removesuffix("_") not in in_place.NAMES.split()]
+        shown = own if name == "tensor-convert" else names
+        yield from wrapped(", ".join(f"[{each}]({name}.md#{each.lower()})" for each in shown))
+
+
+ATTRIBUTES = {
+    "grad": "The gradient that `backward` computed, or None.",
+    "requires_grad": "Whether `backward` gives a gradient; None leaves it to `backward`.",
+    "training": "Whether dropout and batch statistics behave as in training; `Tensor.train()`.",
+}
+
+
+def family_page(name: str) -> Iterator[str]:
+    title, files = FAMILIES[name]
+    found = methods()
+    present = [file for file in files.split() if file in found]
+    yield from head(title, ", ".join(f"weft/tensor/{file}.py" for file in present))
+    yield "[All methods](tensor.md)"
+    for file in present:
+        yield ""
+        yield f"## {_title(f'weft.tensor.{file}')}"
+        generated = file == "in_place"
+        if generated:
+            yield ""
+            yield from wrapped(
+                "These write what the method without the underscore returns to the tensor itself, "
+                "and return it: " + ", ".join(code(each + "_") for each in in_place.NAMES.split())
+            )
+        for own, names in found[file].items():
+            if generated and own.removesuffix("_") in in_place.NAMES.split():
+                continue
+            yield from entry(own, getattr(Tensor, own), "Tensor")
+            others = [code(each) for each in names if each != own]
+            if others:
+                yield ""
+                yield f"Also called {' and '.join(others)}."
+
+
+def _title(module: str) -> str:
+    """What a module is about: the first words of its docstring."""
+    first = summary(import_module(module))
+    return first.partition(":")[0].partition(". ")[0].removesuffix(".")
+
+
+# Packages
+
+
+def module_page(name: str) -> Iterator[str]:
+    title, package, listed = MODULES[name]
+    module = import_module(package)
+    yield from head(title, f"the docstrings of {package}")
+    yield from list(prose(f"Names of `{package}`." if listed else inspect.getdoc(module) or ""))[
+        1:
+    ]
+    for each in listed.split() or public_names(module):
+        documented = getattr(module, each)
+        if inspect.ismodule(documented):
+            continue
+        yield from entry(each, documented, package, level=2)
+        if isinstance(documented, type):
+            for method in own_methods(documented):
+                yield from entry(f"{each}.{method}", getattr(documented, method))
+
+
+def public_names(module: Any) -> list[str]:
+    """What a module lists as its names, or the functions and classes that it defines."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return sorted(listed, key=str.lower)
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
+
+
+def own_methods(documented: type) -> list[str]:
+    """The public methods with a docstring that a class defines itself."""
+    return [
+        name
+        for name, value in vars(documented).items()
+        if not name.startswith("_")
+        and callable(getattr(documented, name))
+        and (inspect.getdoc(getattr(value, "__func__", value)) or "")
+    ]
