@@ -60,7 +60,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def site_markdown(markdown: str, page: str) -> str:
     """The text of a page for the site; `page` is its path there.
 
-    >>> site_markdown("See [the map](../ARCHITECTURE.md#ranks), [ops](../weft/ir/ops.py).", "a.md")
+    >>> site_markdown("See [the map](../ARCHITECTURE.md#ranks), [ops.py](../weft/ir/ops.py).", "a.md")
     'See [the map](architecture.md#ranks), `weft/ir/ops.py`.'
     """
     titled = OUTPUT.sub('```text title="prints"\n', markdown)
