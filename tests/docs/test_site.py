@@ -46,6 +46,12 @@ def test_every_page_is_in_the_menu():
     assert not missing, f"mkdocs.yml leaves out {missing}"
 
 
+def test_the_index_has_every_decision():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    names = [page.name for page in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert not [name for name in names if f"(decisions/{name})" not in index]
+
+
 def test_a_long_signature_has_a_line_for_each_parameter():
     def function(self, first_argument: int, *rest: Path, last: str = "a" * 60) -> None: ...
 
