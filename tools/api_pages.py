@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+from api_examples import example
 from docstring_page import entry, prose
 from table_page import code, head, markdown_table, summary, wrapped
 
@@ -171,6 +172,8 @@ def family_page(name: str) -> Iterator[str]:
             if generated and own.removesuffix("_") in in_place.NAMES.split():
                 continue
             yield from entry(own, getattr(Tensor, own), "Tensor")
+            if ">>>" not in (inspect.getdoc(getattr(Tensor, own)) or ""):
+                yield from example(own)
             others = [code(each) for each in names if each != own]
             if others:
                 yield ""

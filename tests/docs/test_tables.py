@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import api_examples
 import api_pages
 import pytest
 import tables
@@ -14,6 +15,7 @@ from weft.rules.simplify import SIMPLIFY
 from weft.schedule.phases import SCHEDULE
 from weft.support.error_table import ERROR_TABLE
 from weft.support.settings import table
+from weft.tensor import in_place
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -66,6 +68,16 @@ def test_every_method_has_its_place():
     assert len(methods) > 400
     for name in methods:
         assert f"\n### {name}\n" in text or f"`{name}`" in text, f"no page has {name}"
+
+
+def test_every_method_has_an_example():
+    """In its docstring, in tools/api_examples.py, or a reason; in-place ones have their twin's."""
+    own = {name for names in api_pages.methods().values() for name in names}
+    shown = {name for name in own if ">>>" in (getattr(Tensor, name).__doc__ or "")}
+    twins = {f"{name}_" for name in in_place.NAMES.split()}
+    called = set(api_examples._CALLS)
+    assert own - shown - twins - called == set(api_examples.WITHOUT_EXAMPLE)
+    assert not called & shown, "the docstring has an example"
 
 
 def test_a_file_of_methods_without_a_page_is_found(monkeypatch: pytest.MonkeyPatch):
