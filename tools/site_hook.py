@@ -60,8 +60,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def site_markdown(markdown: str, page: str) -> str:
     """The text of a page for the site; `page` is its path there.
 
-    >>> site_markdown("See [the map](../ARCHITECTURE.md#ranks), [ops.py](../weft/ir/ops.py).", "a.md")
-    'See [the map](architecture.md#ranks), `weft/ir/ops.py`.'
+    >>> site_markdown("[the map](../ARCHITECTURE.md#ranks), [ops.py](../weft/ir/ops.py)", "a.md")
+    '[the map](architecture.md#ranks), `weft/ir/ops.py`'
     """
     titled = OUTPUT.sub('```text title="prints"\n', markdown)
     return PARTS.sub(lambda match: _part(match, page), titled)
