@@ -55,7 +55,8 @@ MODULES: dict[str, tuple[str, str, str]] = {
     "functions": (
         "Functions: jit, function, custom_kernel, transforms",
         "weft",
-        "function custom_kernel checkpoint grad value_and_grad vjp jvp jacobian hessian vmap",
+        "jit save_function load_function function custom_kernel checkpoint grad value_and_grad "
+        "vjp jvp jacobian hessian vmap",
     ),
     "runtime": (
         "Devices, settings and counters",
@@ -146,7 +147,6 @@ def tensor_page() -> Iterator[str]:
 
 
 ATTRIBUTES = {
-    "grad": "The gradient that `backward` computed, or None.",
     "requires_grad": "Whether `backward` gives a gradient; None leaves it to `backward`.",
     "training": "Whether dropout and batch statistics behave as in training; `Tensor.train()`.",
 }
