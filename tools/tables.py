@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from api_pages import api_pages
+from command_page import command_page
 from conformance_pages import conformance_page, deviations_page
 from machine_pages import devices_page, phases_page
 from rules_page import rules_page
@@ -195,6 +196,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "rules.md": rules_page,
     "phases.md": phases_page,
     "devices.md": devices_page,
+    "command.md": command_page,
     "conformance.md": conformance_page,
     "deviations.md": deviations_page,
     **api_pages(),

@@ -8,6 +8,7 @@ import pytest
 import tables
 
 from weft import Tensor
+from weft.cli.main import COMMANDS
 from weft.codegen.phases import CODEGEN
 from weft.engine import devices
 from weft.ir.ops import INFO
@@ -50,6 +51,7 @@ def test_check_finds_a_stale_page(
         ("rules.md", [item.name for item in SIMPLIFY.all_rules]),
         ("phases.md", [step.name for step in (*SCHEDULE.passes, *CODEGEN.passes)]),
         ("devices.md", list(devices.KINDS)),
+        ("command.md", [f"weft {name}" for name in COMMANDS]),
     ],
 )
 def test_every_row_has_its_place(page: str, names: list[str]):

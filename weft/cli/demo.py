@@ -21,7 +21,7 @@ TEST_ROWS = 297
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, default=12, help="times through the digits (12)")
     parser.add_argument("--batch", type=int, default=100, help="digits in a step (100)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of weights and order (0)")
 
 
 def run(options: argparse.Namespace) -> int:
