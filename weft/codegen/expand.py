@@ -182,8 +182,54 @@ class _Expander:
             return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
         if stride is not None and 1 < stride <= MOST_STRIDE and count * stride <= MOST_LANES:
             return self.strided_load(node, point, lane, stride)
+        if stride is None:
+            offsets = self.lane_offsets(index, point, lane)
+            if offsets is not None:
+                return self.repeated_load(node, point, lane, offsets)
+        return self.lane_by_lane(node, point, lane)
+
+    def lane_offsets(self, index: UOp, point: Point, lane: int) -> list[int] | None:
+        """How far the place of each lane is from that of the first, where all between are used.
+
+        A read of x[i // 2] along i has the offsets 0, 0, 1, 1, 2, 2, …
+        """
+        first = self.value(index, {**point, lane: 0})
+        offsets: list[int] = []
+        for at in range(self.extents[lane]):
+            apart = simplify(self.value(index, {**point, lane: at}) - first)
+            if apart.op != Op.CONST or apart.arg < 0:
+                return None
+            offsets.append(int(apart.arg))
+        used = set(offsets)
+        is_dense = len(used) == max(used) + 1 and len(used) in (2, 4, 8, 16, 32)
+        return offsets if is_dense and len(used) < len(offsets) else None
+
+    def repeated_load(self, node: UOp, point: Point, lane: int, offsets: list[int]) -> UOp:
+        """A short vector of the elements that lanes share, and each lane's element out of it."""
+        memory, gate, index = node.src[0].src
+        short = node.dtype.vector(max(offsets) + 1)
+        chosen = self.gate(gate, point)
+        mask = chosen
+        if chosen.dtype.lanes > 1:  # an element is read if any of its lanes is
+            last = {offset: at for at, offset in enumerate(offsets)}
+            first = {offset: at for at, offset in reversed(list(enumerate(offsets)))}
+            ends = [tuple([by[n] for n in range(short.lanes)]) for by in (first, last)]
+            kind = chosen.dtype.scalar.vector(short.lanes)
+            mask = make(Op.OR, kind, tuple([make(Op.LANES, kind, (chosen,), e) for e in ends]))
+            if any(offsets.count(n) > 2 for n in set(offsets)):
+                return self.lane_by_lane(node, point, lane)
+        place = (self.value(memory, point), mask, self.value(index, {**point, lane: 0}))
+        made = make(Op.LOAD, short, (make(Op.INDEX, short, place),))
+        wide = node.dtype.vector(len(offsets))
+        result = make(Op.LANES, wide, (made,), tuple(offsets))
+        if chosen.dtype.lanes == 1:
+            return result
+        return make(Op.WHERE, wide, (chosen, result, const(wide, 0)))
+
+    def lane_by_lane(self, node: UOp, point: Point, lane: int) -> UOp:
+        count = self.extents[lane]
         lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
-        return make(Op.VECTOR, dtype, tuple(lanes))
+        return make(Op.VECTOR, node.dtype.vector(count), tuple(lanes))
 
     def strided_load(self, node: UOp, point: Point, lane: int, stride: int) -> UOp:
         """Lanes a few elements apart: a longer vector of which those between are masked off."""
