@@ -7,7 +7,7 @@ is loaded or stored, or a stage that is read or filled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.codegen.flatten_memory import flat_index
 from weft.codegen.loops import first_range, nodes_of
@@ -18,8 +18,12 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.walk import substitute, topological
 from weft.rules.logic import conditions
+from weft.rules.simplify import simplify
+
+# Elements between the places of two lanes that one load can bring.
+NEAR: Final = 64
 
 
 class Access(NamedTuple):
@@ -87,6 +91,23 @@ def _index_ranges(condition: UOp) -> int:
         if node.op == Op.RANGE:
             found |= node.ranges
     return found
+
+
+def is_nearby(access: Access, number: int, lanes: int) -> bool:
+    """Whether the turns of a range, as many as lanes, lie at places near each other."""
+    memory = behind(access.node.src[0])
+    node = next(
+        (n for n in topological(access.node) if n.op == Op.RANGE and n.arg == number), None
+    )
+    if node is None or access.node.op != Op.INDEX:
+        return False
+    flat = flat_index(access.node.src[2:], shape_of(memory))
+    first = substitute(flat, {node: node.const_like(0)})
+    for at in range(1, lanes):
+        apart = simplify(substitute(flat, {node: node.const_like(at)}) - first)
+        if apart.op != Op.CONST or not 0 <= apart.arg < NEAR:
+            return False
+    return True
 
 
 def walks_as_one(accesses: Sequence[Access], outer: int, inner: int, count: int) -> bool:

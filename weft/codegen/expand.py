@@ -34,8 +34,7 @@ from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
 
-# Lanes that are this far apart come with one masked load of all between them.
-MOST_STRIDE: Final = 4
+# Lanes whose places are no further apart come with one masked load of all between them.
 MOST_LANES: Final = 64
 
 # The value of each range that is fixed, by number.
@@ -180,72 +179,44 @@ class _Expander:
             made = make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),))
             backwards = tuple(range(count - 1, -1, -1))
             return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
-        if stride is not None and 1 < stride <= MOST_STRIDE and count * stride <= MOST_LANES:
-            return self.strided_load(node, point, lane, stride)
-        if stride is None:
-            offsets = self.lane_offsets(index, point, lane)
-            if offsets is not None:
-                return self.repeated_load(node, point, lane, offsets)
-        return self.lane_by_lane(node, point, lane)
+        offsets = self.lane_offsets(index, point, lane)
+        if offsets is not None:
+            return self.nearby_load(node, point, offsets)
+        lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
+        return make(Op.VECTOR, dtype, tuple(lanes))
 
     def lane_offsets(self, index: UOp, point: Point, lane: int) -> list[int] | None:
-        """How far the place of each lane is from that of the first, where all between are used.
+        """How far the place of each lane lies behind that of the first, where that is near.
 
-        A read of x[i // 2] along i has the offsets 0, 0, 1, 1, 2, 2, …
+        A read of x[i * 2] along i has the offsets 0, 2, 4, …, and one of x[i // 2] 0, 0, 1, 1, …
         """
         first = self.value(index, {**point, lane: 0})
         offsets: list[int] = []
         for at in range(self.extents[lane]):
             apart = simplify(self.value(index, {**point, lane: at}) - first)
-            if apart.op != Op.CONST or apart.arg < 0:
+            if apart.op != Op.CONST or not 0 <= apart.arg < MOST_LANES:
                 return None
             offsets.append(int(apart.arg))
-        used = set(offsets)
-        is_dense = len(used) == max(used) + 1 and len(used) in (2, 4, 8, 16, 32)
-        return offsets if is_dense and len(used) < len(offsets) else None
+        return offsets if any(offsets) else None
 
-    def repeated_load(self, node: UOp, point: Point, lane: int, offsets: list[int]) -> UOp:
-        """A short vector of the elements that lanes share, and each lane's element out of it."""
+    def nearby_load(self, node: UOp, point: Point, offsets: list[int]) -> UOp:
+        """One vector over the places of all lanes, masked between them, then that of each lane."""
         memory, gate, index = node.src[0].src
-        short = node.dtype.vector(max(offsets) + 1)
+        lane = self.vector_range(index.ranges | gate.ranges, point)
+        assert lane is not None
+        used = sorted(set(offsets))
+        wide = node.dtype.vector(1 << (used[-1]).bit_length())
         chosen = self.gate(gate, point)
         mask = chosen
-        if chosen.dtype.lanes > 1:  # an element is read if any of its lanes is
-            last = {offset: at for at, offset in enumerate(offsets)}
-            first = {offset: at for at, offset in reversed(list(enumerate(offsets)))}
-            ends = [tuple([by[n] for n in range(short.lanes)]) for by in (first, last)]
-            kind = chosen.dtype.scalar.vector(short.lanes)
-            mask = make(Op.OR, kind, tuple([make(Op.LANES, kind, (chosen,), e) for e in ends]))
-            if any(offsets.count(n) > 2 for n in set(offsets)):
-                return self.lane_by_lane(node, point, lane)
-        place = (self.value(memory, point), mask, self.value(index, {**point, lane: 0}))
-        made = make(Op.LOAD, short, (make(Op.INDEX, short, place),))
-        wide = node.dtype.vector(len(offsets))
-        result = make(Op.LANES, wide, (made,), tuple(offsets))
-        if chosen.dtype.lanes == 1:
-            return result
-        return make(Op.WHERE, wide, (chosen, result, const(wide, 0)))
-
-    def lane_by_lane(self, node: UOp, point: Point, lane: int) -> UOp:
-        count = self.extents[lane]
-        lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
-        return make(Op.VECTOR, node.dtype.vector(count), tuple(lanes))
-
-    def strided_load(self, node: UOp, point: Point, lane: int, stride: int) -> UOp:
-        """Lanes a few elements apart: a longer vector of which those between are masked off."""
-        memory, gate, index = node.src[0].src
-        count = self.extents[lane]
-        wide = node.dtype.vector(count * stride)
-        chosen = spread(self.gate(gate, point), count)
-        both = chosen.dtype.scalar.vector(2 * count)
-        with_false = make(Op.VECTOR, both, (chosen, const(chosen.dtype, False)))
-        order = tuple([i // stride if i % stride == 0 else count for i in range(count * stride)])
-        mask = make(Op.LANES, chosen.dtype.scalar.vector(count * stride), (with_false,), order)
+        if chosen.dtype.lanes > 1 or len(used) < wide.lanes:
+            mask = _mask_of_places(spread(chosen, len(offsets)), offsets, wide.lanes)
         start = self.value(index, {**point, lane: 0})
         place = make(Op.INDEX, wide, (self.value(memory, point), mask, start))
         made = make(Op.LOAD, wide, (place,))
-        picked = tuple(range(0, count * stride, stride))
-        return make(Op.LANES, node.dtype.vector(count), (made,), picked)
+        result = make(Op.LANES, node.dtype.vector(len(offsets)), (made,), tuple(offsets))
+        if chosen.dtype.lanes == 1 or len(used) == len(offsets):
+            return result
+        return make(Op.WHERE, result.dtype, (chosen, result, const(result.dtype, 0)))
 
     def gate(self, gate: UOp, point: Point) -> UOp:
         made = self.value(gate, point)
@@ -342,6 +313,23 @@ class _Expander:
             target = make(Op.INDEX, place.dtype, where)
             made.append(make(Op.STORE, node.dtype, (target, written, *loops)))
         return made
+
+
+def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
+    """Which places of a wider vector are read: those with a lane whose gate is true."""
+    count = len(offsets)
+    lanes_at: dict[int, list[int]] = {}
+    for lane, offset in enumerate(offsets):
+        lanes_at.setdefault(offset, []).append(lane)
+    both = gate.dtype.scalar.vector(2 * count)
+    with_false = make(Op.VECTOR, both, (gate, const(gate.dtype, False)))
+    kind = gate.dtype.scalar.vector(width)
+    parts: list[UOp] = []
+    for turn in range(max(map(len, lanes_at.values()))):
+        found = [lanes_at.get(place, []) for place in range(width)]
+        order = tuple([lanes[turn] if turn < len(lanes) else count for lanes in found])
+        parts.append(make(Op.LANES, kind, (with_false,), order))
+    return _joined(Op.OR, parts)
 
 
 def spread(node: UOp, lanes: int) -> UOp:

@@ -11,7 +11,7 @@ import itertools
 import math
 from typing import Final
 
-from weft.codegen.accesses import Access, accesses_of
+from weft.codegen.accesses import Access, accesses_of, is_nearby
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
@@ -162,7 +162,7 @@ class _Chooser(Chooser):
                 lanes = self.lanes(number, accesses)
                 if number in tried or lanes < 2 or not self.can_be_lanes(number):
                     continue
-                score = sum(_merit(access, number) for access in accesses)
+                score = sum(_merit(access, number, lanes) for access in accesses)
                 if score > 0 and (best is None or (score, position) > best[:2]):
                     is_fold = node.op == Op.REDUCE
                     best = (score, position, number, is_fold)
@@ -263,9 +263,11 @@ def _to_thread(number: int) -> Opt:
     return Bind(number, THREAD)
 
 
-def _merit(access: Access, number: int) -> int:
+def _merit(access: Access, number: int, lanes: int) -> int:
     """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
     if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
         return 0
     stride = access.stride(number)
-    return 1 if stride == 1 else 0 if stride in (0, -1) else -1
+    if stride == 1:
+        return 1
+    return 0 if stride in (0, -1) or is_nearby(access, number, lanes) else -1
