@@ -16,7 +16,7 @@ from typing import Final
 from weft.support.cache import DiskCache
 from weft.support.errors import NotSupported
 from weft.support.settings import settings
-from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured, best_level, cpu_target
+from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured, best_level, cpu_target, parse_cpu
 from weft.target.target import Costs, Peaks, Target
 
 _ARCHS: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -67,6 +67,8 @@ def host_target(threads: int = 0) -> Target:
     """The target of this machine, for as many threads as asked for, or THREADS, or cores."""
     here = host()
     count = threads or settings.THREADS or here.cores
+    if settings.TARGET:
+        return parse_cpu(settings.TARGET, count, here.cache_bytes)
     return cpu_target(here.arch, here.features, count, here.cache_bytes, measured(count))
 
 

@@ -80,6 +80,11 @@ class Settings:
         choices=("int8", "int16", "int32", "int64"),
     )
     DEVICE: str = _row("", "The device of a new tensor; '' is CPU.")
+    TARGET: str = _row(
+        "",
+        "The target of the CPU, such as CPU:LLVM:x86_64,avx2; '' is what this machine has.",
+        in_cache_key=True,
+    )
     BEAM: int = _row(
         0,
         "How many candidates the kernel search keeps; 0 is no search.",

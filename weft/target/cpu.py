@@ -109,7 +109,7 @@ def _usual_peaks(level: Level, threads: int) -> Peaks:
     return Peaks(operations=threads * lanes * 2 * 2 * 3e9, bytes_moved=threads * 1e10)
 
 
-def parse_cpu(text: str, threads: int = 1) -> Target:
+def parse_cpu(text: str, threads: int = 1, cache_bytes: Sequence[int] = DEFAULT_CACHES) -> Target:
     """The target with this name; its last part, the arch, is enough.
 
     >>> parse_cpu("CPU:LLVM:x86_64,avx512f").name
@@ -122,7 +122,7 @@ def parse_cpu(text: str, threads: int = 1) -> Target:
             law="a CPU target is CPU:LLVM:arch or arch, where arch is x86_64,avx2 for example",
         )
     name, *features = arch.split(",")
-    return cpu_target(name, features, threads)
+    return cpu_target(name, features, threads, cache_bytes)
 
 
 def best_level(arch: str, has: frozenset[str]) -> tuple[str, ...]:
