@@ -1,7 +1,10 @@
-"""Writes the page and the picture of the speed table: `python -m bench.page results.json ...`.
+"""Writes the page and the picture of the speed table.
 
-Each argument after the page is NAME=FILE, the results of `python -m bench --only speed --json FILE`
-under one target. The page says which versions were compared and lists every row with its ratio.
+    python -m bench --only speed --json FILE
+    python -m bench.page docs/speed.md NAME=FILE ...
+
+Each NAME=FILE is a column: the results under one target. The page says which versions were
+compared and lists every row with its ratio.
 """
 
 from __future__ import annotations
