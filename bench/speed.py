@@ -203,7 +203,7 @@ class Gpt(Contest):
         return {"GPT block forward+backward": fastest(self.theirs)}
 
 
-@SUBJECT.benchmark("call", Line("jitted call of one kernel", "ms"))
+@SUBJECT.benchmark("jitted call", Line("jitted call of one kernel", "ms"))
 class TrivialCall(Contest):
     """A jitted call of one trivial kernel: what Python costs."""
 

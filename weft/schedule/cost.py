@@ -209,3 +209,9 @@ def fold_sizes(node: UOp) -> tuple[int, ...]:
 def _sizes(fold: UOp) -> list[int]:
     body: Shape = shape_of(fold.src[0])
     return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]
+
+
+def depends_on_order(node: UOp) -> bool:
+    """Whether the result of a fold depends on the order in which it is done."""
+    is_rounded = node.op == Op.REDUCE and node.dtype.is_float
+    return is_rounded and node.arg[0] in (Op.ADD, Op.MUL)

@@ -24,6 +24,7 @@ from weft.rules.simplify import simplify
 from weft.schedule import scans
 from weft.schedule.cost import (
     Work,
+    depends_on_order,
     evaluations_of,
     fold_sizes,
     folds_below,
@@ -147,6 +148,8 @@ class Fusion:
         kernels = {use.kernel for use in uses}
         if node.op == Op.REDUCE and any(kernel.folds >= MOST_FOLDS for kernel in kernels):
             return True  # products of products: each that is inlined is there once per place
+        if len(kernels) > 1 and depends_on_order(node):
+            return True  # another kernel would sum in another order, to another number
         paths = [self._scope(node, use) for use in uses]
         counts = [
             evaluations_of(node, (*use.place.indices, use.place.gate), path)
