@@ -15,12 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-import char_gpt  # noqa: E402 -- found by the line above
+import char_gpt
 
-from weft import Tensor, nn  # noqa: E402
+from weft import Tensor, nn
 
 Losses = list[float]
 LR, CONTEXT, BATCH, WIDTH, LAYERS, HEADS = 0.003, 64, 16, 96, 4, 4
