@@ -31,11 +31,10 @@ class ConvNet:
 
 def accuracy(model: ConvNet, images: np.ndarray, labels: np.ndarray, batch: int) -> float:
     """The part of the images that the model names right; a last, smaller batch is left out."""
-    right = count = 0
-    for x, y in nn.DataLoader((images, labels), batch, drop_last=True):
-        right += int((model(x).argmax(1) == y).sum().item())
-        count += batch
-    return right / count
+    right = jit(lambda x, y: (model(x).argmax(1) == y).sum())
+    loader = nn.DataLoader((images, labels), batch, drop_last=True)
+    found = [int(right(x, y).item()) for x, y in loader]
+    return sum(found) / (len(found) * batch)
 
 
 def main(argv: Sequence[str] | None = None) -> float:

@@ -69,6 +69,7 @@ def test_a_small_llama_like_numpy(tmp_path: Path):
     np.testing.assert_allclose(first, oracle.step(3, 0), rtol=1e-4, atol=1e-4)
     oracle = NumpyLlama(SMALL, oracle.weights)
     assert list(generate(model, prompt, 8)) == oracle.generate(prompt, 8)
+    assert model.step.traces == 1  # one for all tokens and positions
 
 
 def test_an_answer_ends_at_a_stop(tmp_path: Path):

@@ -17,6 +17,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentError, FileFormatError
 from weft.tensor.core import realize_all
+from weft.tensor.jit import jit
 from weft.tensor.tensor import Tensor
 
 
@@ -82,6 +83,7 @@ class Llama:
             raise FileFormatError(f"llama: there is no tensor {name!r}")
         return Tensor(found)
 
+    @jit
     def step(self, token: Tensor, position: Tensor) -> Tensor:
         """The logits (vocabulary,) after a token; its keys and values are added to the cache.
 
