@@ -1,7 +1,7 @@
 """Every kernel of the op suite becomes PTX for a GPU that need not be there; none is run.
 
 Where `ptxas` of NVIDIA is found (`pip install nvidia-cuda-nvcc`), it assembles all of them;
-without it one row in twelve is compiled, which takes seconds instead of minutes.
+without it one row in twenty-four is compiled, which takes seconds instead of minutes.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.op_table import FAMILIES
+from tests.end_to_end.op_table import FAMILIES, LOOPS
 from tests.end_to_end.test_ops import cases, gradients, outputs
 from weft.codegen.generate import generate
 from weft.ir.build import param, sink, store
@@ -27,7 +27,7 @@ from weft.target.cuda import cuda_target
 from weft.tensor import Tensor
 
 TARGET = cuda_target("sm_90a")
-ONE_IN = 12
+ONE_IN = 24
 
 
 def kernels_of(results: list[Tensor]) -> list[UOp]:
@@ -70,7 +70,7 @@ def ptxas() -> str | None:
     return shutil.which("ptxas")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in LOOPS])
 def test_kernels_become_ptx(family: str, tmp_path: Path):
     assembler = ptxas()
     problems: list[str] = []
