@@ -123,8 +123,13 @@ def _order_writers(
 
 
 def _is_in_step(place: Place, item: Store) -> bool:
-    """Whether a read sees just the element that is written in the same turn, or never one."""
-    return place.indices == item.target.indices or is_apart(place, item.target)
+    """Whether a read sees just the element that is written in the same turn, or never one.
+
+    Loaded indices may name an element twice, and the second turn must not see the first.
+    """
+    is_loaded = any(i.ops >> Op.LOAD & 1 for i in item.target.indices)
+    is_same = place.indices == item.target.indices and not is_loaded
+    return is_same or is_apart(place, item.target)
 
 
 def is_apart(a: Place, b: Place) -> bool:
