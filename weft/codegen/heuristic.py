@@ -124,7 +124,8 @@ class _Chooser(Chooser):
         """Read along one loop and write along another: squares that are turned in registers."""
         stores = self.stores()
         folds = 1 << Op.REDUCE | 1 << Op.SCAN
-        if len(stores) != 1 or self.kernel.ops & folds:
+        is_in_turn = any(kind == ORDERED for _, kind in self.loops())
+        if len(stores) != 1 or self.kernel.ops & folds or is_in_turn:
             return False
         accesses = self.accesses()
         own = [r.arg for r in own_ranges(stores[0])]

@@ -47,19 +47,13 @@ def _closers(kernel: UOp, number: int) -> list[UOp]:
     ]
 
 
-def _is_scanned(kernel: UOp, number: int) -> bool:
-    """Whether a scan runs over a range, turn by turn."""
-    nodes = nodes_of(kernel) if kernel.ops >> Op.SCAN & 1 else ()
-    return any(node.op == Op.SCAN and node.src[1].arg == number for node in nodes)
-
-
 def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[str]:
     extent = ranges_of(kernel)[number].src[0]
     least, most = bounds(extent)
     if kinds_of(kernel)[number] in UPCAST:
         yield f"range {number} is a loop no more"
-    elif _is_scanned(kernel, number):
-        yield f"range {number} is scanned over"
+    elif kinds_of(kernel)[number] == ORDERED:
+        yield f"the turns of range {number} are ordered"
     elif extent.ranges:
         yield f"the extent of range {number} depends on another range"
     elif not 1 < factor < most:
@@ -77,8 +71,8 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
     if outer == inner:
         yield "a range cannot be merged with itself"
         return
-    if _is_scanned(kernel, outer) or _is_scanned(kernel, inner):
-        yield "one of them is scanned over"
+    if ORDERED in (kinds[outer], kinds[inner]):
+        yield "the turns of one of them are ordered"
     if kinds[outer] != kinds[inner] or kinds[outer] in UPCAST:
         yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
     if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
@@ -117,6 +111,12 @@ def keeps_scans_inside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterato
                 yield f"range {number} is scanned over inside the loops that the scan depends on"
                 return
         inside |= 1 << number
+
+
+def keeps_turns(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    before = [number for number, kind in kinds_of(kernel).items() if kind == ORDERED]
+    if before != [number for number, kind in loops if kind == ORDERED]:
+        yield "ordered loops would change places"
 
 
 def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[str]:

@@ -183,6 +183,7 @@ class Order(Opt):
             yield "a range is named twice"
         yield from opt_laws.keeps_extents_outside(kernel, self._loops(kernel))
         yield from opt_laws.keeps_scans_inside(kernel, self._loops(kernel))
+        yield from opt_laws.keeps_turns(kernel, self._loops(kernel))
 
     def _loops(self, kernel: UOp) -> list[tuple[int, str]]:
         kinds = kinds_of(kernel)

@@ -125,6 +125,18 @@ def _index(node: UOp, sources: Sources) -> UOp:
     return _like(node, (memory, *src))
 
 
+def _scatter(node: UOp, sources: Sources) -> UOp:
+    """SCATTER: every example into its own part"""
+    count = len(node.src) - 3
+    updates = shape_of(node.src[1])
+    positions = updates[: len(updates) - len(shape_of(node.src[0])) + count]
+    value = sources.lifted(0, shape_of(node))
+    src = [sources.fitted(position, positions) for position in range(2, count + 3)]
+    numbers = iota(dtypes.int64, sources.size)
+    src.insert(1, _scalars_in(numbers, positions))
+    return _like(node, (value, sources.lifted(1, updates), *src))
+
+
 def _item(node: UOp, sources: Sources) -> UOp:
     """ITEM: of the batched values"""
     return _like(node, sources.nodes)
@@ -147,6 +159,7 @@ BATCH_RULES: Final[dict[int, Rule]] = {
     **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE), _same),
     **dict.fromkeys((Op.REDUCE, Op.SCAN), _reduce),
     Op.INDEX: _index,
+    Op.SCATTER: _scatter,
     Op.TUPLE: _tuple,
     Op.ITEM: _item,
 }

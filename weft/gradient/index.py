@@ -1,11 +1,8 @@
-"""The gradient of INDEX: what was gathered goes back to where it came from, and is added there.
+"""Gradients of INDEX and SCATTER: what was gathered is added where it came from, and back.
 
-The op table has no scatter-add yet, so `scatter` writes it as a contraction with a one-hot mask:
-for each element of the memory, the fold over all positions of those whose indices name it. That
-is right for repeated indices and closed gates, it fuses, and its own gradient follows from the
-rules of its parts; its work is the number of positions times the number of elements, but for axes
-along which an index only counts. An op that adds into memory replaces the body of `scatter` and
-nothing else.
+`scatter` is the transpose of a gather. Where no element can be named twice, as by one number for
+each row, it is a comparison of the numbers, which fuses with what is around it and costs no more
+than the zeros would. Elsewhere it is a SCATTER, whose work is that of the updates.
 """
 
 from __future__ import annotations
@@ -13,8 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, expand, iota, spread
-from weft.ir.build import all_of, reduce_axes, true, where
+from weft.gradient.shaping import as_shape, expand, full, iota, spread
+from weft.ir.build import all_of, true, where
+from weft.ir.build import scatter as scatter_node
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
@@ -23,12 +21,21 @@ from weft.ir.uop import UOp, make
 
 def scatter(node: UOp, values: UOp, fold: int) -> UOp:
     """Values in the shape of an INDEX, folded into zeros in the shape of what it indexes."""
+    memory, gate, *indices = node.src
+    shape = shape_of(memory)
+    own = shape_of(node)
+    positions = own[: len(own) - len(shape) + len(indices)]
+    aligned = _aligned(node, positions)
+    if all(axis in aligned.values() or size == 1 for axis, size in enumerate(positions)):
+        return _chosen(node, values, positions, aligned)
+    return scatter_node(full(values.dtype, shape, 0), values, gate, indices, fold)
+
+
+def _chosen(node: UOp, values: UOp, positions: Shape, aligned: dict[int, int]) -> UOp:
+    """A scatter that folds nothing: each element is the value that names it, or 0."""
     shape = shape_of(node.src[0])
     count = len(node.src) - 2
     rest = shape[count:]
-    own = shape_of(node)
-    positions = own[: len(own) - len(rest)]
-    aligned = _aligned(node, positions)
     apart = tuple(1 if axis in aligned else shape[axis] for axis in range(count))
     named, whole = (*positions, *apart), (*positions, *apart, *rest)
     moved = expand(as_shape(values, (*positions, *(1,) * count, *rest)), whole)
@@ -36,9 +43,7 @@ def scatter(node: UOp, values: UOp, fold: int) -> UOp:
     if condition is not true():
         hit = expand(as_shape(condition, (*named, *(1,) * len(rest))), whole)
         moved = where(hit, moved, values.const_like(0))
-    folded_axes = [axis for axis in range(len(positions)) if axis not in aligned.values()]
-    folded = reduce_axes(moved, fold, folded_axes) if folded_axes else moved
-    return as_shape(_in_place(folded, len(positions), count, aligned), shape)
+    return as_shape(_in_place(moved, len(positions), count, aligned), shape)
 
 
 def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
@@ -100,4 +105,63 @@ def _index(node: UOp, g: UOp) -> Parts:
     return scatter(node, g, Op.ADD), *(None,) * (len(node.src) - 1)
 
 
-INDEX_RULES: Final[dict[int, Rule]] = {Op.INDEX: _index}
+def _picked(value: UOp, node: UOp) -> UOp:
+    """What a value like the result of a SCATTER holds where each update goes."""
+    return make(Op.INDEX, value.dtype, (value, *node.src[2:]))
+
+
+def _spread(node: UOp, value: UOp, updates: UOp, op: int) -> UOp:
+    """Another value and other updates, folded at the same places."""
+    return scatter_node(value, updates, node.src[2], node.src[3:], op)
+
+
+def _counted(node: UOp, value: UOp, updates: UOp) -> UOp:
+    """How many of a bool and of bools for the updates hold at each place."""
+    return _spread(node, value.cast(dtypes.int32), updates.cast(dtypes.int32), Op.ADD)
+
+
+def _sum(node: UOp, g: UOp) -> Parts:
+    """x + sums of v: g, and g where each v goes"""
+    return g, _picked(g, node)
+
+
+def _product(node: UOp, g: UOp) -> Parts:
+    """x times products of v: g times the product of the others, as for a REDUCE"""
+    x, v = node.src[:2]
+    one, zero = x.const_like(1), x.const_like(0)
+    nonzero = where(x.equal(0), one, x), where(v.equal(0), one, v)
+    product = g * _spread(node, nonzero[0], nonzero[1], Op.MUL)
+    zeros = _counted(node, x.equal(0), v.equal(0))
+    for_others = where(zeros.equal(0), product, zero)
+    for_zero = where(zeros.equal(1), product, zero)
+    return (
+        where(x.equal(0), for_zero, for_others / nonzero[0]),
+        where(v.equal(0), _picked(for_zero, node), _picked(for_others, node) / nonzero[1]),
+    )
+
+
+def _extremum(node: UOp, g: UOp) -> Parts:
+    """greatest or least of x and v: g shared evenly by those equal to it"""
+    x, v = node.src[:2]
+    zero = g.const_like(0)
+    is_chosen = x.equal(node), v.equal(_picked(node, node))
+    wide = x.dtype if x.dtype.bits >= 32 else dtypes.float32
+    count = _counted(node, is_chosen[0], is_chosen[1])
+    share = (g.cast(wide) / count.cast(wide)).cast(g.dtype)
+    return where(is_chosen[0], share, zero), where(is_chosen[1], _picked(share, node), zero)
+
+
+_FOLDED: Final[dict[int, Rule]] = {
+    Op.ADD: _sum,
+    Op.MUL: _product,
+    Op.MAX: _extremum,
+    Op.MIN: _extremum,
+}
+
+
+def _scatter(node: UOp, g: UOp) -> Parts:
+    """SCATTER: the rule of its fold"""
+    return *_FOLDED[node.arg[0]](node, g), *(None,) * (len(node.src) - 2)
+
+
+INDEX_RULES: Final[dict[int, Rule]] = {Op.INDEX: _index, Op.SCATTER: _scatter}

@@ -110,6 +110,11 @@ def scan_range(value: UOp, op: int, loop: UOp) -> UOp:
     return make(Op.SCAN, value.dtype, (value, loop), (op, ()))
 
 
+def scatter(value: UOp, updates: UOp, gate: UOp, indices: Sequence[UOp], op: int) -> UOp:
+    """A tensor with updates folded into it where the indices of its first axes say."""
+    return make(Op.SCATTER, value.dtype, (value, updates, gate, *indices), (op,))
+
+
 def param(slot: int, dtype: DType, shape: Sequence[Size]) -> UOp:
     """The argument number `slot` of the enclosing call."""
     static, symbolic = split_symbolic(shape)

@@ -187,6 +187,15 @@ class Op:
         arg="(op, axes)",
     )
 
+    SCATTER = _op(
+        "SCATTER",
+        _C.REDUCE,
+        "4+",
+        "SCATTER(x, v, gate, i0, i1, …): x with each v folded into it at i0, i1, … by ADD, MUL,"
+        " MAX, MIN, AND or OR, one after the other, where the gate is true",
+        arg="(op,)",
+    )
+
     # Memory. A place is an INDEX of memory; LOAD reads it and STORE writes it.
     INDEX = _op(
         "INDEX",

@@ -7,7 +7,7 @@ values are scalars, so the same rule gives `()` everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from weft.ir.build import Size
@@ -126,7 +126,11 @@ def _reduced(node: UOp) -> Shape:
 
 def _indexed(node: UOp) -> Shape:
     """The common shape of the indices, then the axes of the value that are not indexed."""
-    memory, *indices = node.src[:1] + node.src[2:]
+    return shape_at(node.src[0], node.src[2:])
+
+
+def shape_at(memory: UOp, indices: Sequence[UOp]) -> Shape:
+    """The shape of a value at the indices of its first axes."""
     shape: Shape = ()
     for source in indices:
         shape = shape_of(source) or shape
@@ -141,7 +145,8 @@ def _item(node: UOp) -> Shape:
 
 
 _LIKE_FIRST: Final = (
-    *(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.CUSTOM_GRADIENT),
+    *(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
+    Op.CUSTOM_GRADIENT,
 )
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),

@@ -24,6 +24,8 @@ from weft.ir.walk import topological
 
 FOLDS: Final = frozenset((Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.LOGADD))
 
+SCATTERS: Final = FOLDS - {Op.LOGADD}
+
 _KIND_NAMES: Final = (
     *((BOOL, "bool"), (INT, "signed integers"), (UINT, "unsigned integers")),
     *((INDEX, "index"), (FLOAT, "floats")),

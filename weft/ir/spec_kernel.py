@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.accumulation import hidden
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import shape_of
 from weft.ir.spec import Answer, GraphRow, Row, Spec, row
@@ -160,6 +161,17 @@ def _unordered(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     return None
 
 
+def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A STORE that folds into its place over a loop that is not ordered."""
+    kinds = dict(root.arg[1]) if root.op == Op.KERNEL else {}
+    for node in nodes if kinds else ():
+        if node.op == Op.STORE and node.src[0].op == Op.INDEX:
+            for number in range_ids(hidden(node)):
+                if kinds.get(number) != "ordered":
+                    return node, f"range {number} is not listed as ordered"
+    return None
+
+
 _FOLDS: Final = (Op.REDUCE, Op.SCAN)
 _VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
 
@@ -196,6 +208,7 @@ _GRAPH_ROWS: Final = (
     GraphRow("two ranges never share a number", _same_number),
     GraphRow("no range is free at the root", _free_range),
     GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
+    GraphRow("a loop whose turns fold into one place is ordered", _unturned),
 )
 
 KERNEL_SPEC: Final = Spec("kernel", _ROWS, _GRAPH_ROWS)

@@ -13,7 +13,7 @@ from weft.ir.build import Size
 from weft.ir.dtypes import INTEGER
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.scalar import KINDS
-from weft.ir.shapes import fill_pairs, fill_sizes, same_shape, same_size, shape_of
+from weft.ir.shapes import fill_pairs, fill_sizes, same_shape, same_size, shape_at, shape_of
 from weft.ir.spec import Answer, Row, Spec, row
 from weft.ir.spec_common import (
     AFTER_ROWS,
@@ -21,6 +21,7 @@ from weft.ir.spec_common import (
     ELEMENTWISE_ROWS,
     FOLDS,
     LEAF_ROWS,
+    SCATTERS,
     are_sizes,
     has_types,
     holes_fit,
@@ -144,8 +145,18 @@ def fold_kind(node: UOp) -> Answer:
     return bool(node.dtype.kind & mask) or f"the fold takes {kinds_text(mask)}"
 
 
+def _scatter(node: UOp) -> Answer:
+    if not has_types(node.arg, int) or node.arg[0] not in SCATTERS:
+        return False
+    value, updates, _, *indices = node.src
+    shape = shape_at(value, indices)
+    if updates.dtype is not value.dtype or not same_shape(shape_of(updates), shape):
+        return f"the updates are {updates.dtype.name} of shape {shape_of(updates)}, not of {shape}"
+    return True
+
+
 def _index(node: UOp) -> Answer:
-    memory, gate, *indices = node.src
+    memory, gate, *indices = node.src[:1] + node.src[-_places(node) :]
     if not indices or len(indices) > len(shape_of(memory)):
         return f"there are {len(indices)} indices for {len(shape_of(memory))} axes"
     if not is_bool(gate):
@@ -153,8 +164,13 @@ def _index(node: UOp) -> Answer:
     return all(part.dtype.kind & INTEGER for part in indices) or "an index is not an integer"
 
 
+def _places(node: UOp) -> int:
+    """How many sources are the gate and the indices, which are the last ones."""
+    return len(node.src) - (2 if node.op == Op.SCATTER else 1)
+
+
 def _index_shapes(node: UOp) -> Answer:
-    shapes = [shape for shape in map(shape_of, node.src[1:]) if shape]
+    shapes = [shape for shape in map(shape_of, node.src[-_places(node) :]) if shape]
     return all(same_shape(shape, shapes[0]) for shape in shapes)
 
 
@@ -194,9 +210,11 @@ def _arg_is(kind: type) -> Callable[[UOp], Answer]:
     return lambda node: node.arg.__class__ is kind
 
 
-_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.STAGE, Op.INDEX, Op.REDUCE, Op.SCAN}
+_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.STAGE, Op.INDEX}
+_FOLDS: Final = (Op.REDUCE, Op.SCAN, Op.SCATTER)
+_PLACED: Final = (Op.INDEX, Op.SCATTER)
 _STRUCTURE: Final = (Op.TUPLE, Op.SINK)
-_VALUES: Final = ELEMENTWISE | _KEEPS_DTYPE | {Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA}
+_VALUES: Final = ELEMENTWISE | _KEEPS_DTYPE | {*_FOLDS, Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA}
 
 _ROWS: Final[tuple[Row, ...]] = (
     row("a tensor has no vector dtype", _VALUES, _is_scalar),
@@ -205,7 +223,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("BIND gives a VARIABLE a constant inside its bounds", Op.BIND, _bind),
     *ELEMENTWISE_ROWS,
     row("the sources have one shape, or are scalars", ELEMENTWISE, _shapes_agree),
-    row("the result has the dtype of the value", _KEEPS_DTYPE, like_first),
+    row("the result has the dtype of the value", _KEEPS_DTYPE | {*_FOLDS}, like_first),
     row("each size is an int, or None with a source", (Op.RESHAPE, Op.EXPAND), _resized),
     row("RESHAPE keeps the number of elements", Op.RESHAPE, _reshape),
     row("EXPAND repeats axes of size 1", Op.EXPAND, _expand),
@@ -215,9 +233,10 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("FLIP names axes, each once", Op.FLIP, lambda node: _are_axes(node.arg, node)),
     row("REDUCE folds by an op over axes, and over no ranges", Op.REDUCE, _reduce),
     row("SCAN folds by an op along one axis, and over no range", Op.SCAN, _scan),
-    row("the fold is defined for the dtype", (Op.REDUCE, Op.SCAN), fold_kind),
-    row("INDEX has a bool gate and integer indices, at most one per axis", Op.INDEX, _index),
-    row("the indices and the gate have one shape, or are scalars", Op.INDEX, _index_shapes),
+    row("SCATTER folds updates of the shape at its indices, by an op", Op.SCATTER, _scatter),
+    row("the fold is defined for the dtype", _FOLDS, fold_kind),
+    row("there is a bool gate, and integer indices, at most one per axis", _PLACED, _index),
+    row("the indices and the gate have one shape, or are scalars", _PLACED, _index_shapes),
     row("a STAGE is global and has no indices yet", Op.STAGE, _stage),
     row("STORE writes to a view of a BUFFER or PARAM", Op.STORE, _place),
     row("STORE writes a value of the dtype and shape of its place", Op.STORE, _stored),

@@ -53,13 +53,14 @@ def _uniform(node: UOp, page: Page) -> Ref:
     arg = node.arg
     text = "" if arg is None else "; " + arg_text(arg, page.functions)
     if (
-        node.op in (Op.REDUCE, Op.SCAN)
+        node.op in (Op.REDUCE, Op.SCAN, Op.SCATTER)
         and arg.__class__ is tuple
-        and len(arg) == 2
+        and len(arg) in (1, 2)
         and arg[0] in _OPS
     ):
         # An op by name, because numbers change when the table grows.
-        text = f"; ({INFO[arg[0]].name}, {arg_text(arg[1], page.functions)})"
+        rest = [arg_text(part, page.functions) for part in arg[1:]]
+        text = f"; ({INFO[arg[0]].name}, {', '.join(rest)})"
     return f"{INFO[node.op].name}[{node.dtype.name}]({page.commas(node.src)}{text})", ATOM
 
 
@@ -171,6 +172,12 @@ def _fold(node: UOp, page: Page) -> Ref | None:
         return None
     keyword = INFO[node.op].name.lower()
     return f"{keyword} {name} over {page.commas(ranges)}: {page.operand(node.src[0])}", LINE
+
+
+def _scatter(node: UOp, page: Page) -> Ref | None:
+    if not _fits(node.arg, int) or node.arg[0] not in _OPS:
+        return None
+    return _method(node, page, f"{INFO[node.arg[0]].name}, {page.commas(node.src[1:])}")
 
 
 _OPS: Final = range(len(INFO))
@@ -295,6 +302,7 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.AFTER: _after,
     Op.ITEM: _item,
     **dict.fromkeys((Op.REDUCE, Op.SCAN), _fold),
+    Op.SCATTER: _scatter,
     Op.LOAD: _load,
     Op.STORE: _store,
     Op.STAGE: _stage,

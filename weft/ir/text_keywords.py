@@ -106,6 +106,12 @@ def _fold_axes(kind: int) -> Callable[[Reader, UOp], UOp]:
     return read
 
 
+def _scatter(reader: Reader, value: UOp) -> UOp:
+    op = reader.op()
+    reader.expect(",")
+    return reader.build(Op.SCATTER, value, *reader.items(reader.node, ")"), arg=(op,))
+
+
 METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
     Op.RESHAPE: _resize(Op.RESHAPE),
     Op.EXPAND: _resize(Op.EXPAND),
@@ -121,6 +127,7 @@ METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
     Op.AFTER: _after,
     Op.REDUCE: _fold_axes(Op.REDUCE),
     Op.SCAN: _fold_axes(Op.SCAN),
+    Op.SCATTER: _scatter,
 }
 
 

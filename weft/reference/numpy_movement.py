@@ -1,4 +1,4 @@
-"""Movement ops and INDEX on arrays. Where NumPy forgives a shape that does not fit, they raise."""
+"""Movement ops, INDEX and SCATTER on arrays. Where NumPy forgives an unfit shape, they raise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from weft.ir.ops import Op, name
 from weft.ir.shapes import fill_pairs, fill_sizes
 from weft.ir.uop import UOp
 from weft.reference.fault import fault
+from weft.reference.folds import accumulator
+from weft.reference.numpy_ops import elementwise
 from weft.reference.numpy_values import Array
 
 SizeOf = Callable[[Size], int]
@@ -67,19 +69,38 @@ def pick(node: UOp, source: Array, gate: Array, indices: list[Array]) -> Array:
 
     Where the gate is false an index may be anything; elsewhere it must lie in its axis.
     """
+    gate, safe = _places(node, source, gate, indices)
+    rest = source.shape[len(indices) :]
+    if not gate.any():
+        return np.zeros(gate.shape + rest, source.dtype)
+    mask = gate.reshape(gate.shape + (1,) * len(rest))
+    return np.where(mask, source[safe], np.zeros((), source.dtype))
+
+
+def _places(
+    node: UOp, source: Array, gate: Array, indices: list[Array]
+) -> tuple[Array, tuple[Array, ...]]:
+    """The gate of each position, and the indices there, 0 where it is closed."""
     shape = np.broadcast_shapes(*(index.shape for index in indices))
     gate = np.broadcast_to(gate, shape)
-    rest = source.shape[len(indices) :]
     for axis, index in enumerate(indices):
         extent = source.shape[axis]
         outside = gate & ((index < 0) | (index >= extent))
         if outside.any():
             wrong = np.broadcast_to(index, shape)[outside].flat[0]
-            raise fault(
-                f"INDEX reads axis {axis} out of bounds at {wrong}", node, index=wrong, size=extent
-            )
-    if not gate.any():
-        return np.zeros(shape + rest, source.dtype)
-    safe = tuple(np.where(gate, index, 0).astype(np.int64) for index in indices)
-    mask = gate.reshape(shape + (1,) * len(rest))
-    return np.where(mask, source[safe], np.zeros((), source.dtype))
+            what = f"{name(node.op)} is on axis {axis} out of bounds at {wrong}"
+            raise fault(what, node, index=wrong, size=extent)
+    return gate, tuple(np.where(gate, index, 0).astype(np.int64) for index in indices)
+
+
+def scatter(node: UOp, source: Array, updates: Array, gate: Array, indices: list[Array]) -> Array:
+    """The value of SCATTER: updates folded in one after the other, floats rounded at the end."""
+    gate, safe = _places(node, source, gate, indices)
+    op, dtype = node.arg[0], node.dtype
+    wide = accumulator(dtype)
+    folded = elementwise(Op.CAST, wide, dtype, source).copy()
+    rows = elementwise(Op.CAST, wide, dtype, updates)
+    for position in zip(*np.nonzero(gate), strict=True) if gate.ndim else [()] * bool(gate):
+        place = tuple(int(index[position]) for index in safe)
+        folded[place] = elementwise(op, wide, wide, folded[place], rows[position])
+    return elementwise(Op.CAST, dtype, wide, folded)

@@ -25,7 +25,7 @@ from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.lanes import variable_value
 from weft.reference.memory import Memory
-from weft.reference.numpy_movement import move, pick
+from weft.reference.numpy_movement import move, pick, scatter
 from weft.reference.numpy_ops import elementwise, fold, scan
 from weft.reference.numpy_values import (
     Array,
@@ -273,6 +273,11 @@ def _index(scope: _Scope, node: UOp, values: Values) -> Value:
     return pick(node, source, gate, indices)
 
 
+def _scatter(scope: _Scope, node: UOp, values: Values) -> Value:
+    source, updates, gate, *indices = (values[part] for part in node.src)
+    return scatter(node, source, updates, gate, indices)
+
+
 def _first(scope: _Scope, node: UOp, values: Values) -> Value:
     return values[node.src[0]]
 
@@ -290,6 +295,7 @@ _RULES: Final[dict[int, _Rule]] = {
     Op.REDUCE: _reduce,
     Op.SCAN: _scan,
     Op.INDEX: _index,
+    Op.SCATTER: _scatter,
     Op.STORE: _Scope.store,
     Op.AFTER: _Scope.after,
     Op.CALL: _Scope.call,

@@ -23,7 +23,7 @@ from weft.rules.validity import narrow, narrow_gate
 from weft.schedule.fuse import Fusion
 from weft.schedule.indexing import Place, through, validity
 from weft.schedule.kernel import Kernel, Store
-from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in
+from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in, target_of
 
 Key = tuple[UOp, Place]
 
@@ -41,9 +41,11 @@ class Builder:
         value = self.value(*self._at(item.value, item.place))
         base, target = item.memory, item.target
         if item.node.op == Op.STORE:
-            target = self._load_indices(item.node.src[0], item.place, target)
+            target = self._load_indices(target_of(item.node), item.place, target)
         target = guard(target, shape_of(memory_of(base)))
         place = index_of(memory_of(base), target.indices, target.gate)
+        if item.is_scatter:
+            value = make(item.node.src[1].arg[0], value.dtype, (load(place), value))
         made = make(Op.STORE, dtypes.void, (place, value, *item.ranges))
         return rewrite(made, KERNEL_RULES)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from weft.ir.build import param
 from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse import Fusion
@@ -40,8 +42,15 @@ class Context:
         self.target = target
         self.schedule_body = schedule_body
         self.first_temporary = 1 + max(slots, default=-1)
+        self.temporaries: list[UOp] = []
         self.found: Fusion | None = None
         self.plan = Plan({}, 0)
+
+    def temporary(self, node: UOp) -> UOp:
+        """New memory for a value, before fusion."""
+        slot = self.first_temporary + len(self.temporaries)
+        self.temporaries.append(param(slot, node.dtype, shape_of(node)))
+        return self.temporaries[-1]
 
     @property
     def fusion(self) -> Fusion:

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from weft.ir.build import index, param, true
+from weft.ir.build import param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
-from weft.rules.simplify import simplify
 from weft.schedule import scans
 from weft.schedule.cost import (
     Work,
@@ -33,10 +32,17 @@ from weft.schedule.cost import (
     widens,
 )
 from weft.schedule.indexing import Place, everywhere, through
-from weft.schedule.kernel import Kernel, Path, Store
-from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, version_of
+from weft.schedule.kernel import Kernel, Path, Store, scatter_kernel
+from weft.schedule.memory import (
+    MEMORY,
+    gather_place,
+    memory_of,
+    resolve_view,
+    target_of,
+    version_of,
+)
 from weft.schedule.scans import is_first, loop_forms, scan_loop
-from weft.schedule.uses import Kept, Use, free_ranges
+from weft.schedule.uses import Kept, Use, covers, free_ranges
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
@@ -99,7 +105,9 @@ class Fusion:
         if node.op == Op.STORE:
             old = version_of(node.src[0])
             self._replacing[old].append(node)
-            if self._is_alone([node]):
+            if node.src[1].op == Op.SCATTER:
+                self._scatter(node)
+            elif self._is_alone([node]):
                 self._store(node.src[1], node)
             else:
                 self._stores[node.src[1]].append(node)
@@ -341,6 +349,17 @@ class Fusion:
         else:
             self._uses[node].append(use)
 
+    def _scatter(self, store: UOp) -> None:
+        """Fold updates into memory, in a kernel that runs over them."""
+        updates = store.src[1].src[1]
+        kernel = scatter_kernel(len(self.kernels), store.src[1])
+        kernel.work = size_of(updates) * self.work.of(updates)
+        self.kernels.append(kernel)
+        self._add_store(store, updates, store.src[0], kernel, kernel.place)
+        use = Use(kernel, kernel.place, tuple(kernel.order))
+        self.readers[store.src[0]].append(use)
+        self._uses[updates].append(use)
+
     def _enter(self, node: UOp, uses: list[Use]) -> None:
         if node.op in MOVEMENT:
             for use in uses:
@@ -386,7 +405,7 @@ class Fusion:
         return made
 
     def _add_store(self, store: UOp, node: UOp, memory: UOp, kernel: Kernel, place: Place) -> None:
-        view = store.src[0] if store.op == Op.STORE else memory
+        view = target_of(store) if store.op == Op.STORE else memory
         base, target = resolve_view(view, place)
         numbers = [n for i in place.indices for n in range_ids(i.ranges)]
         ranges = tuple(kernel.ranges[number] for number in numbers)
@@ -424,7 +443,7 @@ class Fusion:
             kernel = use.kernel
             ranges = [i for i in use.place.indices if i.op == Op.RANGE]
             scope = frozenset(ranges)
-            if not self._covers(node, use.place, scope) or not scope <= set(kernel.order):
+            if not covers(use.place, scope, shape_of(node)) or not scope <= set(kernel.order):
                 continue
             if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
                 continue
@@ -445,15 +464,6 @@ class Fusion:
         if self._stores.get(node) and node.op not in FOLDS and not folds_below(node):
             return True
         return all(u.place == use.place for u in uses if u.kernel is use.kernel)
-
-    def _covers(self, node: UOp, place: Place, scope: frozenset[UOp]) -> bool:
-        """Whether the turns of the scope meet every element of the value exactly once."""
-        if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
-            return False
-        return all(
-            (i.op == Op.RANGE and i.src[0] is simplify(index(size))) or size == 1
-            for i, size in zip(place.indices, shape_of(node), strict=True)
-        )
 
     def _is_alone(self, stores: list[UOp]) -> bool:
         return any(memory_of(store.src[0]) in self.alone for store in stores)

@@ -24,7 +24,9 @@ def fuse_in_order(sink: UOp, context: Context) -> UOp:
     """Fuse, look for writes that cannot be ordered, repair the graph, and fuse again."""
     alone: frozenset[UOp] = frozenset()
     for attempt in range(MOST_REPAIRS):
-        fusion = Fusion(sink, context.target, context.first_temporary, alone).run()
+        fusion = Fusion(sink, context.target, context.first_temporary, alone)
+        fusion.temporaries += context.temporaries
+        fusion.run()
         repair = order_writes(fusion)
         if not repair:
             context.found = fusion

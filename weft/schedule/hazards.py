@@ -99,7 +99,7 @@ def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) 
     old = version_of(item.node.src[0])
     for use in fusion.readers.get(old, ()):
         if use.kernel is kernel:
-            if not _is_in_step(use.place, item):
+            if not item.is_scatter and not _is_in_step(use.place, item):
                 repair.compute_first(item.node)
         elif use.kernel.depends_on(kernel):
             repair.copy(old)

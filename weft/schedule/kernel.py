@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, all_of, index, range_, true
 from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place
@@ -31,6 +32,11 @@ class Store(NamedTuple):
     value: UOp
     place: Place  # where the value is taken
     ranges: tuple[UOp, ...]
+
+    @property
+    def is_scatter(self) -> bool:
+        """Whether the value is folded into what is in memory, turn by turn."""
+        return self.node.op == Op.STORE and self.node.src[1].op == Op.SCATTER
 
 
 class Form(NamedTuple):
@@ -158,6 +164,18 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"kernel {self.number}"
+
+
+def scatter_kernel(number: int, scatter: UOp) -> Kernel:
+    """A kernel over the updates of a SCATTER, in order but along axes that are not indexed."""
+    value, updates, _, *indices = scatter.src
+    shape = shape_of(updates)
+    kernel = Kernel(number, shape)
+    kernel.is_alone = True
+    count = len(shape) - len(shape_of(value)) + len(indices)
+    kernel.ordered.update(i for i in kernel.place.indices[:count] if i.op == Op.RANGE)
+    kernel.order.sort(key=lambda loop: loop in kernel.ordered)
+    return kernel
 
 
 def extent(loop: UOp) -> int:

@@ -59,6 +59,14 @@ def written_slots(body: UOp) -> frozenset[int]:
     return frozenset(memory_of(store.src[0]).arg[0] for store in stores)
 
 
+def target_of(effect: UOp) -> UOp:
+    """The view of memory that a STORE writes to: where a SCATTER folds its updates in, that."""
+    place, value = effect.src
+    if value.op != Op.SCATTER:
+        return place
+    return make(Op.INDEX, place.dtype, (place, *value.src[2:]))
+
+
 def version_of(view: UOp) -> UOp:
     """The version of memory that a view shows."""
     while view.op in MOVEMENT or view.op == Op.INDEX:

@@ -12,6 +12,7 @@ from weft.schedule.fuse_in_order import fuse_in_order
 from weft.schedule.normalize import normalize
 from weft.schedule.place_results import place_results
 from weft.schedule.plan import plan_memory
+from weft.schedule.scatters import store_scatters
 from weft.schedule.spec_schedule import SCHEDULE_SPEC
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
@@ -50,6 +51,13 @@ SCHEDULE: Final = Phase(
             block_scans,
             because="a scan runs turn by turn, and a long one needs parts that run together",
             needs={Op.SCAN},
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
+            "store-scatters",
+            store_scatters,
+            because="updates are folded where they go, in memory, one after the other",
+            needs={Op.SCATTER},
             gives=TENSOR_SPEC,
         ),
         Pass(

@@ -7,6 +7,7 @@ whatever buffers they run on.
 
 from __future__ import annotations
 
+from weft.ir.accumulation import may_meet
 from weft.ir.build import param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -111,7 +112,8 @@ def _call(fusion: Fusion, kernel: Kernel) -> UOp:
     stores = list(last.values())
     nodes = topological(*stores)
     used = {node for node in nodes if node.op == Op.RANGE}
-    order = [loop for loop in kernel.order if loop in used]
+    met = _met(kernel, stores)
+    order = sorted((loop for loop in kernel.order if loop in used), key=lambda loop: loop in met)
     order += [loop for loop in kernel.ranges if loop in used and loop not in set(order)]
     renamed: dict[UOp, UOp] = {
         loop: range_(number, simplify(loop.src[0])) for number, loop in enumerate(order)
@@ -120,11 +122,20 @@ def _call(fusion: Fusion, kernel: Kernel) -> UOp:
     for slot, memory in enumerate(arguments):
         renamed[memory] = param(slot, memory.dtype, shape_of(memory))
     body = tuple(simplify(substitute(store, renamed)) for store in stores)
-    scanned = {node.src[1] for node in nodes if node.op == Op.SCAN}
-    kinds = ["ordered" if loop in scanned else "loop" for loop in order]
+    in_turn = met | {node.src[1] for node in nodes if node.op == Op.SCAN}
+    kinds = ["ordered" if loop in in_turn else "loop" for loop in order]
     loops = tuple(enumerate(kinds))
-    result = make(Op.KERNEL, dtypes.void, body, (_name(body, order), loops))
+    result = make(Op.KERNEL, dtypes.void, body, (_name(kernel, body, order), loops))
     return make(Op.CALL, dtypes.void, tuple(arguments), result)
+
+
+def _met(kernel: Kernel, stores: list[UOp]) -> set[UOp]:
+    """The loops over updates that may go to one place."""
+    if not any(item.is_scatter for item in kernel.stores):
+        return set()
+    (made,) = stores
+    met = may_meet(made)
+    return {loop for loop in made.src[2:] if met >> loop.arg & 1}
 
 
 def _age(item: Store) -> int:
@@ -144,12 +155,14 @@ def _arguments(stores: list[UOp], nodes: list[UOp]) -> list[UOp]:
     return list(dict.fromkeys(written + read))
 
 
-def _name(stores: tuple[UOp, ...], order: list[UOp]) -> str:
-    """What a person sees: whether it scans or folds, how many outputs, and its extents."""
+def _name(kernel: Kernel, stores: tuple[UOp, ...], order: list[UOp]) -> str:
+    """What a person sees: how it computes, how many outputs, and its extents."""
     ops = 0
     for store in stores:
         ops |= store.ops
     kind = "scan" if ops >> Op.SCAN & 1 else "fold" if ops >> Op.REDUCE & 1 else "map"
+    if any(item.is_scatter for item in kernel.stores):
+        kind = "scatter"
     sizes = [str(r.src[0].arg) if r.src[0].op == Op.CONST else "n" for r in order]
     outputs = f"{len(stores)}x" if len(stores) > 1 else ""
     return "_".join([kind + outputs, *sizes]) if sizes else kind + outputs

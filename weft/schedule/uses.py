@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from weft.ir.build import index, true
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape
 from weft.ir.uop import UOp
+from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place
 from weft.schedule.kernel import Kernel, Path
 
@@ -30,3 +34,13 @@ def free_ranges(place: Place) -> int:
     for i in place.indices:
         free |= i.ranges
     return free
+
+
+def covers(place: Place, scope: frozenset[UOp], shape: Shape) -> bool:
+    """Whether the turns of the scope meet every element of a value exactly once."""
+    if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
+        return False
+    return all(
+        (i.op == Op.RANGE and i.src[0] is simplify(index(size))) or size == 1
+        for i, size in zip(place.indices, shape, strict=True)
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.ir.build import where
+from weft.ir.build import scatter, where
 from weft.ir.dtypes import BOOL, INTEGER, dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape
@@ -205,19 +205,12 @@ def unique(
 
 
 def _counted(number: Tensor, bins: int, weights: Tensor | None) -> Tensor:
-    """How often each of the numbers 0 to below `bins` occurs, or the sum of its weights.
-
-    Few bins are counted by comparison, many by sorting and searching.
-    """
-    places = number._new(nodes.iota(bins, number.dtype))
-    if weights is None and bins > MOST_COMPARED:
-        ordered = number.gather(0, positions_in_order(number))
-        first, last = ordered.searchsorted(places), ordered.searchsorted(places, right=True)
-        return last - first
-    hits = number.unsqueeze(0) == places.unsqueeze(1)  # (bins, numbers)
+    """How often each of the numbers 0 to below `bins` occurs, or the sum of its weights."""
     if weights is None:
-        return hits.sum(1)
-    return hits.where(weights.unsqueeze(0), 0).sum(1)
+        weights = number._new(nodes.filled(dtypes.int64, 1, number.shape))
+    none = nodes.filled(weights.dtype, 0, (bins,))
+    counts = scatter(none, weights.uop, (number >= 0).uop, [number.uop], Op.ADD)
+    return number._new(counts)
 
 
 def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:

@@ -15,10 +15,10 @@ import numpy as np
 from weft.ir.build import Size
 from weft.ir.dtypes import BOOL, INTEGER, UINT, dtypes
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape, shape_of
+from weft.ir.shapes import shape_of
 from weft.ir.sizes import least, minus, times
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.support.errors import DTypeError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import (
     axis_of,
@@ -70,7 +70,7 @@ def place_of(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, in
     gates, places = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
         is_checked = isinstance(index, (np.ndarray, Inside))
-        number, gate = _in_axis(tensor.uop, view.shape[axis], is_checked)
+        number, gate = in_axis(tensor.uop, view.shape[axis], is_checked)
         places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
         gates += [gate] if gate is not None and not shape else []
         gates += [nodes.broadcast(gate, shape)] if gate is not None and shape else []
@@ -91,7 +91,7 @@ def _index_tensor(view: Tensor, index: Any) -> Tensor:
     return tensor
 
 
-def _in_axis(index: UOp, size: Size, is_checked: bool) -> tuple[UOp, UOp | None]:
+def in_axis(index: UOp, size: Size, is_checked: bool) -> tuple[UOp, UOp | None]:
     """An index counted from 0, and where it is inside its axis."""
     if is_checked:
         return index, None
@@ -188,7 +188,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
         yield self[position]
 
 
-def _require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
+def require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
     axis = axis_of(name, dim, self.ndim)
     if not index.dtype.kind & INTEGER:
         raise DTypeError(
@@ -216,104 +216,10 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
     [[1, 1], [4, 3]]
     """
-    axis = _require_index("gather", self, dim, index)
+    axis = require_index("gather", self, dim, index)
     if not self.ndim:
         return self._same()
-    number, gate = _in_axis(index.uop, self.shape[axis], False)
+    number, gate = in_axis(index.uop, self.shape[axis], False)
     places = [number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)]
     gate = const(dtypes.bool, True) if gate is None else gate
     return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))
-
-
-_REDUCTIONS = {"sum": "sum", "prod": "prod", "mean": "sum", "amax": "max", "amin": "min"}
-
-
-def scatter(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
-    """Put values where an index says along an axis; of several for one place the last stays.
-
-    `reduce` is None, "add" or "multiply".
-
-    >>> from weft.tensor import Tensor
-    >>> Tensor([1, 2, 3]).scatter(0, Tensor([2, 0]), Tensor([8, 9])).tolist()
-    [9, 2, 8]
-    """
-    if reduce is not None:
-        names = {"add": "sum", "multiply": "prod"}
-        if reduce not in names:
-            raise ArgumentError(
-                f"scatter: unknown reduce {reduce!r}", law='reduce is None, "add" or "multiply"'
-            )
-        return self.scatter_reduce(dim, index, src, names[reduce])
-    axis, values, hits = _hits("scatter", self, dim, index, src)
-    order = nodes.positions(hits.shape, hits.ndim - 1)
-    chosen = self._new(make(Op.WHERE, order.dtype, (hits.uop, order, order.const_like(-1))))
-    last = chosen.max(-1)
-    picked = values.gather(values.ndim - 1, (last < 0).where(0, last))
-    result = (last < 0).where(self.movedim(axis, -1), picked)
-    return result.movedim(-1, axis)
-
-
-def scatter_reduce(
-    self: Tensor, dim: int, index: Tensor, src: Any, reduce: str, include_self: bool = True
-) -> Tensor:
-    """Fold values into where an index says along an axis: sum, prod, mean, amax or amin.
-
-    >>> from weft.tensor import Tensor
-    >>> Tensor([1, 1]).scatter_reduce(0, Tensor([0, 0]), Tensor([5, 6]), "sum").tolist()
-    [12, 1]
-    """
-    if reduce not in _REDUCTIONS:
-        raise ArgumentError(
-            f"scatter_reduce: unknown reduce {reduce!r}",
-            law="reduce is " + ", ".join(_REDUCTIONS),
-        )
-    axis, values, hits = _hits("scatter_reduce", self, dim, index, src)
-    name = _REDUCTIONS[reduce]
-    old = self.movedim(axis, -1)
-    neutral = {"sum": 0, "prod": 1, "max": self.dtype.min, "min": self.dtype.max}[name]
-    spread = hits.where(values.unsqueeze(-2), neutral)  # (…, places, values)
-    kwargs = {"dtype": self.dtype} if name in ("sum", "prod") else {}
-    folded = getattr(spread, name)(-1, **kwargs)
-    touched = hits.any(-1)
-    if include_self:
-        both = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}[name]
-        folded = getattr(folded, both)(old)
-    if reduce == "mean":
-        count = hits.sum(-1) + int(include_self)
-        rounding = None if self.dtype.is_float else "floor"
-        folded = folded.div(touched.where(count, 1).cast(self.dtype), rounding_mode=rounding)
-    return touched.where(folded, old).cast(self.dtype).movedim(-1, axis)
-
-
-def _hits(
-    name: str, self: Tensor, dim: int, index: Tensor, src: Any
-) -> tuple[int, Tensor, Tensor]:
-    """The axis; the values with it last; and (…, places, values), where a value goes to a place.
-
-    Outside the index's box nothing is hit, so the hits are padded to the tensor's shape.
-    """
-    axis = _require_index(name, self, dim, index)
-    values = lift(self, src, name).cast(self.dtype)
-    if values.ndim == 0:
-        values = values.expand(index.shape) if index.ndim else values
-    if values.ndim != index.ndim or any(
-        known(a) < known(b) for a, b in zip(values.shape, index.shape, strict=True)
-    ):
-        raise ShapeError(
-            f"{name}: values of shape {values.shape} for an index of shape {index.shape}",
-            facts=[("tensor", self.shape), ("index", index.shape), ("values", values.shape)],
-            law="there is a value for each element of the index",
-        )
-    values = values.shrink([(0, size) for size in index.shape])
-    places, moved = known(self.shape[axis]), index.movedim(axis, -1)
-    lead = moved.shape[:-1]
-    number = moved.unsqueeze(-2).cast(dtypes.int64)  # (…, 1, values)
-    position = self._new(nodes.iota(places, dtypes.int64)).unsqueeze(-1)  # (places, 1)
-    hits = (number < 0).where(number + places, number) == position
-    room = [(0, known(a) - known(b)) for a, b in zip(_others(self.shape, axis), lead, strict=True)]
-    values = values.movedim(axis, -1).pad((*room, (0, 0)))
-    return axis, values, hits.pad((*room, (0, 0), (0, 0)))
-
-
-def _others(shape: Shape, axis: int) -> Shape:
-    return shape[:axis] + shape[axis + 1 :]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.gradient.index import scatter as scatter_nodes
-from weft.ir.dtypes import BOOL, INTEGER
+from weft.ir.build import scatter as scatter_nodes
+from weft.ir.dtypes import BOOL, INTEGER, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.uop import const
 from weft.support.errors import ArgumentTypeError, DTypeError, IndexOutOfRange, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import (
@@ -23,7 +24,7 @@ from weft.tensor.checks import (
     require_one_device,
 )
 from weft.tensor.elementwise import lift
-from weft.tensor.indexing import place_of
+from weft.tensor.indexing import in_axis, place_of
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -158,11 +159,15 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Any, *, alpha: floa
     [4, 6]
     """
     axis, vector = _axis_and_vector("index_add", self, dim, index)
-    values = _sources("index_add", self, axis, vector, source)
-    moved = self.reshape(self.shape or (1,)).movedim(axis, 0)
-    values = values if alpha == 1 else values * alpha
-    added = _added(moved, [vector], values, "index_add")
-    return added.movedim(0, axis).reshape(self.shape)
+    values = _sources("index_add", self, axis, vector, source).movedim(0, axis)
+    values = (values if alpha == 1 else values * alpha).cast(self.dtype)
+    whole = self.reshape(self.shape or (1,))
+    lead = (*whole.shape[:axis], vector.shape[0])
+    number, gate = in_axis(nodes.broadcast(vector.uop, lead), whole.shape[axis], False)
+    places = [*(nodes.positions(lead, i) for i in range(axis)), number]
+    gate = const(dtypes.bool, True) if gate is None else gate
+    added = scatter_nodes(whole.uop, values.uop, gate, places, Op.ADD)
+    return self._new(added).reshape(self.shape)
 
 
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
@@ -230,13 +235,14 @@ def _put_by_mask(self: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -
     return x
 
 
-def _added(self: Tensor, indices: list[Tensor], values: Tensor, name: str) -> Tensor:
+def _added(self: Tensor, numbers: list[Tensor], values: Tensor, name: str) -> Tensor:
     """The tensor with values added where the indices of its first axes say."""
-    place, _ = place_of(self, list(range(len(indices))), list(indices))
+    place, _ = place_of(self, list(range(len(numbers))), list(numbers))
     shape = shape_of(place)
     require_broadcast_to(name, values.shape, shape)
     node = nodes.broadcast(values.cast(self.dtype).uop, shape)
-    return self + self._new(scatter_nodes(place, node, Op.ADD))
+    memory, gate, *indices = place.src
+    return self._new(scatter_nodes(memory, node, gate, indices, Op.ADD))
 
 
 def _replaced(self: Tensor, indices: list[Tensor], values: Tensor) -> Tensor:

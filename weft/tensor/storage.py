@@ -31,7 +31,7 @@ from weft.tensor.nodes import Step
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
 # Graphs that are computed on other devices too, or with sizes of their own.
 _ELSEWHERE: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.CALL
-_WORK: Final = ELEMENTWISE | {Op.REDUCE, Op.INDEX}
+_WORK: Final = ELEMENTWISE | {Op.REDUCE, Op.INDEX, Op.SCATTER}
 # A copy reads and writes, and what reads the copy computes its value once more.
 WORTH_OF_A_COPY: Final = 4
 _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))

@@ -46,6 +46,7 @@ from weft.tensor import (
     random,
     reduce,
     scan,
+    scatters,
     selection,
     sorting,
     special,
@@ -216,8 +217,8 @@ class Tensor(Core):
     row_stack, column_stack = arrangement.vstack, arrangement.column_stack
     concat, concatenate = joining.cat, joining.cat
     diag, diag_embed, diagflat = arrangement.diag, arrangement.diag_embed, arrangement.diagflat
-    gather, scatter = indexing.gather, indexing.scatter
-    scatter_reduce, scatter_add = indexing.scatter_reduce, selection.scatter_add
+    gather, scatter = indexing.gather, scatters.scatter
+    scatter_reduce, scatter_add = scatters.scatter_reduce, selection.scatter_add
     take, take_along_dim, put = selection.take, selection.take_along_dim, selection.put
     select, narrow, index_select = selection.select, selection.narrow, selection.index_select
     index_add, index_copy = selection.index_add, selection.index_copy

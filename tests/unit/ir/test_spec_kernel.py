@@ -45,6 +45,9 @@ def read(*indices: UOp, gate: UOp = true) -> UOp:
     return make(Op.READ, f32, (stage, gate, *indices))
 
 
+numbers = param(3, i32, (4,))
+named = index_of(x, (load(index_of(numbers, (r0,))).cast(dtypes.index), r1))
+folded = store(named, load(named) + value, (r0, r1))
 scanned = store(place, scan_range(value, Op.ADD, r1), (r0, r1))
 
 # law -> a node that obeys it and one that breaks it.
@@ -151,6 +154,11 @@ GRAPHS = {
         kernel((1, "ordered"), (0, "loop"), source=scanned),
         scanned.src[1],
     ),
+    "a loop whose turns fold into one place is ordered": (
+        kernel((1, "grid"), (0, "ordered"), source=folded),
+        kernel((0, "loop"), (1, "ordered"), source=folded),
+        folded,
+    ),
     "no range is free at the root": (
         kernel(source=store(place, value)),
         sink(store(place, value, (r0,))),
@@ -191,5 +199,5 @@ def test_illegal_ops():
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "MEMORY", "VECTOR", "LANES", "SPECIAL", "IF", "END"),
-        *("BARRIER", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT"),
+        *("BARRIER", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT", "SCATTER"),
     }

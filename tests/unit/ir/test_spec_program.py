@@ -161,7 +161,7 @@ def test_illegal_ops():
     illegal = set(range(COUNT)) - PROGRAM_SPEC.ops
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
-        *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "SCAN", "STAGE", "READ"),
+        *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "SCAN", "SCATTER", "STAGE", "READ"),
         *("TUPLE", "ITEM", "SINK", "KERNEL", "CALL", "PROGRAM", "CUSTOM_GRADIENT"),
     }
     assert range_(0, 4).op in PROGRAM_SPEC.ops

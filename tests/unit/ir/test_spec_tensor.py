@@ -2,7 +2,18 @@
 
 import pytest
 
-from weft.ir.build import bind, buffer, call, param, range_, reduce_axes, scan_axis, sink, variable
+from weft.ir.build import (
+    bind,
+    buffer,
+    call,
+    param,
+    range_,
+    reduce_axes,
+    scan_axis,
+    scatter,
+    sink,
+    variable,
+)
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COUNT, Op, name
 from weft.ir.spec import verify
@@ -123,7 +134,11 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         reduce_axes(rows, Op.AND, (0,)),
         reduce_axes(x, Op.AND, (0,)),
     ),
-    "INDEX has a bool gate and integer indices, at most one per axis": (
+    "SCATTER folds updates of the shape at its indices, by an op": (
+        scatter(x, gather(rows), true, (rows,), Op.MAX),
+        scatter(x, gather(rows, rows), true, (rows,), Op.ADD),
+    ),
+    "there is a bool gate, and integer indices, at most one per axis": (
         gather(rows),
         gather(rows, gate=x),
     ),
@@ -184,6 +199,9 @@ FURTHER_FAULTS = {
     "SCAN over a range": make(Op.SCAN, f32, (x, range_(0, 4)), (Op.ADD, ())),
     "SCAN along an axis that is not there": scan_axis(x, Op.ADD, 2),
     "REDUCE over an axis twice": reduce_axes(x, Op.ADD, (1, 1)),
+    "SCATTER by LOGADD": scatter(x, gather(rows), true, (rows,), Op.LOGADD),
+    "SCATTER of another dtype": scatter(x, gather(rows).cast(i32), true, (rows,), Op.ADD),
+    "SCATTER at floats": scatter(x, gather(rows), true, (gather(rows, rows),), Op.ADD),
     "too many indices": gather(rows, rows, rows),
     "float indices": gather(x),
     "STORE of ranges": make(Op.STORE, void, (x, y, range_(0, 4))),

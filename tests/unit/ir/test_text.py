@@ -19,6 +19,7 @@ from weft.ir.build import (
     reduce_axes,
     reduce_ranges,
     scan_axis,
+    scatter,
     sink,
     store,
     variable,
@@ -73,6 +74,7 @@ EXAMPLES: dict[int, UOp] = {
     Op.BIND: bind(n, 5),
     Op.REDUCE: reduce_axes(x, Op.MAX, (0, 1)),
     Op.SCAN: scan_axis(x, Op.ADD, 1),
+    Op.SCATTER: scatter(x, x, const(dtypes.bool, True), (n,), Op.ADD),
     Op.INDEX: place,
     Op.LOAD: load(place),
     Op.STORE: store(place, load(place), (r0, r1)),
@@ -118,7 +120,7 @@ def test_every_op_comes_back(op: int):
 @pytest.mark.parametrize("op", range(COUNT), ids=name)
 def test_uniform_form_holds_an_unusual_node(op: int):
     node = example(op)
-    if op not in (Op.CONST, Op.STAGE, Op.KERNEL, Op.REDUCE, Op.SCAN):
+    if op not in (Op.CONST, Op.STAGE, Op.KERNEL, Op.REDUCE, Op.SCAN, Op.SCATTER):
         assert_round_trip(make(op, dtypes.uint8, node.src, node.arg))
     if op not in (Op.CONST, Op.RANGE, Op.STAGE, Op.CALL):
         odd = make(op, node.dtype, node.src, ("odd", (1, None, ()), -2, node.dtype, x))

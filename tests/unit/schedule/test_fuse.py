@@ -149,6 +149,7 @@ def test_the_log_gives_both_costs():
     assert any("recompute" in line and "memory" in line for line in made.log)
     assert [report.name for report in made.reports] == [
         *("normalize", "trim-calls", "split-reductions", "place-results", "block-scans"),
+        "store-scatters",
         *("fuse", "split", "plan"),
     ]
 

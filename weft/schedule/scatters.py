@@ -1,0 +1,96 @@
+"""Scatters become writes: memory gets the value, and then the updates are folded into it there.
+
+In: a tensor graph. Out: one in which each SCATTER is stored in the memory that it starts from,
+
+    x.scatter(ADD, v, gate, i)   ->   m1 = m.after(store m = x)
+                                      m1.after(store m1 = m1.scatter(ADD, v, gate, i))
+
+which fusion makes a kernel over the updates. Small floats are folded in float32. Where the result
+is stored as a whole to memory that nothing else touches, it is folded there; elsewhere `m` is a
+temporary. What updates and indices fold themselves is computed before: the loop over the updates
+is ordered, so it is no place for other loops.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.build import scatter, store
+from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild, topological, users
+from weft.schedule.context import Context
+
+_FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
+_INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.DETACH, Op.COPY}
+# Through these what is below is at most as large.
+_REPEATS: Final = frozenset((Op.EXPAND, Op.RESHAPE, Op.PERMUTE, Op.PAD, Op.FLIP))
+
+
+def store_scatters(root: UOp, context: Context) -> UOp:
+    """The graph with every SCATTER in memory."""
+    wanted = _places(root)
+    made: dict[UOp, UOp] = {}
+    done: dict[UOp, UOp] = {}  # the STORE of a result -> that which folds the updates
+    for node in topological(root):
+        new = rebuild(node, tuple([made[source] for source in node.src]))
+        if node in done:
+            new = done[node]
+        elif new.op == Op.SCATTER:
+            new, effect = _stored(new, wanted[node].src[0] if node in wanted else None, context)
+            if node in wanted and effect is not None:
+                done[wanted[node]] = effect
+        made[node] = new
+    return made[root]
+
+
+def _places(root: UOp) -> dict[UOp, UOp]:
+    """For scatters that are stored to fresh memory as they are, that STORE."""
+    used = users(root)
+    found: dict[UOp, UOp] = {}
+    for node, above in used.items():
+        stores = [user for user in above if user.op == Op.STORE and user.src[1] is node]
+        for each in stores if node.op == Op.SCATTER and not _is_small(node) else ():
+            memory = each.src[0]
+            others = [user for user in used[memory] if user is not each]
+            if memory.op == Op.PARAM and all(_reads_result(user, each) for user in others):
+                found.setdefault(node, each)
+    return found
+
+
+def _reads_result(user: UOp, effect: UOp) -> bool:
+    return user.op == Op.AFTER and effect in user.src[1:]
+
+
+def _is_small(node: UOp) -> bool:
+    return node.dtype.kind == FLOAT and node.dtype.bits < 32
+
+
+def _stored(node: UOp, memory: UOp | None, context: Context) -> tuple[UOp, UOp | None]:
+    """The value of a SCATTER in memory, and the STORE that makes it."""
+    value, updates, gate, *indices = node.src
+    if 0 in shape_of(value) or 0 in shape_of(updates):
+        return value, None
+    if _is_small(node):
+        value, updates = value.cast(dtypes.float32), updates.cast(dtypes.float32)
+    if memory is None:
+        memory = context.temporary(value)
+    start = make(Op.AFTER, value.dtype, (memory, store(memory, value)))
+    sources = [_computed(part) for part in (updates, gate, *indices)]
+    effect = store(start, scatter(start, sources[0], sources[1], sources[2:], node.arg[0]))
+    result = make(Op.AFTER, value.dtype, (start, effect))
+    return (result.cast(node.dtype) if _is_small(node) else result), effect
+
+
+def _computed(node: UOp) -> UOp:
+    """A value, with memory of its own where it holds a fold."""
+    below = topological(node, enter=lambda part: part.op in _INLINE)
+    if not any(1 << part.op & _FOLDS for part in below):
+        return node
+    if node.op in _REPEATS:
+        return rebuild(node, (_computed(node.src[0]), *node.src[1:]))
+    if node.dtype is dtypes.index:  # which has no width that memory could hold
+        return _computed(node.cast(dtypes.int64)).cast(dtypes.index)
+    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
