@@ -104,6 +104,41 @@ def test_an_embedding_reads_only_the_rows_it_needs():
     assert GlobalCounters.global_mem < 5000
 
 
+def test_the_gradient_of_an_embedding_is_linear():
+    """A kernel of zeros, and one that adds the rows of 1,000 tokens to a table of 10,000."""
+    table, weights = random(10000, 64), random(1000, 64)
+    tokens = Tensor((np.arange(1000) * 7919 % 500).astype(np.int64)).realize()
+    assert kernels(lambda: (table[tokens] * weights).sum().gradient(table)) == 2
+    assert GlobalCounters.global_ops <= 8 * 1000 * 64
+    assert GlobalCounters.global_mem <= 4 * (10000 * 64 + 3 * 1000 * 64) + 64 * 8 * 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "count"),
+    [
+        ("scatter_add", lambda x, i: x.scatter_add(0, i, x), 2),
+        ("index_add", lambda x, i: x.index_add(0, i, x * 2), 2),
+        ("index_put", lambda x, i: x.index_put((i,), x, accumulate=True), 2),
+        ("greatest", lambda x, i: x.scatter_reduce(0, i, x, "amax"), 2),
+        ("mean", lambda x, i: x.scatter_reduce(0, i, x, "mean"), 5),
+        ("scatter", lambda x, i: x.scatter(0, i, x), 3),
+    ],
+)
+def test_the_work_of_a_scatter_is_linear(name, make, count):
+    size = 1 << 12
+    x, rows = random(size), labels(size, size)
+    assert kernels(make, x, rows) <= count
+    assert GlobalCounters.global_ops <= 40 * size
+
+
+def test_the_gradient_of_a_sort_adds_linear_work():
+    x = random(1 << 12)
+    kernels(lambda: x.sort(0))
+    sorting = GlobalCounters.global_ops
+    kernels(lambda: (x.sort(0)[0] * x).sum().gradient(x))
+    assert GlobalCounters.global_ops <= sorting + 256 * (1 << 12)
+
+
 @pytest.mark.parametrize(
     "make",
     [
