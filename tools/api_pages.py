@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     ),
     "tensor-index": (
         "Tensor: selecting, sorting and counting",
-        "indexing selection sorting counting",
+        "indexing selection scatters sorting counting",
     ),
     "tensor-linalg": (
         "Tensor: products and linear algebra",

@@ -42,7 +42,7 @@ from weft.schedule.memory import (
     version_of,
 )
 from weft.schedule.scans import is_first, loop_forms, scan_loop
-from weft.schedule.uses import Kept, Use, covers, free_ranges
+from weft.schedule.uses import CALLS, Kept, Use, covers, free_ranges, leaf_bits
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
@@ -52,7 +52,6 @@ FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 # Values computed one for one with their uses, which pass their place on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
 _LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
-CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 
 
 class Fusion:
@@ -83,23 +82,10 @@ class Fusion:
 
     def run(self) -> Fusion:
         order = topological(self.sink)
-        self._mark_leaves(order)
+        self._leaf_bits = leaf_bits(order)
         for node in reversed(order):
             self._turn(node)
         return self
-
-    def _mark_leaves(self, order: list[UOp]) -> None:
-        """For each node the memory below it, as a bit set: joined stores share some of it."""
-        count = 0
-        for node in order:
-            bits = 0
-            if node.op in MEMORY or node.op in CALLS:
-                bits = 1 << count
-                count += 1
-            else:
-                for source in node.src:
-                    bits |= self._leaf_bits[source]
-            self._leaf_bits[node] = bits
 
     def _turn(self, node: UOp) -> None:
         if node.op == Op.STORE:

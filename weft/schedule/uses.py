@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from weft.ir.build import index, true
 from weft.ir.ops import Op
@@ -11,6 +12,9 @@ from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place
 from weft.schedule.kernel import Kernel, Path
+from weft.schedule.memory import MEMORY
+
+CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 
 
 class Use(NamedTuple):
@@ -44,3 +48,19 @@ def covers(place: Place, scope: frozenset[UOp], shape: Shape) -> bool:
         (i.op == Op.RANGE and i.src[0] is simplify(index(size))) or size == 1
         for i, size in zip(place.indices, shape, strict=True)
     )
+
+
+def leaf_bits(order: Sequence[UOp]) -> dict[UOp, int]:
+    """For each node the memory below it, as a bit set: joined stores share some of it."""
+    found: dict[UOp, int] = {}
+    count = 0
+    for node in order:
+        bits = 0
+        if node.op in MEMORY or node.op in CALLS:
+            bits = 1 << count
+            count += 1
+        else:
+            for source in node.src:
+                bits |= found[source]
+        found[node] = bits
+    return found
