@@ -187,15 +187,6 @@ class Op:
         arg="(op, axes)",
     )
 
-    SCATTER = _op(
-        "SCATTER",
-        _C.REDUCE,
-        "4+",
-        "SCATTER(x, v, gate, i0, i1, …): x with each v folded into it at i0, i1, … by ADD, MUL,"
-        " MAX, MIN, AND or OR, one after the other, where the gate is true",
-        arg="(op,)",
-    )
-
     # Memory. A place is an INDEX of memory; LOAD reads it and STORE writes it.
     INDEX = _op(
         "INDEX",
@@ -222,6 +213,16 @@ class Op:
     )
     MEMORY = _op("MEMORY", _C.LEAF, "0", "memory inside a kernel", arg="(name, space, size)")
     AFTER = _op("AFTER", _C.STRUCTURE, "2+", "the first source, once the others have happened")
+
+    # A fold of values into another, at places of it.
+    SCATTER = _op(
+        "SCATTER",
+        _C.REDUCE,
+        "4+",
+        "SCATTER(x, v, gate, i0, i1, …): x with each v folded into it at i0, i1, … by ADD, MUL,"
+        " MAX, MIN, AND or OR, one after the other, where the gate is true",
+        arg="(op,)",
+    )
 
     # Vectors.
     VECTOR = _op("VECTOR", _C.VECTOR, "2+", "a vector of the sources' lanes, in order")
