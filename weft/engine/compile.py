@@ -27,8 +27,6 @@ from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("programs", 1)
-# What decides the code that a kernel becomes, beside its text, its target and the settings.
-_MAKERS: Final = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
 _WORKERS: Final = 2
@@ -119,7 +117,7 @@ def _binary_of(program: Program) -> bytes:
 def _disk_key(kernel: UOp, device: Device) -> str:
     kind = type(device).__name__  # NULL keeps sources where others keep code
     target = device.target
-    made_by = code_version(_MAKERS)
+    made_by = code_version()
     return repr((dump(kernel), kind, target.name, target.threads, cache_key(), made_by))
 
 

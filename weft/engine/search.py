@@ -35,7 +35,6 @@ from weft.support.settings import Context as Settings
 from weft.support.settings import settings
 
 _CACHE: Final = DiskCache("recipes", 1)
-_MAKERS: Final = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
 # A candidate has to be this much faster than the default to take its place.
 GAIN: Final = 0.97
 WORKERS: Final = 2
@@ -58,7 +57,7 @@ FINDINGS: Final[list[tuple[str, Found]]] = []
 def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     """The recipe of a kernel, from the disk or by a search of this width."""
     target = device.target
-    key = repr((dump(kernel), target.name, target.threads, width, code_version(_MAKERS)))
+    key = repr((dump(kernel), target.name, target.threads, width, code_version()))
     stored = _CACHE.get(key)
     if stored is not None:
         return from_json(stored.decode())

@@ -13,10 +13,12 @@ import os
 from pathlib import Path
 
 _ROOT = Path(__file__).parent.parent
+# The packages that decide the code that a kernel becomes.
+COMPILER = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
 
 
 @functools.cache
-def code_version(packages: tuple[str, ...]) -> str:
+def code_version(packages: tuple[str, ...] = COMPILER) -> str:
     """A short text that differs whenever a module of these packages of Weft does.
 
     >>> code_version(("ir", "rules")) == code_version(("ir", "rules"))

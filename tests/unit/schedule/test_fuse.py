@@ -165,3 +165,13 @@ def test_deep_graphs_are_scheduled():
     for step in range(3000):
         x = (x + float(step)).maximum(const(f32, 1.0))
     assert len(schedule(store(p(0, 4), x)).kernels.src) == 1
+
+
+def test_a_rounded_fold_is_computed_by_one_kernel():
+    """Another kernel would sum in another order, and `x == max(x)` would miss its maximum."""
+    x = p(2, 60, 16)
+    scaled = x * expand(reduce_axes(x, Op.ADD, (0,)), 60, 16)
+    turned = make(Op.PERMUTE, x.dtype, (scaled,), (1, 0))
+    top = reduce_axes(scaled, Op.MAX, (1,))
+    made = schedule(store(p(0, 60, 1), top), store(p(1, 16, 60), turned))
+    assert sum(text.count("reduce ADD") for text in texts(made)) == 1
