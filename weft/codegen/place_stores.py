@@ -83,7 +83,9 @@ class _Placer:
             path = self.path(group[0])
             self.place([(store, path) for store in group])
             needed = [need for store in group for need in self.needs_of(store)]
-            self.block(self.root, path, needed).add(Task(tuple(group)))
+            block = self.block(self.root, path, needed)
+            self.verify_reach(needed, block)
+            block.add(Task(tuple(group)))
 
     def path(self, store: UOp) -> Path:
         """The loops around a store of the kernel, outermost first."""
@@ -106,20 +108,64 @@ class _Placer:
 
     def place(self, users: Sequence[tuple[UOp, Path]]) -> None:
         """Place everything that these stores, with their loops, wait for."""
-        for store, prefix in self.collect(users):
-            if store in self.done:
-                continue
-            own = self.sorted(store.src[2:])
-            self.place([(store, prefix + own)])
-            needed = [need for need in self.needs_of(store) if need in self.done]
-            outer = self.block(self.root, prefix, needed)
-            task = Task((store,))
-            inner = self.block(outer, own, needed)
-            inner.add(task)
-            first = outer.child_holding(task)
-            assert first is not None
-            self.finish(store, first)
-            self.start(store, outer, first)
+        waiting = self.collect(users)
+        outer: list[tuple[UOp, Path]] = []  # what the users need from around their loops
+        while waiting:
+            together = self.together(waiting)
+            prefix, own = waiting[0][1], self.sorted(waiting[0][0].src[2:])
+            self.place([(store, prefix + own) for store in together])
+            before = [store for store, path in outer if len(path) < len(prefix)]
+            for store in together:
+                if store not in self.done:
+                    self.place_one(store, prefix, own, before)
+            outer += [(store, prefix) for store in together]
+            waiting = [pair for pair in waiting if pair[0] not in self.done]
+
+    def place_one(self, store: UOp, prefix: Path, own: Path, before: Sequence[UOp]) -> None:
+        """Place a store, behind what its user needs before the innermost of these loops begins."""
+        needed = [need for need in self.needs_of(store) if need in self.done]
+        outer = self.block(self.root, prefix, [*needed, *before])
+        task = Task((store,))
+        inner = self.block(outer, own, needed)
+        self.verify_reach(needed, inner)
+        inner.add(task)
+        first = outer.child_holding(task)
+        assert first is not None
+        self.finish(store, first)
+        self.start(store, outer, first)
+
+    def together(self, waiting: Sequence[tuple[UOp, Path]]) -> list[UOp]:
+        """The first store, with those that run in the same loops and do not need each other.
+
+        What any of them needs from around these loops is placed before the loops begin, so that
+        all of them find room in one run.
+        """
+        (first, prefix), *others = waiting
+        own = self.sorted(first.src[2:])
+        found = [first]
+        for store, path in others:
+            is_alike = path == prefix and own and self.sorted(store.src[2:]) == own
+            if is_alike and self.all_needs(store).isdisjoint(found):
+                found.append(store)
+        return found
+
+    def all_needs(self, store: UOp) -> set[UOp]:
+        """The stores that this one waits for, and those that they wait for."""
+        found: set[UOp] = set()
+        waiting = [store]
+        while waiting:
+            new = [need for need in self.needs_of(waiting.pop()) if need not in found]
+            found.update(new)
+            waiting += new
+        return found
+
+    def verify_reach(self, needed: Sequence[UOp], block: Block) -> None:
+        """Raise where a value would cross from one run of a loop to another."""
+        around = list(_around(block))
+        for need in needed:
+            if self.done[need].parent not in around:
+                what = "a value is made in one run of a loop and used in another"
+                raise InternalError(what, pass_name="linearize", facts=[("store", repr(need))])
 
     def start(self, store: UOp, block: Block, first: Block | Task) -> None:
         """Run the first stores of an accumulator before its loop, one that it closes or not."""

@@ -181,6 +181,25 @@ def shared_range_nests() -> Case:
     return Case(kernel("shared_range_nests", put(out, [r, c], value, [r, c])))
 
 
+def sums_of_sums(shared: bool = False) -> Case:
+    """Two sums in one loop: the second needs a maximum before, and each needs a sum inside."""
+    out, x, y = param(0, F32, (3,)), param(1, F32, (3, 5, 4)), param(2, F32, (3, 6))
+    i, r, s, k, t = (range_(number, size) for number, size in enumerate((3, 5, 5, 4, 6)))
+    inner = total(exp(at(x, i, r, k)), k)
+    top = reduce_ranges(at(y, i, t), Op.MAX, [t])
+    if shared:
+        first, second = total(sqrt(inner), r), total(exp(top - inner), r)
+    else:
+        n = range_(5, 4)
+        first = total(at(x, i, s, index(2)), s)
+        second = total(exp(top - total(exp(at(x, i, r, n)), n)), r)
+    return Case(kernel("sums_of_sums", put(out, [i], first + second, [i])))
+
+
+def sums_of_a_shared_sum() -> Case:
+    return sums_of_sums(shared=True)
+
+
 def argmax() -> Case:
     out, x = param(0, I32, (4,)), param(1, F32, (4, 9))
     r, k, m = range_(0, 4), range_(1, 9), range_(2, 9)
@@ -437,6 +456,8 @@ CASES: dict[str, Callable[[], Case]] = {
         softmax,
         softmax_inline,
         shared_range_nests,
+        sums_of_sums,
+        sums_of_a_shared_sum,
         argmax,
         mean_variance,
         two_sums,
