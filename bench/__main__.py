@@ -1,6 +1,6 @@
 """Run the benchmarks and print one table of ratios.
 
-    python -m bench [--only NAME] [--rounds N] [--json FILE] [--list]
+    python -m bench [--only NAME] [--rounds N] [--beside] [--json FILE] [--list]
     python -m bench machine
 
 Each benchmark runs beside its peer: rounds of Weft and of the peer alternate in one process, with
@@ -52,11 +52,11 @@ def chosen(rows: Sequence[Benchmark], names: Sequence[str]) -> list[Benchmark]:
     return [row for row in rows if not names or row.name in names or row.subject in names]
 
 
-def run_all(rows: Sequence[Benchmark], rounds: int) -> list[Outcome]:
+def run_all(rows: Sequence[Benchmark], rounds: int, beside: bool) -> list[Outcome]:
     outcomes = []
     for row in rows:
         start = time.perf_counter()
-        outcomes.append(run(row, rounds))
+        outcomes.append(run(row, rounds, beside))
         seconds = time.perf_counter() - start
         print(f"{row.subject}/{row.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
     return outcomes
@@ -72,13 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--beside", action="store_true", help="further peers too, which is slow")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     options = parser.parse_args(arguments)
     rows = chosen(benchmarks(), options.only)
     if options.list:
         print("\n".join(f"{row.subject:12} {row.name:12} {row.about}" for row in rows))
         return 0
-    outcomes = run_all(rows, options.rounds)
+    outcomes = run_all(rows, options.rounds, options.beside)
     lines = [line for outcome in outcomes for line in outcome.rows]
     notes = [note for outcome in outcomes for note in outcome.notes]
     errors = [outcome.error for outcome in outcomes if outcome.error]

@@ -77,6 +77,17 @@ class Contest:
         """The same for the peer, which is installed if this is called."""
         raise NotImplementedError
 
+    def others(self) -> Mapping[str, Callable[[], Figures]]:
+        """Further sides that take turns with these two, by name; those not installed are left out.
+
+        They are asked for with `--beside`, because some of them take long.
+        """
+        return {}
+
+    def shares(self, figures: Figures) -> Mapping[str, str]:
+        """For lines that know it, how much of the machine's peak Weft's figure is."""
+        return {}
+
     def compare(self) -> tuple[Figures, Figures]:
         """Further figures of Weft and its peer, out of their results, once all rounds are over."""
         return {}, {}

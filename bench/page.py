@@ -1,10 +1,10 @@
 """Writes the page and the picture of the speed table.
 
-    python -m bench --only speed --json FILE
+    python -m bench --only speed --beside --json FILE
     python -m bench.page docs/speed.md NAME=FILE ...
 
-Each NAME=FILE is a column: the results under one target. The page says which versions were
-compared and lists every row with its ratio.
+Each NAME=FILE holds the results under one target. The page says which versions were compared and
+lists every row with its ratios.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ COLORS = ("#2a6f97", "#e07a5f", "#81b29a")
 INTRO = """\
 # Speed
 
-Jitted calls of Weft beside torch eager, float32, on the CPU, both on two threads of the same
-machine, in turns in one process; each keeps its fastest call. A ratio above 1 means that Weft is
-faster. `python -m bench --only speed --json FILE` measures a column and `python -m bench.page`
-writes this page. No kernel was searched for.
+Jitted calls of Weft beside torch eager, what torch compiles, and tinygrad's jit (its default
+choices): float32, on the CPU, all on two threads of the same machine, in turns in one process;
+each keeps its fastest call. The columns with a peer's name say how many times as long it takes:
+above 1, Weft is faster. `python -m bench --only speed --beside --json FILE` measures, and `python
+-m bench.page` writes this page. No kernel was searched for. "Of peak" counts the operations and
+bytes of the work against what `python -m bench machine` found; it can pass 100% where a cache
+holds what was moved.
 
 ![Ratios to torch](images/speed.svg)
 """
@@ -36,17 +39,26 @@ def rows_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def page(columns: dict[str, dict[str, dict[str, Any]]], about: str) -> str:
-    names = list(next(iter(columns.values())))
-    head = "| work | " + " | ".join(f"{c}: Weft ms | torch ms | ratio" for c in columns) + " |"
-    lines = [INTRO, about, "", head, "| --- |" + " --- |" * (3 * len(columns))]
-    for name in names:
-        cells = []
-        for rows in columns.values():
-            row = rows.get(name, {})
-            weft, peer, ratio = row.get("weft"), row.get("peer"), row.get("ratio")
-            cells += [_number(weft), _number(peer), f"**{ratio:.2f}**" if ratio else "-"]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([INTRO, about, *(_section(*column) for column in columns.items())]) + "\n"
+
+
+def _section(title: str, rows: dict[str, dict[str, Any]]) -> str:
+    """The table of one target: times, and how long the others take in units of Weft's time."""
+    others = list(dict.fromkeys(name for row in rows.values() for name in row["others"]))
+    heads = ["work", "Weft ms", "of peak", "torch ms", "torch", *others]
+    lines = ["", f"## {title}", "", _cells(heads), _cells(["---"] * len(heads))]
+    for name, row in rows.items():
+        weft, ratio = row["weft"], row["ratio"]
+        beside = [row["others"].get(other) for other in others]
+        cells = [name, _number(weft), row["share"] or "-", _number(row["peer"])]
+        cells.append(f"**{ratio:.2f}**" if ratio else "-")
+        cells += [f"{other / weft:.2f}" if other and weft else "-" for other in beside]
+        lines.append(_cells(cells))
+    return "\n".join(lines)
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _number(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from bench.peers import is_installed, version
 from bench.run import Row
 
-HEAD = ("benchmark", "Weft", "peer", "unit", "ratio", "goal")
+HEAD = ("benchmark", "Weft", "peer", "unit", "ratio", "goal", "of peak", "beside")
 # Which columns are numbers, and so stand to the right.
 NUMBERS = {1, 2, 4}
 
@@ -25,7 +25,11 @@ def render(rows: Sequence[Row]) -> str:
             subject = heading
             cells.append(subject)
         cells.append(_cells(row))
-    widths = [max(len(c[i]) for c in cells if isinstance(c, tuple)) for i in range(len(HEAD))]
+    # Columns that few subjects fill are left out where all of their cells are empty.
+    filled = [c for c in cells[1:] if isinstance(c, tuple)]
+    shown = max([i + 1 for c in filled for i in range(len(c)) if c[i]], default=len(HEAD))
+    cells = [c[:shown] if isinstance(c, tuple) else c for c in cells]
+    widths = [max(len(c[i]) for c in cells if isinstance(c, tuple)) for i in range(shown)]
     lines = [c if isinstance(c, str) else _aligned(c, widths) for c in cells]
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
@@ -40,7 +44,13 @@ def _cells(row: Row) -> tuple[str, ...]:
     peer = "fails" if row.peer_fails else number(row.peer)
     weft = number(row.weft)
     name = f"  {row.benchmark.name}: {row.line.name}"
-    return (name, weft, peer, row.line.unit, ratio, _verdict(row))
+    beside = ", ".join(f"{name} {ratio:.2f}x" for name, ratio in other_ratios(row).items())
+    return (name, weft, peer, row.line.unit, ratio, _verdict(row), row.share, beside)
+
+
+def other_ratios(row: Row) -> dict[str, float]:
+    """The figures of the further sides in units of Weft's."""
+    return {name: figure / row.weft for name, figure in row.others.items() if row.weft}
 
 
 def _verdict(row: Row) -> str:
@@ -94,6 +104,8 @@ def _as_json(row: Row) -> dict[str, Any]:
         "peer_name": row.benchmark.peer,
         "peer_fails": row.peer_fails,
         "ratio": row.ratio,
+        "others": dict(row.others),
+        "share": row.share,
         "goal": None if goal is None else goal.text,
         "is_met": row.is_met,
     }

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from bench.contest import Benchmark, Contest, Figures, Line
 from bench.peers import is_installed
@@ -26,6 +26,8 @@ class Row:
     weft: float | None
     peer: float | None
     peer_fails: bool = False
+    others: Mapping[str, float] = field(default_factory=dict)
+    share: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -81,26 +83,28 @@ class Outcome:
     error: str
 
 
-def run(benchmark: Benchmark, rounds: int) -> Outcome:
-    """Let Weft and the peer take turns."""
+def run(benchmark: Benchmark, rounds: int, beside: bool = False) -> Outcome:
+    """Let Weft and the peer take turns, and the further sides if they are asked for."""
     has_peer = benchmark.peer is not None and is_installed(benchmark.peer)
     # What is alive now is no garbage, so the collections between rounds need not look at it.
     gc.collect()
     gc.freeze()
     try:
-        return _contest(benchmark, benchmark.contest(has_peer), min(rounds, benchmark.rounds))
+        contest = benchmark.contest(has_peer)
+        return _contest(benchmark, contest, min(rounds, benchmark.rounds), beside)
     except Exception:
         return Outcome(_rows(benchmark, None, None), [], traceback.format_exc())
     finally:
         gc.unfreeze()
 
 
-def _contest(benchmark: Benchmark, contest: Contest, rounds: int) -> Outcome:
+def _contest(benchmark: Benchmark, contest: Contest, rounds: int, beside: bool) -> Outcome:
     weft, peer = Side(contest.weft), Side(contest.peer)
+    others = {name: Side(play) for name, play in contest.others().items()} if beside else {}
+    sides = [weft, *([peer] if contest.has_peer else []), *others.values()]
     for _ in range(rounds):
-        weft.round()
-        if contest.has_peer:
-            peer.round()
+        for side in sides:
+            side.round()
     notes = []
     if not weft.error and not peer.error:
         for side, figures in zip((weft, peer), contest.compare(), strict=True):
@@ -108,7 +112,16 @@ def _contest(benchmark: Benchmark, contest: Contest, rounds: int) -> Outcome:
         notes = contest.notes()
     if peer.error:
         notes.append(f"{benchmark.peer} fails: {peer.error.splitlines()[-1][:120]}")
-    return Outcome(_rows(benchmark, weft, peer), notes, weft.error)
+    for name, side in others.items():
+        if side.error:
+            notes.append(f"{name} fails: {side.error.splitlines()[-1][:120]}")
+    rows = _rows(benchmark, weft, peer)
+    shares = contest.shares(weft.best)
+    for position, row in enumerate(rows):
+        found = {name: side.figure(row.line) for name, side in others.items()}
+        known = {name: figure for name, figure in found.items() if figure is not None}
+        rows[position] = replace(row, others=known, share=shares.get(row.line.name, ""))
+    return Outcome(rows, notes, weft.error)
 
 
 def _rows(benchmark: Benchmark, weft: Side | None, peer: Side | None) -> list[Row]:

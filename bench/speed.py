@@ -1,29 +1,33 @@
 """How fast kernels run: Weft's jitted calls beside torch eager, both on the same threads.
 
 The rows are the work that models are made of. A round calls each side for a moment and keeps its
-fastest call; `python -m bench --only speed` prints the ratios. `TORCH_COMPILE=1` lets torch
-compile its side too.
+fastest call; `python -m bench --only speed` prints the ratios. With `--beside`, compiled torch and
+jitted tinygrad take turns too.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bench.contest import Contest, Figures, Goal, Line, Subject, times_faster
+from bench.contest import Contest, Figures, Goal, Line, Subject, at_most, times_faster
+from bench.peers import is_installed
 from bench.speed_models import gpt_block, mlp_step
 
 SUBJECT = Subject("speed", peer="torch")
 MILLION = 1 << 20
 # How long a round calls a side, and the least number of calls.
 SECONDS, CALLS = 0.25, 3
+# After this long a side that is slow is not called again in a round.
+PATIENCE = 2.0
 
 Call = Callable[[], Any]
+Sides = dict[str, Call]  # "weft", "torch", and with `--beside` what else is installed
 
 
 @dataclass(frozen=True)
@@ -106,61 +110,124 @@ WORK: tuple[Work, ...] = (
 
 def fastest(call: Call) -> float:
     """The milliseconds of the fastest of several calls."""
-    best, end, count = float("inf"), time.perf_counter() + SECONDS, 0
-    while count < CALLS or time.perf_counter() < end:
+    begin, best, count = time.perf_counter(), float("inf"), 0
+    while True:
         start = time.perf_counter()
         call()
-        best = min(best, time.perf_counter() - start)
-        count += 1
-    return best * 1e3
+        end = time.perf_counter()
+        best, count = min(best, end - start), count + 1
+        if end - begin > (SECONDS if count >= CALLS else PATIENCE):
+            return best * 1e3
 
 
-def peer_call(function: Callable[..., Any], arguments: list[Any]) -> Call:
-    """A call of torch, compiled if asked for, on as many threads as Weft has."""
-    import torch
+class Race(Contest):
+    """A contest of calls, with one line: what each side calls is made when it is first needed."""
 
-    from weft.engine.devices import device
+    line: str
 
-    torch.set_num_threads(device("CPU").target.threads)
-    if os.environ.get("TORCH_COMPILE"):
-        function = torch.compile(function)
-    return lambda: function(*arguments)
+    def __init__(self, has_peer: bool) -> None:
+        super().__init__(has_peer)
+        if has_peer:
+            import torch
+
+            from weft.engine.devices import device
+
+            torch.set_num_threads(device("CPU").target.threads)
+        self.calls: Sides = {}
+
+    def call_of(self, side: str) -> Call:
+        """What one side calls: "weft", "torch", "torch compiled" or "tinygrad"."""
+        raise NotImplementedError
+
+    def play(self, side: str) -> Figures:
+        if side not in self.calls:
+            self.calls[side] = self.call_of(side)
+            self.calls[side]()
+        return {self.line: fastest(self.calls[side])}
+
+    def weft(self) -> Figures:
+        return self.play("weft")
+
+    def peer(self) -> Figures:
+        return self.play("torch")
+
+    def others(self) -> dict[str, Callable[[], Figures]]:
+        names = {"torch compiled": self.has_peer, "tinygrad": is_installed("tinygrad")}
+        return {name: partial(self.play, name) for name, there in names.items() if there}
+
+    def shares(self, figures: Figures) -> dict[str, str]:
+        from weft import GlobalCounters
+        from weft.engine.devices import device
+        from weft.engine.run import share_of_peak
+        from weft.ir.program import Estimate
+
+        if self.line not in figures:
+            return {}
+        GlobalCounters.reset()
+        self.calls["weft"]()
+        work = Estimate(GlobalCounters.global_ops, GlobalCounters.global_mem)
+        peaks = device("CPU").target.peaks
+        return {self.line: share_of_peak(work, peaks, figures[self.line] / 1e3).strip()}
 
 
-def contest(work: Work) -> type[Contest]:
+def race(work: Work) -> type[Race]:
     """The contest of one row."""
 
-    class Row(Contest):
-        def __init__(self, has_peer: bool) -> None:
-            super().__init__(has_peer)
-            from weft import Tensor, jit
+    class Row(Race):
+        line = work.name
 
+        def call_of(self, side: str) -> Call:
             numbers = np.random.default_rng(0)
             arrays = [numbers.standard_normal(s).astype(np.float32) for s in work.shapes]
-            tensors = [Tensor(array).realize() for array in arrays]
-            run = jit(work.weft)
-            self.call: Call = lambda: run(*tensors)
-            result = self.call().numpy()
-            if has_peer:
-                import torch
-
-                function = work.torch or work.weft
-                self.other = peer_call(function, [torch.from_numpy(a.copy()) for a in arrays])
-                self.difference = _difference(result, self.other().numpy())
-
-        def weft(self) -> Figures:
-            return {work.name: fastest(self.call)}
-
-        def peer(self) -> Figures:
-            return {work.name: fastest(self.other)}
+            if side == "weft":
+                return _weft_call(work, arrays)
+            if side == "tinygrad":
+                return _tinygrad_call(work, arrays)
+            return _torch_call(work, arrays, side == "torch compiled")
 
         def notes(self) -> list[str]:
-            if self.has_peer and self.difference > 1e-4:
-                return [f"{work.name}: results differ by {self.difference:.1e} of the greatest"]
+            if not self.has_peer:
+                return []
+            difference = _difference(*(self.calls[side]().numpy() for side in ("weft", "torch")))
+            if difference > 1e-4:
+                return [f"{work.name}: results differ by {difference:.1e} of the greatest"]
             return []
 
     Row.__doc__ = f"{work.name}, float32, jitted, beside torch eager."
     return Row
+
+
+def _weft_call(work: Work, arrays: list[Any]) -> Call:
+    from weft import Tensor, jit
+
+    tensors = [Tensor(array).realize() for array in arrays]
+    run = jit(work.weft)
+    return lambda: run(*tensors)
+
+
+def _torch_call(work: Work, arrays: list[Any], is_compiled: bool) -> Call:
+    import torch
+
+    function = work.torch or work.weft
+    if is_compiled:
+        function = torch.compile(function, dynamic=False)
+    tensors = [torch.from_numpy(array.copy()) for array in arrays]
+    return lambda: function(*tensors)
+
+
+def _tinygrad_call(work: Work, arrays: list[Any]) -> Call:
+    from tinygrad import Device, Tensor, TinyJit
+
+    tensors = [Tensor(array).realize() for array in arrays]
+    run = TinyJit(lambda *tensors: work.weft(*tensors).realize())
+
+    def call() -> None:
+        run(*tensors)
+        Device[Device.DEFAULT].synchronize()
+
+    call()
+    call()
+    return call
 
 
 def _difference(x: Any, y: Any) -> float:
@@ -168,59 +235,28 @@ def _difference(x: Any, y: Any) -> float:
 
 
 for _work in WORK:
-    SUBJECT.benchmark(_work.name, Line(_work.name, "ms", _work.goal))(contest(_work))
+    SUBJECT.benchmark(_work.name, Line(_work.name, "ms", _work.goal))(race(_work))
 
 
 @SUBJECT.benchmark("mlp", Line("MLP step with Adam", "ms", times_faster(1)))
-class Mlp(Contest):
+class Mlp(Race):
     """One training step of the 784-512-512-10 MLP with Adam, batch 128, jitted."""
 
-    def __init__(self, has_peer: bool) -> None:
-        super().__init__(has_peer)
-        self.ours, self.theirs = mlp_step(has_peer)
+    line = "MLP step with Adam"
 
-    def weft(self) -> Figures:
-        return {"MLP step with Adam": fastest(self.ours)}
-
-    def peer(self) -> Figures:
-        assert self.theirs is not None
-        return {"MLP step with Adam": fastest(self.theirs)}
+    def call_of(self, side: str) -> Call:
+        return mlp_step(side)
 
 
 @SUBJECT.benchmark("gpt", Line("GPT block forward+backward", "ms", times_faster(1)))
-class Gpt(Contest):
+class Gpt(Race):
     """A GPT block, batch 4, 256 tokens, 384 wide, 6 heads: loss and all gradients, jitted."""
 
-    def __init__(self, has_peer: bool) -> None:
-        super().__init__(has_peer)
-        self.ours, self.theirs = gpt_block(has_peer)
+    line = "GPT block forward+backward"
 
-    def weft(self) -> Figures:
-        return {"GPT block forward+backward": fastest(self.ours)}
-
-    def peer(self) -> Figures:
-        assert self.theirs is not None
-        return {"GPT block forward+backward": fastest(self.theirs)}
+    def call_of(self, side: str) -> Call:
+        return gpt_block(side)
 
 
-@SUBJECT.benchmark("jitted call", Line("jitted call of one kernel", "ms"))
-class TrivialCall(Contest):
-    """A jitted call of one trivial kernel: what Python costs."""
-
-    def __init__(self, has_peer: bool) -> None:
-        super().__init__(has_peer)
-        from weft import Tensor, jit
-
-        x = Tensor(np.zeros(16, np.float32)).realize()
-        run = jit(lambda x: x + 1)
-        self.ours: Call = lambda: run(x)
-        self.ours()
-
-    def weft(self) -> Figures:
-        return {"jitted call of one kernel": fastest(self.ours)}
-
-    def peer(self) -> Figures:
-        import torch
-
-        x = torch.zeros(16)
-        return {"jitted call of one kernel": fastest(lambda: x + 1)}
+_TRIVIAL = Work("jitted call of one kernel", at_most(0.01, "ms"), ((16,),), lambda x: x + 1)
+SUBJECT.benchmark("jitted call", Line(_TRIVIAL.name, "ms", _TRIVIAL.goal))(race(_TRIVIAL))

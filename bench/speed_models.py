@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Call = Callable[[], Any]
-Pair = tuple[Call, Call | None]
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 SIZES = (784, 512, 512, 10)
@@ -17,8 +16,8 @@ BATCH = 128
 RATE, DECAY, SQUARED_DECAY, SMALL = 0.001, 0.9, 0.999, 1e-8
 
 
-def mlp_step(has_peer: bool) -> Pair:
-    """A training step of an MLP with Adam."""
+def mlp_step(side: str) -> Call:
+    """A training step of an MLP with Adam, as one side of the table runs it."""
     numbers = np.random.default_rng(0)
     layers = list(itertools.pairwise(SIZES))
     weights = [numbers.standard_normal(s).astype(np.float32) * s[0] ** -0.5 for s in layers]
@@ -26,25 +25,61 @@ def mlp_step(has_peer: bool) -> Pair:
     x = numbers.standard_normal((BATCH, SIZES[0])).astype(np.float32)
     y = numbers.integers(0, SIZES[-1], BATCH)
     arrays = [array for pair in zip(weights, biases, strict=True) for array in pair]
-    return _weft_mlp(arrays, x, y), _torch_mlp(arrays, x, y) if has_peer else None
+    if side.startswith("torch"):
+        return _torch_mlp(arrays, x, y, side == "torch compiled")
+    return _lazy_mlp(_tools(side), arrays, x, y)
 
 
-def _weft_mlp(arrays: list[Any], x: Any, y: Any) -> Call:
-    from weft import Tensor, jit
+class Tools(NamedTuple):
+    """What a framework of lazy tensors brings: tensors, a jit, and how a call comes to its end."""
 
-    parameters = [Tensor(array).realize() for array in arrays]
-    means = [Tensor.zeros(*p.shape).contiguous().realize() for p in parameters]
-    squares = [Tensor.zeros(*p.shape).contiguous().realize() for p in parameters]
-    count = Tensor.zeros(1).contiguous().realize()
-    inputs, labels = Tensor(x).realize(), Tensor(y.astype(np.int32)).realize()
+    tensor: Any
+    jit: Callable[..., Any]
+    wait: Call
 
-    @jit
+
+def _tools(side: str) -> Tools:
+    if side == "weft":
+        from weft import Tensor, jit
+
+        return Tools(Tensor, jit, lambda: None)
+    from tinygrad import Device, TinyJit
+    from tinygrad import Tensor as Other
+
+    return Tools(Other, TinyJit, Device[Device.DEFAULT].synchronize)
+
+
+def _called(tools: Tools, run: Call) -> Call:
+    """Calls that wait for their end, past those in which a jit still looks on."""
+
+    def call() -> None:
+        run()
+        tools.wait()
+
+    call()
+    call()
+    return call
+
+
+def _forward(inputs: Any, parameters: list[Any]) -> Any:
+    hidden = inputs
+    for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
+        out = hidden @ weight + bias
+        hidden = out.relu() if weight is not parameters[-2] else out
+    return hidden
+
+
+def _lazy_mlp(tools: Tools, arrays: list[Any], x: Any, y: Any) -> Call:
+    tensor = tools.tensor
+    parameters = [tensor(array).realize() for array in arrays]
+    means = [tensor.zeros(*p.shape).contiguous().realize() for p in parameters]
+    squares = [tensor.zeros(*p.shape).contiguous().realize() for p in parameters]
+    count = tensor.zeros(1).contiguous().realize()
+    inputs, labels = tensor(x).realize(), tensor(y.astype(np.int32)).realize()
+
+    @tools.jit
     def step(inputs: Any, labels: Any) -> Any:
-        hidden = inputs
-        for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
-            out = hidden @ weight + bias
-            hidden = out.relu() if weight is not parameters[-2] else out
-        loss = hidden.sparse_categorical_crossentropy(labels)
+        loss = _forward(inputs, parameters).sparse_categorical_crossentropy(labels)
         slopes = loss.gradient(*parameters)
         count.assign(count + 1)
         for p, g, m, v in zip(parameters, slopes, means, squares, strict=True):
@@ -53,31 +88,30 @@ def _weft_mlp(arrays: list[Any], x: Any, y: Any) -> Call:
             mean = m / (1 - DECAY**count)
             root = (v / (1 - SQUARED_DECAY**count)).sqrt() + SMALL
             p.assign(p - RATE * mean / root)
-        return loss
+        return loss.realize(count, *parameters, *means, *squares)
 
-    return lambda: step(inputs, labels)
+    return _called(tools, lambda: step(inputs, labels))
 
 
-def _torch_mlp(arrays: list[Any], x: Any, y: Any) -> Call:
+def _torch_mlp(arrays: list[Any], x: Any, y: Any, is_compiled: bool) -> Call:
     import torch
     from torch.nn.functional import cross_entropy
 
-    from weft.engine.devices import device
-
-    torch.set_num_threads(device("CPU").target.threads)
     parameters = [torch.from_numpy(array.copy()).requires_grad_() for array in arrays]
     optimizer = torch.optim.Adam(parameters, lr=RATE)
     inputs, labels = torch.from_numpy(x), torch.from_numpy(y)
+    update = torch.compile(optimizer.step) if is_compiled else optimizer.step
+
+    def loss_of(inputs: Any, labels: Any) -> Any:
+        return cross_entropy(_forward(inputs, parameters), labels)
+
+    loss_function = torch.compile(loss_of, dynamic=False) if is_compiled else loss_of
 
     def step() -> Any:
         optimizer.zero_grad()
-        hidden = inputs
-        for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
-            out = hidden @ weight + bias
-            hidden = out.relu() if weight is not parameters[-2] else out
-        loss = cross_entropy(hidden, labels)
+        loss = loss_function(inputs, labels)
         loss.backward()
-        optimizer.step()
+        update()
         return loss
 
     return step
@@ -114,20 +148,20 @@ def _block(x: Any, p: dict[str, Any], norm: Any, linear: Any, gelu: Any, attenti
     return x + linear(inner, p["down"], p["down_bias"])
 
 
-def gpt_block(has_peer: bool) -> Pair:
-    """Loss and all gradients of a GPT block."""
-    return _weft_block(), _torch_block() if has_peer else None
+def gpt_block(side: str) -> Call:
+    """Loss and all gradients of a GPT block, as one side of the table runs it."""
+    if side.startswith("torch"):
+        return _torch_block(side == "torch compiled")
+    return _lazy_block(_tools(side))
 
 
-def _weft_block() -> Call:
-    from weft import Tensor, jit
+def _lazy_block(tools: Tools) -> Call:
+    tensors = {name: tools.tensor(array).realize() for name, array in _block_arrays().items()}
 
-    tensors = {name: Tensor(array).realize() for name, array in _block_arrays().items()}
-
-    @jit
-    def step(tensors: dict[str, Tensor]) -> Any:
+    @tools.jit
+    def step(x: Any) -> Any:
         out = _block(
-            tensors["x"],
+            x,
             tensors,
             lambda x, weight, bias: x.layernorm() * weight + bias,
             lambda x, weight, bias: x.linear(weight.T, bias),
@@ -135,23 +169,20 @@ def _weft_block() -> Call:
             lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True),
         )
         loss = (out * out).mean()
-        return loss, loss.gradient(*tensors.values())
+        slopes = loss.gradient(x, *(tensors[name] for name in tensors if name != "x"))
+        loss.realize(*slopes)
+        return loss, *slopes
 
-    return lambda: step(tensors)
+    return _called(tools, lambda: step(tensors["x"]))
 
 
-def _torch_block() -> Call:
+def _torch_block(is_compiled: bool) -> Call:
     import torch
     from torch.nn import functional
 
-    from weft.engine.devices import device
-
-    torch.set_num_threads(device("CPU").target.threads)
     tensors = {k: torch.from_numpy(a.copy()).requires_grad_() for k, a in _block_arrays().items()}
 
-    def step() -> Any:
-        for tensor in tensors.values():
-            tensor.grad = None
+    def loss_of(tensors: dict[str, Any]) -> Any:
         out = _block(
             tensors["x"],
             tensors,
@@ -160,7 +191,14 @@ def _torch_block() -> Call:
             lambda x: functional.gelu(x, approximate="tanh"),
             lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True),
         )
-        loss = (out * out).mean()
+        return (out * out).mean()
+
+    loss_function = torch.compile(loss_of, dynamic=False) if is_compiled else loss_of
+
+    def step() -> Any:
+        for tensor in tensors.values():
+            tensor.grad = None
+        loss = loss_function(tensors)
         loss.backward()
         return loss
 

@@ -4,6 +4,7 @@ Nothing here asserts seconds, and no peer is needed.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from bench.contest import (
 )
 from bench.corpus.load import Expression, load
 from bench.corpus.weft_side import from_weft, simplify_weft, to_weft
+from bench.page import page
 from bench.report import as_json, number, render
 from bench.run import Row, run
 from bench.simplifier import is_same
@@ -97,6 +99,41 @@ def test_a_benchmark_limits_its_rounds():
     assert run(fake(rounds=1), rounds=5).notes == ["weft peer"]
 
 
+def test_further_sides_take_turns_where_they_are_asked_for():
+    subject = Subject("fakes", INSTALLED)
+    played: list[str] = []
+
+    def play(who: str) -> Figures:
+        played.append(who)
+        return {"time": {"weft": 2.0, "peer": 4.0, "third": 10.0}[who]}
+
+    @subject.benchmark("race", Line("time", "ms"))
+    class Race(Contest):
+        def weft(self) -> Figures:
+            return play("weft")
+
+        def peer(self) -> Figures:
+            return play("peer")
+
+        def others(self) -> dict[str, Callable[[], Figures]]:
+            return {"third": lambda: play("third"), "broken": lambda: {"time": 1 / 0}}
+
+        def shares(self, figures: Figures) -> dict[str, str]:
+            return {"time": f"{50 / figures['time']:.0f}% flops"}
+
+    (row,) = subject.benchmarks
+    assert run(row, rounds=1).rows[0].others == {}
+    played.clear()
+    outcome = run(row, rounds=2, beside=True)
+    assert played == ["weft", "peer", "third"] * 2
+    assert outcome.rows[0].others == {"third": 10.0}
+    assert outcome.notes == ["broken fails: ZeroDivisionError: division by zero"]
+    assert render(outcome.rows).endswith("25% flops  third 5.00x")
+    assert as_json(outcome.rows, [], 2)["results"][0]["others"] == {"third": 10.0}
+    text = page({"AVX2": {"time": as_json(outcome.rows, [], 2)["results"][0]}}, "About.")
+    assert text.endswith("| time | 2 | 25% flops | 4 | **2.00** | 5.00 |\n")
+
+
 def test_a_missing_peer_is_a_dash_and_how_to_get_it():
     outcome = run(fake(peer="no_such_peer"), rounds=1)
     assert outcome.notes == ["weft"]
@@ -171,6 +208,8 @@ def test_json():
         "peer_name": "json",
         "peer_fails": False,
         "ratio": 0.1,
+        "others": {},
+        "share": "",
         "goal": "<= peer",
         "is_met": False,
     }
