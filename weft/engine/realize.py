@@ -44,11 +44,11 @@ def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]
     made = write_files(roots, pending, lambda value: realize([value])[value])
     graphs = _copy_between_devices([substitute(root, made) for root in roots], made)
     by_device: dict[str, list[tuple[UOp, UOp]]] = {}
-    for root, graph in zip(roots, graphs, strict=True):
+    for root, graph, name in zip(roots, graphs, devices_of(graphs), strict=True):
         if graph.op == Op.BUFFER:
             made[root] = graph
         else:
-            by_device.setdefault(device_of(graph), []).append((root, graph))
+            by_device.setdefault(name, []).append((root, graph))
     for name, pairs in by_device.items():
         found = _realize_on(name, [graph for _, graph in pairs], pending)
         made.update(found)
@@ -58,23 +58,32 @@ def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]
 
 def device_of(node: UOp) -> str:
     """The device on which a graph is computed: that of its memory, which must be one."""
-    names = {part.arg[2] for part in topological(node) if part.op == Op.BUFFER}
-    if len(names) > 1:
-        raise DeviceError(
-            f"operands are on different devices ({', '.join(sorted(names))})",
-            law="one operation runs on one device",
-            fix="move one of them: x.to(y.device)",
-        )
-    return names.pop() if names else default_device()
+    return devices_of([node])[0]
+
+
+def devices_of(graphs: Sequence[UOp]) -> list[str]:
+    """The device of each graph."""
+    found: dict[UOp, str | None] = {}
+    for node in topological(*graphs):
+        name: str | None = node.arg[2] if node.op == Op.BUFFER else None
+        for source in node.src:
+            other = found[source]
+            if name is not None and other is not None and other != name:
+                raise DeviceError(
+                    f"operands are on different devices ({', '.join(sorted((name, other)))})",
+                    law="one operation runs on one device",
+                    fix="move one of them: x.to(y.device)",
+                )
+            name = name or other
+        found[node] = name
+    return [found[graph] or default_device() for graph in graphs]
 
 
 def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
     """The graphs with every COPY carried out; its source is computed on its own device first."""
-    while True:
+    while any(root.ops >> Op.COPY & 1 for root in roots):
         copies = [n for n in topological(*roots) if n.op == Op.COPY]
         ready = [n for n in copies if not n.src[0].ops >> Op.COPY & 1]
-        if not ready:
-            return roots
         read = {n: brought(n.src[0], n.arg) for n in ready if is_file(device_of(n.src[0]))}
         if read:
             made.update(read)
@@ -87,6 +96,7 @@ def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
         made[first] = buffer_from(first.dtype, shape_of(source), first.arg, data)
         done = {first: made[first], first.src[0]: source}
         roots = [substitute(root, done) for root in roots]
+    return roots
 
 
 def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -96,7 +106,7 @@ def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UO
     versions = [node for node in nodes if node.op == Op.AFTER]
     if device(name).target.renderer == "INTERPRETER":
         return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)
-    overwritten = Overwritten(graphs)
+    overwritten = Overwritten(nodes)
     last = overwritten.last
     kept = overwritten.read_by(pending)
     values = [n for n in dict.fromkeys([*graphs, *kept]) if n not in last.values()]
@@ -126,8 +136,9 @@ def _last_versions(versions: list[UOp]) -> dict[UOp, UOp]:
 class Overwritten:
     """What is not there any more once some graphs have been computed: versions of memory."""
 
-    def __init__(self, graphs: Sequence[UOp]) -> None:
-        versions = [node for node in topological(*graphs) if node.op == Op.AFTER]
+    def __init__(self, nodes: Iterable[UOp]) -> None:
+        """`nodes` are all nodes of the graphs, sources first."""
+        versions = [node for node in nodes if node.op == Op.AFTER]
         self.last = _last_versions(versions)
         self._written = set(versions) | set(self.last)
         self._kept = set(self.last.values())

@@ -19,22 +19,21 @@ def topological(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list
     """
     order: list[UOp] = []
     seen: set[UOp] = set()
-    stack: list[UOp] = list(reversed(roots))
+    # Below a None lies a node whose sources have all been listed.
+    stack: list[UOp | None] = list(reversed(roots))
     while stack:
-        node = stack[-1]
-        if node in seen:
-            stack.pop()
-            continue
-        waiting = False
-        if enter is None or enter(node):
+        node = stack.pop()
+        if node is None:
+            order.append(stack.pop())  # type: ignore[arg-type]
+        elif node not in seen:
+            seen.add(node)
+            if not node.src or not (enter is None or enter(node)):
+                order.append(node)
+                continue
+            stack += (node, None)
             for source in reversed(node.src):
                 if source not in seen:
                     stack.append(source)
-                    waiting = True
-        if not waiting:
-            stack.pop()
-            seen.add(node)
-            order.append(node)
     return order
 
 

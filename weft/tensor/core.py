@@ -30,7 +30,8 @@ class NamingType(type):
     """A class that answers a misspelt name with the nearest one."""
 
     def __getattr__(cls, name: str) -> Any:
-        raise unknown_name(cls.__name__, name, dir(cls))
+        # Private names are asked for by protocols, often, and nobody reads the answer.
+        raise unknown_name(cls.__name__, name, () if name.startswith("_") else dir(cls))
 
 
 def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribute:

@@ -36,12 +36,12 @@ _HISTORIES: Final[WeakKeyDictionary[UOp, History]] = WeakKeyDictionary()
 _LOST: Final[WeakSet[UOp]] = WeakSet()
 
 
-def followed(roots: Sequence[UOp], leaves: Iterable[UOp]) -> set[UOp]:
-    """The nodes below the roots from which a gradient leads to a leaf, or to a history."""
+def followed(nodes: Iterable[UOp], leaves: Iterable[UOp]) -> set[UOp]:
+    """Those of some nodes, sources first, from which a gradient leads to a leaf or a history."""
     reached = set(leaves)
     if not reached and not _HISTORIES:
         return set()
-    for node in topological(*roots):
+    for node in nodes:
         is_through = node.dtype.kind in (FLOAT, VOID) and node.op != Op.DETACH
         if (is_through and not reached.isdisjoint(node.src)) or node in _HISTORIES:
             reached.add(node)

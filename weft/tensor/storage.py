@@ -220,16 +220,19 @@ def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None
     """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
     asked = set(wanted)
     others = [each for each in _LAZY if each not in asked]
-    overwritten = Overwritten([each.uop for each in wanted])
+    nodes = topological(*(each.uop for each in wanted))
+    overwritten = Overwritten(nodes)
     if overwritten and not alone:
-        computed = set(topological(*(each.uop for each in wanted)))
+        computed = set(nodes)
         along = [e for e in others if _is_cheap_now(e, device, overwritten, computed)]
-        wanted = wanted + along
-        others = [each for each in others if each not in along]
-        _separate(wanted)
+        if along:
+            wanted = wanted + along
+            others = [each for each in others if each not in along]
+            _separate(wanted)
+            nodes = topological(*(each.uop for each in wanted))
     roots = [each.uop for each in wanted]
     leaves = live_leaves()
-    follows = history.followed(roots, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
+    follows = history.followed(nodes, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
     kept = [each for each in wanted if each.keeps_graph and each.memory is None]
     graphs = [(each, each.uop) for each in kept if each.uop in follows]
     pending = [each.uop for each in others]

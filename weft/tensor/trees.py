@@ -43,7 +43,7 @@ def flatten(tree: Any, leaves: list[Any]) -> Structure:
         return Structure(kind, tuple(tree), tuple([flatten(tree[key], leaves) for key in tree]))
     if isinstance(tree, (tuple, list)):
         return Structure(kind, (), tuple([flatten(part, leaves) for part in tree]))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if kind is not Tensor and dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         names = tuple(field.name for field in dataclasses.fields(tree))
         parts = tuple([flatten(getattr(tree, name), leaves) for name in names])
         return Structure(kind, names, parts)
