@@ -7,6 +7,7 @@ import pytest
 
 from weft.engine.storage import GlobalCounters
 from weft.io.gguf_blocks import QUANTIZED
+from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
 
 
@@ -183,6 +184,21 @@ def test_slice_assignments_from_scalars_are_one_kernel():
 def test_a_slice_of_realized_memory_is_no_kernel():
     x = random(10, 10)
     assert kernels(lambda: x[2:5]) == 0
+
+
+def test_results_of_calls_are_computed_where_they_are_wanted():
+    """A function that ends in a call of another one copies nothing, however deep."""
+
+    @function
+    def inner(x):
+        return x * 2 + 1
+
+    @function
+    def outer(x):
+        return inner(inner(x)), inner(x)
+
+    assert kernels(outer, random(10)) == 2  # one body, whose inner(x) is one call
+    assert kernels(lambda x: (inner(x), inner(x) + 1), random(10)) == 2
 
 
 def test_a_training_step_of_a_perceptron():

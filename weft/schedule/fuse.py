@@ -42,7 +42,7 @@ from weft.schedule.memory import (
     version_of,
 )
 from weft.schedule.scans import is_first, loop_forms, scan_loop
-from weft.schedule.uses import CALLS, Kept, Use, covers, free_ranges, leaf_bits
+from weft.schedule.uses import CALLS, Kept, Use, covers, free_ranges, leaf_bits, placed_results
 from weft.target.target import Target
 
 MOST_STORES: Final = 16
@@ -79,18 +79,21 @@ class Fusion:
         self._call_kernels: dict[UOp, Kernel] = {}
         self._first_temporary = first_temporary
         self._leaf_bits: dict[UOp, int] = {}
+        self._placed: dict[UOp, UOp] = {}  # result of a call -> the STORE that it does itself
 
     def run(self) -> Fusion:
         order = topological(self.sink)
         self._leaf_bits = leaf_bits(order)
+        self._placed = placed_results(order)
         for node in reversed(order):
             self._turn(node)
         return self
 
     def _turn(self, node: UOp) -> None:
         if node.op == Op.STORE:
-            old = version_of(node.src[0])
-            self._replacing[old].append(node)
+            self._replacing[version_of(node.src[0])].append(node)
+            if self._placed.get(node.src[1]) is node:
+                return
             if node.src[1].op == Op.SCATTER:
                 self._scatter(node)
             elif self._is_alone([node]):
@@ -98,12 +101,10 @@ class Fusion:
             else:
                 self._stores[node.src[1]].append(node)
             return
-        stores = self._stores.get(node, [])
-        reads_it = node.op in MEMORY | CALLS or node.op == Op.STAGE or not shape_of(node)
-        for store in list(stores):
-            if reads_it:
+        if node.op in MEMORY | CALLS or node.op == Op.STAGE or not shape_of(node):
+            for store in self._stores.pop(node, []):
                 self._store(node, store)
-                stores.remove(store)
+        stores = self._stores.get(node, [])
         uses = list(dict.fromkeys(self._uses.pop(node, [])))
         if node in self._whole:
             uses = self._read_whole(node, uses)
@@ -255,9 +256,11 @@ class Fusion:
     def _turn_call(self, node: UOp, uses: list[Use]) -> None:
         """A call runs by itself: its arguments and results are whole values in memory."""
         call = node.src[0] if node.op == Op.ITEM else node
-        if node.dtype is not dtypes.void and uses:
+        placed = self._placed.get(node)
+        if node.dtype is not dtypes.void and (uses or placed is not None):
             kernel = self._kernel_of_call(call)
-            self.kept[node] = Kept(self.temporary(node), kernel)
+            memory = self.temporary(node) if placed is None else placed.src[0]
+            self.kept[node] = Kept(memory, kernel)
             for use in uses:
                 use.kernel.needs.add(kernel)
         if node is call and (call in self._call_kernels or call.dtype is dtypes.void):

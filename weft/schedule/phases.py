@@ -10,7 +10,6 @@ from weft.rewrite.phase import Pass, Phase
 from weft.schedule.block_scans import block_scans
 from weft.schedule.fuse_in_order import fuse_in_order
 from weft.schedule.normalize import normalize
-from weft.schedule.place_results import place_results
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
 from weft.schedule.spec_schedule import SCHEDULE_SPEC
@@ -39,12 +38,6 @@ SCHEDULE: Final = Phase(
             split_reductions,
             because="a long fold with few results leaves threads without work",
             needs={Op.REDUCE},
-        ),
-        Pass(
-            "place-results",
-            place_results,
-            because="a custom kernel writes its results straight to where they are wanted",
-            needs={Op.CALL},
         ),
         Pass(
             "block-scans",

@@ -64,8 +64,12 @@ def _lifetimes(schedule: UOp, first: int) -> dict[int, tuple[int, int, int]]:
     for position, call in enumerate(schedule.src):
         for memory in call.src:
             if memory.op == Op.PARAM and memory.arg[0] >= first:
-                size = largest_size(shape_of(memory)) * memory.dtype.itemsize
-                aligned = max(-(-size // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
-                born = spans.get(memory.arg[0], (position, 0, 0))[0]
-                spans[memory.arg[0]] = (born, position, aligned)
+                born, _, size = spans.get(memory.arg[0]) or (position, position, _bytes(memory))
+                spans[memory.arg[0]] = (born, position, size)
     return spans
+
+
+def _bytes(memory: UOp) -> int:
+    """What a temporary takes of the arena."""
+    size = largest_size(shape_of(memory)) * memory.dtype.itemsize
+    return max(-(-size // ALIGNMENT) * ALIGNMENT, ALIGNMENT)

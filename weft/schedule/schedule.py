@@ -13,12 +13,17 @@ from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
-from weft.rewrite.phase import PassReport, run_phase
+from weft.rewrite.phase import PassReport, Phase, run_phase
 from weft.schedule.context import Body, Context, Plan
 from weft.schedule.phases import SCHEDULE
+from weft.schedule.plan import plan_memory
 from weft.support.settings import cache_key
 from weft.target.target import Target
 
+# Memory is planned once, for the kernels of all calls together.
+_BODY: Final = SCHEDULE._replace(
+    passes=tuple(step for step in SCHEDULE.passes if step.run is not plan_memory)
+)
 _BODIES: Final[dict[tuple[UOp, Target, object], Body]] = {}
 
 
@@ -37,13 +42,13 @@ def make_schedule(root: UOp, target: Target) -> Schedule:
     for body in bodies(root, has_gradients=False):  # callees first: nesting costs no stack
         if body.op not in FILLING and body.op != Op.SINK:
             schedule_body(body, target)
-    return _make_schedule(root, target)
+    return _make_schedule(SCHEDULE, root, target)
 
 
-def _make_schedule(root: UOp, target: Target) -> Schedule:
+def _make_schedule(phase: Phase, root: UOp, target: Target) -> Schedule:
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
-    kernels = run_phase(SCHEDULE, root, context, reports)
+    kernels = run_phase(phase, root, context, reports)
     fusion = context.fusion
     return Schedule(
         kernels, context.plan, tuple(fusion.temporaries), tuple(fusion.log), tuple(reports)
@@ -63,6 +68,6 @@ def schedule_body(body: UOp, target: Target) -> Body:
             for number, value in enumerate(values)
         ]
         stores = [store(*pair) for pair in zip(results, values, strict=True)]
-        made = _make_schedule(sink(*stores), target)
+        made = _make_schedule(_BODY, sink(*stores), target)
         found = _BODIES[key] = Body(made.kernels, count, len(values), made.temporaries)
     return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from weft.ir.build import index, true
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape
+from weft.ir.shapes import Shape, same_shape, shape_of
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place
@@ -63,4 +64,20 @@ def leaf_bits(order: Sequence[UOp]) -> dict[UOp, int]:
             for source in node.src:
                 bits |= found[source]
         found[node] = bits
+    return found
+
+
+def placed_results(order: list[UOp]) -> dict[UOp, UOp]:
+    """The results of calls that are stored, as they are, to memory that nothing else touches.
+
+    The call fills that memory itself, where a kernel would have to copy otherwise.
+    """
+    stores = [n for n in order if n.op == Op.STORE and n.src[1].op in CALLS]
+    found: dict[UOp, UOp] = {}
+    readers = Counter(source for node in order for source in node.src) if stores else {}
+    for store in stores:
+        place, value = store.src
+        is_fresh = place.op == Op.PARAM and readers[place] == 1
+        if is_fresh and same_shape(shape_of(place), shape_of(value)):
+            found.setdefault(value, store)
     return found

@@ -148,7 +148,7 @@ def test_the_log_gives_both_costs():
     made = schedule(store(p(0, 64, 32), softmax(p(1, 64, 32))))
     assert any("recompute" in line and "memory" in line for line in made.log)
     assert [report.name for report in made.reports] == [
-        *("normalize", "trim-calls", "split-reductions", "place-results", "block-scans"),
+        *("normalize", "trim-calls", "split-reductions", "block-scans"),
         "store-scatters",
         *("fuse", "split", "plan"),
     ]
