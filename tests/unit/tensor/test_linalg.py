@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from weft.engine.storage import GlobalCounters
-from weft.ir.walk import topological
+from weft.ir.walk import bodies, topological
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import Tensor
 
@@ -343,16 +343,16 @@ def test_nothing_runs_before_it_is_read():
     assert GlobalCounters.kernel_count == 0
 
 
-def bodies_called(tensor: Tensor) -> int:
-    return len({node.arg for node in topological(tensor.uop) if node.arg.__class__ is type(node)})
+def nodes_of(tensor: Tensor) -> int:
+    """The nodes of a graph, and of the bodies it calls, each once."""
+    called = bodies(tensor.uop)
+    return len(set(topological(tensor.uop, *called)))
 
 
-def test_one_body_serves_all_steps():
-    """What is traced and compiled does not grow with the size; only the calls of it do."""
-    counts = [bodies_called(Tensor.eye(size).inv()) for size in (5, 9, 17)]
-    assert counts[0] == counts[1] == counts[2] <= 6
-    eigen = [bodies_called(Tensor.eye(size).eigh()[1]) for size in (6, 10)]
-    assert eigen[0] == eigen[1] <= 12
+def test_graphs_grow_with_the_logarithm_of_the_steps():
+    """A body of twice the turns is two calls, so that twice the size is a few nodes more."""
+    small, large = (nodes_of(Tensor.eye(size).eigh()[1]) for size in (16, 128))
+    assert large <= small + 64  # the steps are 15 times as many
 
 
 def test_kernels_grow_with_the_steps():
