@@ -67,18 +67,25 @@ def householder(x: Tensor) -> QR:
     return QR(transposed(work[:, :, columns:]), upper)
 
 
-def _tangent(factors: Tensors, at: Tensor, change: Tensor) -> Tensors:
-    """C = upper(B + Bᵀ), B = Qᵀ dA R⁻¹: dQ = dA R⁻¹ - Q C, dR = C R; upper halves the diagonal"""
-    q, r = factors
-    fixed = r.detach()
-    inverse = transposed(lower_inverse(transposed(fixed)))
+def _tangent(factors: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """C = upper(B + Bᵀ), B = Qᵀ dA R⁻¹: dQ = dA R⁻¹ - Q C, dR = C R; upper halves the diagonal
+
+    Those are the first k columns of dA and R. Further ones are dR = dQᵀ A + Qᵀ dA.
+    """
+    (q, r), (at,), (change,) = factors, inputs, changes
+    least = known(q.shape[2])
+    left = r[:, :, :least]
+    inverse = transposed(lower_inverse(transposed(left)))
     inverse = inverse.isfinite().where(inverse, 0.0)  # where columns depend on each other
-    inverse = inverse - product(inverse, product(r - fixed, inverse))
-    moved = product(change, inverse)
+    moved = product(change[:, :, :least], inverse)
     inner = product(q, moved, turn_a=True)
     both = inner + transposed(inner)
     middle = (both.triu() + both.triu(1)) * 0.5
-    return moved - product(q, middle), product(middle, r)
+    of_q, of_r = moved - product(q, middle), product(middle, left)
+    if least == known(r.shape[2]):
+        return of_q, of_r
+    rest = product(of_q, at[:, :, least:], turn_a=True)
+    return of_q, of_r.cat(rest + product(q, change[:, :, least:], turn_a=True), dim=2)
 
 
 def qr(self: Tensor, mode: str = "reduced") -> QR:
@@ -103,19 +110,9 @@ def qr(self: Tensor, mode: str = "reduced") -> QR:
     q, r = householder(x)
     least = min(rows, columns)
     if mode != "complete" or rows <= columns:
-        q, r = _differentiable(x, q[:, :, :least], r[:, :least]) if least else (q, r)
         q, r = q[:, :, :least], r[:, :least]
+        q, r = with_tangent((q, r), (x,), _tangent) if least else (q, r)
     batch, dtype = self.shape[:-2], as_float(self).dtype
     q = q[:, :, :0].reshape((0,)) if mode == "r" else q.reshape((*batch, *q.shape[1:]))
     return QR(q.cast(dtype), r.reshape((*batch, *r.shape[1:])).cast(dtype))
 
-
-def _differentiable(x: Tensor, q: Tensor, r: Tensor) -> Tensors:
-    """Reduced factors with their derivative; those of a wide matrix follow from its first part."""
-    least = known(q.shape[2])
-    q, left = with_tangent((q, r[:, :, :least]), x[:, :, :least], _tangent)
-    if least == x.shape[2]:
-        return q, left
-    rest, fixed = x[:, :, least:], r[:, :, least:].detach()
-    moved = product(q, rest, turn_a=True)
-    return q, left.cat(fixed + (moved - moved.detach()), dim=2)

@@ -1,9 +1,8 @@
 """Inverses, determinants and systems of equations; Cholesky factors and triangular systems.
 
 One loop serves them: Gauss-Jordan elimination in place, with the greatest element of a column as
-pivot. Solutions are refined once by their residual, and the formula of the refinement is also what
-is differentiated, since it is exact where the loop's result is a constant. Nothing is read on the
-way, so a singular matrix cannot raise: its inverse is infinite and its determinant 0.
+pivot. Solutions are refined by their residual. Nothing is read on the way, so a singular matrix
+cannot raise: its inverse is infinite and its determinant 0.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from weft.tensor.linalg_checks import (
     transposed,
 )
 from weft.tensor.repeat import State, repeated
+from weft.tensor.tangent import Tensors, with_tangent
 from weft.tensor.unary import as_float
 
 if TYPE_CHECKING:
@@ -100,15 +100,39 @@ def eliminate(matrix: Tensor) -> Elimination:
     return Elimination(inverse / scale, pivots, (pivots == 0).any(1), _permutation_sign(rows))
 
 
-def refined(matrix: Tensor, near: Tensor, start: Tensor, right: Tensor) -> Tensor:
-    """The solution of matrix @ x = right, from an inverse and a solution that are constants.
-
-    x - start = inverse(matrix) @ (right - matrix @ start) holds exactly. The residual is small, so
-    an inverse that is right to first order gives x, and its derivatives to second order.
-    """
+def _refined(matrix: Tensor, near: Tensor, start: Tensor, right: Tensor) -> Tensor:
+    """The solution of matrix @ x = right, from an inverse and a solution that are nearly right."""
     residual = right - product(matrix, start)
     step = product(near, residual)
     return start + (step + product(near, residual - product(matrix, step)))
+
+
+def solution(matrix: Tensor, near: Tensor, right: Tensor) -> Tensor:
+    """The x with matrix @ x = right, from a constant that is nearly the inverse."""
+    start = product(near, right.detach())
+    found = _refined(matrix.detach(), near, start, right.detach())
+    # Vectors of a batch may share a matrix, and a matrix its right side.
+    batch = found.shape[:-2]
+    inverse, matrix, right = (
+        each.expand((*batch, *each.shape[-2:])) for each in (near, matrix, right)
+    )
+    return with_tangent((found, inverse), (matrix, right), _solution_tangent)[0]
+
+
+def _solution_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """dX = A⁻¹ (dB - dA X)"""
+    (x, inverse), (of_matrix, of_right) = results, changes
+    moved = product(inverse, of_right - product(of_matrix, x))
+    return moved, _inverse_change(inverse, of_matrix)
+
+
+def _inverse_change(inverse: Tensor, change: Tensor) -> Tensor:
+    """-A⁻¹ dA A⁻¹"""
+    return -product(product(inverse, change), inverse)
+
+
+def _inverse_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    return (_inverse_change(results[0], changes[0]),)
 
 
 def inv(self: Tensor) -> Tensor:
@@ -124,8 +148,10 @@ def inv(self: Tensor) -> Tensor:
     size = require_square("inv", self)
     x = batched(self)
     found = eliminate(x)
-    better = refined(x, found.inverse, found.inverse, identity(x, size))
-    result = found.is_singular.reshape(-1, 1, 1).where(math.inf, better) if size else better
+    result = _refined(x.detach(), found.inverse, found.inverse, identity(x, size))
+    if size:
+        (result,) = with_tangent((result,), (x,), _inverse_tangent)
+        result = found.is_singular.reshape(-1, 1, 1).where(math.inf, result)
     return result.reshape(self.shape).cast(as_float(self).dtype)
 
 
@@ -142,8 +168,7 @@ def solve(self: Tensor, other: Tensor) -> Tensor:
     require_square("solve", self)
     matrix, right, is_vector = system("solve", self, other)
     found = eliminate(batched(matrix))
-    near = found.inverse.reshape(matrix.shape)
-    result = refined(matrix, near, product(near, right.detach()), right)
+    result = solution(matrix, found.inverse.reshape(matrix.shape), right)
     is_singular = found.is_singular.reshape((*matrix.shape[:-2], 1, 1))
     result = is_singular.where(math.inf, result)
     return (result.squeeze(-1) if is_vector else result).cast(
@@ -176,16 +201,25 @@ def _permutation_sign(rows: Tensor) -> Tensor:
     return 1 - 2 * (inverted.sum((1, 2)) % 2)
 
 
-def _expansion(matrix: Tensor, found: Elimination) -> tuple[Tensor, Tensor]:
-    """The traces of E and of E @ E, where E = inverse @ (matrix - its value): both are 0.
+def _trace_of_product(a: Tensor, b: Tensor) -> Tensor:
+    return (a * transposed(b)).sum((1, 2))
 
-    det(A + dA) = det A det(1 + E), so these two have all that first and second derivatives need.
-    """
-    change = product(found.inverse, matrix - matrix.detach())
+
+def _determinant_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """d det A = tr(B dA) and dB = B tr(A⁻¹ dA) - A⁻¹ dA B, where B = det A A⁻¹, the adjugate"""
+    (_, adjugate, inverse), (change,) = results, changes
+    growth = _trace_of_product(inverse, change).reshape(-1, 1, 1)
     return (
-        change.diagonal(0, 1, 2).sum(1),
-        (change * transposed(change)).sum((1, 2)),
+        _trace_of_product(adjugate, change),
+        adjugate * growth - product(product(inverse, change), adjugate),
+        _inverse_change(inverse, change),
     )
+
+
+def _logarithm_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """d log |det A| = tr(A⁻¹ dA)"""
+    (_, inverse), (change,) = results, changes
+    return _trace_of_product(inverse, change), _inverse_change(inverse, change)
 
 
 def det(self: Tensor) -> Tensor:
@@ -205,8 +239,8 @@ def det(self: Tensor) -> Tensor:
     if size:
         least = EPSILON[x.dtype] * scale_of(x).reshape(-1, 1)
         nonzero = (found.pivots == 0).where(least, found.pivots).prod(1) * sign
-        first, second = _expansion(x, found)
-        value = value + nonzero * (first + (first * first - second) * 0.5)
+        adjugate = found.inverse * nonzero.reshape(-1, 1, 1)
+        value = with_tangent((value, adjugate, found.inverse), (x,), _determinant_tangent)[0]
     return value.reshape(self.shape[:-2]).cast(as_float(self).dtype)
 
 
@@ -226,7 +260,7 @@ def slogdet(self: Tensor) -> SignLogDet:
     sign = found.pivots.sign().prod(1) * found.sign.cast(x.dtype)
     size = found.pivots.abs().log().sum(1)
     if n:
-        first, second = _expansion(x, found)
-        size = found.is_singular.where(-math.inf, size + (first - second * 0.5))
+        size = with_tangent((size, found.inverse), (x,), _logarithm_tangent)[0]
+        size = found.is_singular.where(-math.inf, size)
     shape, dtype = self.shape[:-2], as_float(self).dtype
     return SignLogDet(sign.reshape(shape).cast(dtype), size.reshape(shape).cast(dtype))

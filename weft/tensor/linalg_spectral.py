@@ -162,9 +162,9 @@ def _inverse_gaps(values: Tensor) -> Tensor:
     return (gaps == 0).where(0.0, 1.0 / (gaps == 0).where(1.0, gaps))
 
 
-def _eigen_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
+def _eigen_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """P = Vᵀ dA V: dw = diag P, dV = V (P / (wj - wi))"""
-    values, vectors = results
+    (values, vectors), (change,) = results, changes
     inner = product(vectors, product(change, vectors), turn_a=True)
     turned = product(vectors, inner * _inverse_gaps(values))
     return inner.diagonal(0, 1, 2), turned
@@ -187,7 +187,7 @@ def eigh(self: Tensor, UPLO: str = "L") -> Eigh:
     x = batched(self)
     whole = from_lower(x if UPLO.upper() == "L" else transposed(x))
     found: Tensors = _jacobi(whole) if size else (x.reshape(x.shape[0], 0), x)
-    values, vectors = with_tangent(found, whole, _eigen_tangent) if size else found
+    values, vectors = with_tangent(found, (whole,), _eigen_tangent) if size else found
     dtype = as_float(self).dtype
     return Eigh(
         values.reshape(self.shape[:-1]).cast(dtype), vectors.reshape(self.shape).cast(dtype)
@@ -254,12 +254,12 @@ def jacobi_svd(x: Tensor, is_complete: bool) -> SVD:
     return SVD(u, lengths * scale.squeeze(2), transposed(v))
 
 
-def _singular_tangent(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
+def _singular_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """P = Uᵀ dA V, F = 1 / (sj² - si²): dS = diag P,
     dU = U (F (P S + S Pᵀ)) + (1 - U Uᵀ) dA V / S,
     dV = V (F (S P + Pᵀ S)) + (1 - V Vᵀ) dAᵀ U / S
     """
-    u, s, vh = results
+    (u, s, vh), (change,) = results, changes
     on_right = product(change, vh, turn_b=True)  # dA V
     on_left = product(change, u, turn_a=True)  # dAᵀ U
     inner = product(u, on_right, turn_a=True)
@@ -298,7 +298,7 @@ def svd(self: Tensor, full_matrices: bool = True) -> SVD:
     found = jacobi_svd(x, full_matrices)
     u, s, vh = found
     if columns:
-        u, s, vh = with_tangent((u[:, :, :columns], s, vh), x, _singular_tangent)
+        u, s, vh = with_tangent((u[:, :, :columns], s, vh), (x,), _singular_tangent)
         if full_matrices and rows > columns:
             u = u.cat(found.U[:, :, columns:].detach(), dim=2)
     batch, dtype = self.shape[:-2], as_float(self).dtype
@@ -315,16 +315,16 @@ def _pseudo_inverse(x: Tensor, rtol: float | None) -> tuple[Tensor, Tensor, Tens
     counts = s > s[:, :1] * limit
     inverse = counts.where(1.0 / counts.where(s, 1.0), 0.0)
     found = product(vh * inverse.unsqueeze(2), u, turn_a=True, turn_b=True)
+    return with_tangent((found,), (x,), _pseudo_inverse_tangent)[0], counts.sum(1), s
 
-    def rule(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
-        """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
-        (p,) = results
-        outside = transposed(change) - product(product(change, at, turn_a=True), p)
-        inside = product(product(change, p, turn_a=True, turn_b=True), p)
-        grown = product(p, outside, turn_a=True) - product(change, p) - product(at, inside)
-        return (product(p, grown) + inside,)
 
-    return with_tangent((found,), x, rule)[0], counts.sum(1), s
+def _pseudo_inverse_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
+    (p,), (at,), (change,) = results, inputs, changes
+    outside = transposed(change) - product(product(change, at, turn_a=True), p)
+    inside = product(product(change, p, turn_a=True, turn_b=True), p)
+    grown = product(p, outside, turn_a=True) - product(change, p) - product(at, inside)
+    return (product(p, grown) + inside,)
 
 
 def pinv(self: Tensor, rtol: float | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weft.ir.dtypes import promote
 from weft.tensor.checks import known
 from weft.tensor.linalg_checks import batched, identity, product, require_square, transposed
-from weft.tensor.linalg_solve import refined, system
+from weft.tensor.linalg_solve import solution, system
 from weft.tensor.repeat import State, repeated
 from weft.tensor.tangent import Tensors, with_tangent
 from weft.tensor.unary import as_float
@@ -53,8 +53,12 @@ def from_lower(x: Tensor) -> Tensor:
 
     Values come from the lower triangle, as in LAPACK. A gradient is symmetric, as in PyTorch.
     """
-    both = (x + transposed(x)) * 0.5
-    return _mirrored(x).detach() + (both - both.detach())
+    return with_tangent((_mirrored(x),), (x,), _symmetric_tangent)[0]
+
+
+def _symmetric_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    (change,) = changes
+    return ((change + transposed(change)) * 0.5,)
 
 
 def _eliminate_first(schur: Tensor, factor: Tensor) -> State:
@@ -84,21 +88,18 @@ def cholesky(self: Tensor, upper: bool = False) -> Tensor:
     x = batched(self)
     start = _mirrored(x).detach()
     _, factor = repeated(_eliminate_first, size, start, start.zeros_like())
-    inverse = lower_inverse(factor.tril().detach())
-
-    def rule(results: Tensors, at: Tensor, change: Tensor) -> Tensors:
-        """dL = L lower(L⁻¹ dA L⁻ᵀ), where lower halves the diagonal"""
-        (left,) = results
-        # To first order, the inverse at the middle of the change.
-        moved = product(left - factor.detach().tril(), inverse)
-        near = inverse - product(inverse, moved)
-        inner = product(product(near, change), near, turn_b=True)
-        return (product(left, (inner.tril() + inner.tril(-1)) * 0.5),)
-
     if size:
-        (factor,) = with_tangent((factor.tril(),), from_lower(x), rule)
+        (factor,) = with_tangent((factor.tril(),), (from_lower(x),), _factor_tangent)
     result = transposed(factor) if upper else factor
     return result.reshape(self.shape).cast(as_float(self).dtype)
+
+
+def _factor_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    """dL = L lower(L⁻¹ dA L⁻ᵀ), where lower halves the diagonal"""
+    (factor,), (change,) = results, changes
+    inverse = lower_inverse(factor)
+    inner = product(product(inverse, change), inverse, turn_b=True)
+    return (product(factor, (inner.tril() + inner.tril(-1)) * 0.5),)
 
 
 def solve_triangular(
@@ -127,8 +128,7 @@ def solve_triangular(
         matrix = (one == 1).where(one, matrix)
     fixed = batched(matrix.detach())
     near = transposed(lower_inverse(transposed(fixed))) if upper else lower_inverse(fixed)
-    near = near.reshape(matrix.shape)
-    result = refined(matrix, near, product(near, right.detach()), right)
+    result = solution(matrix, near.reshape(matrix.shape), right)
     return (result.squeeze(-1) if is_vector else result).cast(
         promote(as_float(self).dtype, as_float(other).dtype)
     )
