@@ -32,6 +32,7 @@ class Mode(NamedTuple):
     device: str | None = None
     is_eager: bool = False
     has_opts: bool = True
+    threads: int = 0
 
 
 MODES: Final = {

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from weft.codegen.context import Context
 from weft.codegen.loops import ranges_of
-from weft.codegen.place_stores import Block, Task, place_stores, stores_of
+from weft.codegen.place_stores import Block, Task, place_stores
+from weft.codegen.store_order import stores_of
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
@@ -52,6 +53,7 @@ class _Lister:
         self.effect_depth: dict[UOp, int] = {}
         self.last_effect: UOp | None = None
         self.written_later: dict[UOp, bool] = {}
+        self.gone: set[UOp] = set()  # instructions in loops that have ended
         self.run(place_stores(kernel))
         self.program = make(Op.LINEAR, dtypes.void, tuple(self.levels[0].lines))
 
@@ -76,6 +78,7 @@ class _Lister:
         level = self.levels.pop()
         for node in level.sources:
             del self.made[node]
+        self.gone.update(level.lines)
         end = make(Op.END, dtypes.void, (counter,))
         self.levels[-1].lines += [counter, *level.lines, end]
         self.last_effect = end
@@ -147,6 +150,10 @@ class _Lister:
                 if behind(src[0]).op != Op.MEMORY and self.last_effect is not None:
                     src[0] = make(Op.AFTER, src[0].dtype, (src[0], self.last_effect))
             made = make(node.op, node.dtype, tuple(src), node.arg)
+            if made in self.gone:  # a place that two runs of a loop write, as the first time
+                assert self.last_effect is not None
+                src[0] = make(Op.AFTER, src[0].dtype, (src[0], self.last_effect))
+                made = make(node.op, node.dtype, tuple(src), node.arg)
             if made not in self.depth:
                 self.levels[depth].lines.append(made)
             self.enter(node, made, depth)

@@ -225,6 +225,14 @@ def _is_laid_out(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[st
             yield f"the value does not depend on range {each}"
         if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
             yield f"the extent of range {each} is not constant"
+    yield from is_for_all_copies(kernel, value, numbers)
+
+
+def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether lanes and copies of a loop can read one stage, filled over these ranges."""
+    for number, kind in kinds_of(kernel).items():
+        if kind in UPCAST and value.ranges >> number & 1 and number not in numbers:
+            yield f"a stage is filled once per turn of range {number}"
 
 
 def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
@@ -239,8 +247,13 @@ def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
     place, value = kernel.src[0].src[:2]
     if fold.dtype is not place.dtype:
         yield f"the sum is {fold.dtype}, and its memory {place.dtype}"
-    if extent_of(ranges_of(kernel)[number]) is None:
+    extent = extent_of(ranges_of(kernel)[number])
+    if extent is None:
         yield f"the extent of range {number} is symbolic"
+    if extent == 0:
+        yield f"range {number} has no turn in which an empty sum could be stored"
+    if kernel.ops >> Op.SCAN & 1:
+        yield "the kernel has a scan"
     memory = behind(place.src[0])
     if any(n.op == Op.LOAD and behind(n.src[0].src[0]) is memory for n in nodes_of(kernel)):
         yield "the kernel reads the memory that it writes"

@@ -450,8 +450,11 @@ class Share(Opt):
         yield from opt_laws.known_range(kernel, self.again)
         yield from opt_laws.is_plain_loop(kernel, self.fold, (LOOP,))
         yield from opt_laws.is_plain_loop(kernel, self.again, (LOOP,))
-        if shared_value(kernel, self.fold, self.again) is None:
+        value = shared_value(kernel, self.fold, self.again)
+        if value is None:
             yield f"no value of the fold over {self.fold} is computed again over {self.again}"
+        else:
+            yield from opt_laws.is_for_all_copies(kernel, value, (self.fold,))
 
     def rewritten(self, kernel: UOp) -> UOp:
         return share_value(kernel, self.fold, self.again)

@@ -24,6 +24,8 @@ def shared_value(kernel: UOp, fold: int, again: int) -> UOp | None:
     old, new = ranges[fold], ranges[again]
     if extent_of(old) is None or old.src[0] is not new.src[0]:
         return None
+    if any(new in own_ranges(part) for part in topological(node)):
+        return None  # that loop ends before the fold begins
     present = set(nodes_of(kernel))
     body = topological(node.src[0], enter=lambda part: bool(part.ranges >> fold & 1))
     for part in reversed(body):

@@ -200,6 +200,24 @@ def sums_of_a_shared_sum() -> Case:
     return sums_of_sums(shared=True)
 
 
+def sum_of_a_sum_and_its_row() -> Case:
+    """A sum over k of values with a sum inside, which the store computes again over j."""
+    out, x, y = param(0, F32, (3, 5)), param(1, F32, (3, 5, 4)), param(2, F32, (5, 5))
+    i, j, k, n = (range_(number, size) for number, size in enumerate((3, 5, 5, 4)))
+    rows = [total(at(x, i, r, n) * 0.25, n) for r in (j, k)]
+    value = total(exp(rows[1]) * rows[1] * at(y, j, k), k) + exp(rows[0])
+    return Case(kernel("sum_of_a_sum_and_its_row", put(out, [i, j], value, [i, j])))
+
+
+def sum_behind_a_sum() -> Case:
+    """The exponentials of two sums, of which the second needs the first."""
+    out, x = param(0, F32, (3,)), param(1, F32, (3, 5))
+    i, k, m = (range_(number, size) for number, size in enumerate((3, 5, 5)))
+    first = total(exp(at(x, i, k)), k)
+    value = total(exp(at(x, i, m)) / first, m)
+    return Case(kernel("sum_behind_a_sum", put(out, [i], value, [i])))
+
+
 def argmax() -> Case:
     out, x = param(0, I32, (4,)), param(1, F32, (4, 9))
     r, k, m = range_(0, 4), range_(1, 9), range_(2, 9)
@@ -458,6 +476,8 @@ CASES: dict[str, Callable[[], Case]] = {
         shared_range_nests,
         sums_of_sums,
         sums_of_a_shared_sum,
+        sum_of_a_sum_and_its_row,
+        sum_behind_a_sum,
         argmax,
         mean_variance,
         two_sums,

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check, target
+from weft.codegen.opts import Share
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.target.target import Costs
@@ -36,6 +37,13 @@ def test_two_folds_share_a_loop():
     program = check(CASES["two_sums"](), target(), ())
     assert count(program.instructions, Op.RANGE) == 2
     assert count(program.instructions, Op.LOAD) == 1 + 2 + 2  # x once, both accumulators twice
+
+
+def test_two_runs_of_a_loop_make_what_both_use():
+    share = Share(2, 1)
+    program = check(CASES["sum_of_a_sum_and_its_row"](), target(), (share,))
+    # Around the row: its loop and the inner sum. For each element: the fold and the inner sum.
+    assert count(program.instructions, Op.RANGE) == 1 + 2 + 1 + 2
 
 
 def test_loads_are_hoisted_out_of_loops_they_do_not_depend_on():

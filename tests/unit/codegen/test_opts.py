@@ -10,11 +10,14 @@ from tests.unit.codegen.oracle import check, target
 from weft.codegen import opts as module
 from weft.codegen.opts import (
     OPTS,
+    Accumulate,
     Bind,
     Merge,
     Opt,
     Order,
+    Share,
     Split,
+    Stage,
     Unroll,
     Vectorize,
     apply_opts,
@@ -55,6 +58,23 @@ REFUSED = {
     "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is folded over"),
     "grid of some stores": ("symbolic", [Bind(0, "grid")], "a store is not inside range 0"),
     "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
+    "stage that copies share": (
+        "matmul",
+        [Vectorize(1), Stage(2, 1, (2,))],
+        "a stage is filled once per turn of range 1",
+    ),
+    "row that copies share": (
+        "sum_of_a_sum_and_its_row",
+        [Unroll(0), Share(2, 1)],
+        "a stage is filled once per turn of range 0",
+    ),
+    "sum with a scan": ("scan_of_sums", [Accumulate(2)], "the kernel has a scan"),
+    "sum of nothing": ("empty_loop", [Accumulate(1)], "range 1 has no turn"),
+    "share with a loop before": (
+        "sum_behind_a_sum",
+        [Share(2, 1)],
+        "no value of the fold over 2 is computed again over 1",
+    ),
     "ordered": ("accumulate_over_an_outer_loop", [Bind(0, "grid")], "range 0 is of kind ordered"),
     "split of a scan": ("scan_rows", [Split(1, 3)], "the turns of range 1 are ordered"),
     "merge of a scan": ("scan_rows", [Merge(0, 1)], "the turns of one of them are ordered"),

@@ -8,9 +8,22 @@ from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check, target
 from weft.codegen.context import Context
 from weft.codegen.loops import extent_of, ranges_of
+from weft.codegen.lower_reductions import widen_reductions
 from weft.codegen.merge_reductions import merge_reductions
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Bind, Merge, Opt, Order, Split, Unroll, Vectorize
+from weft.codegen.opts import (
+    Accumulate,
+    Bind,
+    Epilogue,
+    Merge,
+    Opt,
+    Order,
+    Share,
+    Split,
+    Stage,
+    Unroll,
+    Vectorize,
+)
 from weft.codegen.verify_in_bounds import verify_in_bounds
 from weft.ir.spec import verify
 from weft.ir.spec_kernel import KERNEL_SPEC
@@ -26,7 +39,7 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
     ranges = ranges_of(kernel)
     number = rng.choice(sorted(ranges))
     extent = extent_of(ranges[number]) or 4
-    kind = rng.randrange(7)
+    kind = rng.randrange(10)
     if kind < 2:
         return Split(number, rng.randrange(2, max(extent, 3)), rng.choice(("clamp", "mask")))
     if kind == 2:
@@ -35,6 +48,12 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
         return Order(tuple(rng.sample(sorted(ranges), len(ranges))))
     if kind == 4:
         return Bind(number, rng.choice(("grid", "thread")))
+    if kind == 5:
+        return Share(number, rng.choice(sorted(ranges)))
+    if kind == 6:
+        some = tuple(rng.sample(sorted(ranges), rng.randint(1, min(2, len(ranges)))))
+        opts = (Stage(number, rng.randrange(2), some), Epilogue(number, some), Accumulate(number))
+        return rng.choice(opts)
     return rng.choice((Vectorize, Unroll))(number)
 
 
@@ -74,7 +93,8 @@ def test_random_opts(name: str, seed: int):
     rng = random.Random(seed)
     case = CASES[name]()
     context = Context(MACHINE)
-    kernel = merge_reductions(normalize_kernel(case.kernel, context), context)
+    kernel = widen_reductions(normalize_kernel(case.kernel, context), context)
+    kernel = merge_reductions(kernel, context)
     for turn in range(ROUNDS):
         opts = random_recipe(rng, kernel)
         print(name, turn, opts)
