@@ -9,7 +9,7 @@ from __future__ import annotations
 from weft.codegen.context import Context
 from weft.codegen.estimate import estimate
 from weft.codegen.opts import Opt
-from weft.codegen.phases import CODEGEN
+from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
@@ -45,6 +45,11 @@ def generate(
         ),
         estimate=estimate(kernel),
     )
+
+
+def before_opts(kernel: UOp, target: Target) -> UOp:
+    """The kernel that opts speak of, after the passes in front of `choose-opts`."""
+    return run_phase(SHAPED, kernel, Context(target))
 
 
 def _parameters(nodes: list[UOp]) -> tuple[Parameter, ...]:

@@ -20,8 +20,9 @@ from weft.ir.spec_kernel import KERNEL_SPEC
 from weft.ir.spec_program import PROGRAM_SPEC
 from weft.rewrite.phase import Pass, Phase
 
-CODEGEN: Final = Phase(
-    "codegen",
+# What comes before the opts of a kernel: the kernel that they speak of.
+SHAPED: Final = Phase(
+    "codegen before choose-opts",
     (
         Pass(
             "normalize-kernel",
@@ -43,6 +44,15 @@ CODEGEN: Final = Phase(
             needs={Op.REDUCE},
             gives=KERNEL_SPEC,
         ),
+    ),
+    takes=KERNEL_SPEC,
+    gives=KERNEL_SPEC,
+)
+
+CODEGEN: Final = Phase(
+    "codegen",
+    (
+        *SHAPED.passes,
         Pass(
             "choose-opts",
             choose_opts,

@@ -15,12 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from weft.codegen.candidates import Recipe, neighbors
-from weft.codegen.context import Context
-from weft.codegen.generate import generate
+from weft.codegen.generate import before_opts, generate
 from weft.codegen.heuristic import choose_opts
-from weft.codegen.lower_reductions import widen_reductions
-from weft.codegen.merge_reductions import merge_reductions
-from weft.codegen.normalize_kernel import normalize_kernel
 from weft.codegen.recipe import from_json, to_json
 from weft.engine.program_file import pack
 from weft.engine.search_process import Runner
@@ -75,11 +71,8 @@ def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:
 class _Search:
     def __init__(self, kernel: UOp, device: Device, width: int, end: float) -> None:
         self.kernel, self.device, self.width, self.end = kernel, device, width, end
-        context = Context(device.target)
-        shaped = normalize_kernel(kernel, context)
-        shaped = merge_reductions(widen_reductions(shaped, context), context)
-        self.shaped = shaped
-        self.default = choose_opts(shaped, device.target)[0]
+        self.shaped = before_opts(kernel, device.target)
+        self.default = choose_opts(self.shaped, device.target)[0]
         self.measured: dict[Recipe, float] = {}
         self.programs: dict[Recipe, bytes] = {}
         self.refused = 0

@@ -59,7 +59,7 @@ class Work:
         """One element of a fold: its turns times the work of its body."""
         size = largest_size(shape_of(node)) or 1
         count = largest_size(shape_of(node.src[0])) // size
-        if is_contraction(node):
+        if sums_reused_products(node):
             return count * self.target.costs.multiply_add
         return count * (self._inline(node.src[0]) + self.target.costs.op)
 
@@ -158,7 +158,7 @@ def memory_cost(target: Target, node: UOp, readers: int) -> float:
     return size * level * (1 + readers) / target.threads + target.costs.launch
 
 
-def is_contraction(node: UOp) -> bool:
+def sums_reused_products(node: UOp) -> bool:
     """Whether a fold sums products of two values that are each used many times over."""
     if node.op != Op.REDUCE or node.arg[0] != Op.ADD:
         return False

@@ -27,8 +27,8 @@ from weft.schedule.cost import (
     evaluations_of,
     fold_sizes,
     folds_below,
-    is_contraction,
     size_of,
+    sums_reused_products,
     widens,
 )
 from weft.schedule.indexing import Place, everywhere, through
@@ -160,7 +160,7 @@ class Fusion:
         ]
         estimate = self.work.compare(node, placed, folds, repeats)
         keep = estimate.memory < estimate.recompute
-        if is_contraction(node) and evaluations > size_of(node):
+        if sums_reused_products(node) and evaluations > size_of(node):
             keep = True
         choice = "memory" if keep else "inline"
         self.log.append(
@@ -218,7 +218,7 @@ class Fusion:
             kernel.pin(frozenset(path))
         ranges, place = self.fold_place(node, use.place, kernel)
         inside = (*path, *(loop for loop in ranges if loop.op == Op.RANGE))
-        kernel.has_contraction |= is_contraction(node)
+        kernel.has_contraction |= sums_reused_products(node)
         kernel.folds += 1
         self._uses[node.src[0]].append(Use(kernel, place, inside))
 
@@ -474,7 +474,7 @@ class Fusion:
                 and len(kernel.stores) < MOST_STORES
                 and not kernel.has_contraction
                 and self._shares_input(kernel, node)
-                and not any(map(is_contraction, [node, *folds_below(node)]))
+                and not any(map(sums_reused_products, [node, *folds_below(node)]))
                 and all(fold_sizes(store.value) == folds for store in kernel.stores)
                 and not any(kernel.depends_on(reader) for reader in readers)
                 and self._can_start(node, kernel)

@@ -6,11 +6,8 @@ import pytest
 
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check, target
-from weft.codegen.context import Context
+from weft.codegen.generate import before_opts
 from weft.codegen.loops import extent_of, ranges_of
-from weft.codegen.lower_reductions import widen_reductions
-from weft.codegen.merge_reductions import merge_reductions
-from weft.codegen.normalize_kernel import normalize_kernel
 from weft.codegen.opts import (
     Accumulate,
     Bind,
@@ -92,9 +89,7 @@ def is_too_large(kernel: UOp) -> bool:
 def test_random_opts(name: str, seed: int):
     rng = random.Random(seed)
     case = CASES[name]()
-    context = Context(MACHINE)
-    kernel = widen_reductions(normalize_kernel(case.kernel, context), context)
-    kernel = merge_reductions(kernel, context)
+    kernel = before_opts(case.kernel, MACHINE)
     for turn in range(ROUNDS):
         opts = random_recipe(rng, kernel)
         print(name, turn, opts)

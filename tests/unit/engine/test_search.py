@@ -5,10 +5,8 @@ import pytest
 
 from weft import Context, Tensor, dtypes
 from weft.codegen.candidates import neighbors
-from weft.codegen.context import Context as Codegen
-from weft.codegen.generate import generate
+from weft.codegen.generate import before_opts, generate
 from weft.codegen.heuristic import choose_opts
-from weft.codegen.normalize_kernel import normalize_kernel
 from weft.codegen.opts import apply_opts
 from weft.codegen.recipe import from_json, to_json
 from weft.engine import search_process
@@ -39,7 +37,7 @@ def packed(kernel: UOp) -> bytes:
 
 def test_neighbors_are_legal_and_come_in_a_fixed_order() -> None:
     target = device("CPU").target
-    kernel = normalize_kernel(matmul_kernel(32, 40, 48), Codegen(target))
+    kernel = before_opts(matmul_kernel(32, 40, 48), target)
     recipe = choose_opts(kernel, target)[0]
     found = list(neighbors(kernel, recipe, target))
     assert len(found) > 5
