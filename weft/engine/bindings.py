@@ -58,14 +58,21 @@ def _without_bindings(root: UOp, values: dict[str, int]) -> UOp:
 
 def _enter(bound: UOp, values: dict[str, int]) -> None:
     name, value = bound.src[0].arg[0], int(bound.src[1].arg)
-    if values.setdefault(name, value) != value:
-        raise ArgumentError(
-            f"Variable {name!r} is bound to {values[name]} and to {value} in one program",
-            law="a variable has one value while a program runs, and what was written since the"
-            " last realize() is one program",
-            fix="realize() what uses one value before the other is used, or give the variables"
-            " different names",
-        )
+    values.setdefault(name, value)
+    require_agreement(values, {name: value})
+
+
+def require_agreement(values: Variables, others: Variables) -> None:
+    """No variable has two values."""
+    for name, value in others.items():
+        if values.get(name, value) != value:
+            raise ArgumentError(
+                f"Variable {name!r} is bound to {values[name]} and to {value} in one program",
+                law="a variable has one value while a program runs, and what was written since the"
+                " last realize() is one program",
+                fix="realize() what uses one value before the other is used, or give the variables"
+                " different names",
+            )
 
 
 def variables_of(nodes: Iterable[UOp]) -> tuple[UOp, ...]:

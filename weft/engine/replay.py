@@ -1,8 +1,9 @@
 """A graph that runs again and again on other memory, with as little Python as can be.
 
 The JIT and loaded functions call this. The schedule, its programs and the memory of its
-temporaries are made once. On a device that takes whole lists (CPU), a run writes the addresses
-that changed since the last run into the list and calls it; on others it is the ordinary run.
+temporaries are made once. On a device that takes whole lists (CPU), a run writes the addresses,
+the values of symbolic sizes and the grids that changed since the last run into the list and calls
+it; on others it is the ordinary run.
 """
 
 from __future__ import annotations
@@ -10,24 +11,37 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
+from weft.engine.bindings import (
+    Variables,
+    require_agreement,
+    require_values,
+    take_bindings,
+)
 from weft.engine.realize import prepare
 from weft.engine.run import Prepared, temporary_handles
 from weft.engine.storage import Buffer, GlobalCounters
+from weft.ir.build import Size
+from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
+from weft.runtime.cpu.launch import CpuExecutable, RunList
 from weft.runtime.cpu.memory import CpuMemory
 from weft.support.settings import settings
 
-Variables = Mapping[str, int]
+_NO_SIZES: Final[dict[str, int]] = {}
 
 
 class Replay:
-    """A graph over parameters, prepared for a device. `run` takes memory by slot."""
+    """A graph over parameters, prepared for a device. `run` takes memory by slot.
+
+    The graph may have bound variables: those keep their values in every run.
+    """
 
     def __init__(self, body: UOp, device_name: str, slots: int) -> None:
-        self.prepared = prepare(body, device_name)
+        unbound, self._bound = take_bindings(body)
+        self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
         self._native = _try_native(self.prepared, slots)
 
@@ -36,14 +50,20 @@ class Replay:
         """Whether a run is one native call."""
         return self._native is not None
 
-    def run(self, memory: Sequence[Buffer], variables: Variables | None = None) -> None:
-        """Run on this memory. Temporaries are shared by all runs, so one waits for the other."""
+    def run(self, memory: Sequence[Buffer], variables: Variables = _NO_SIZES) -> None:
+        """Run on this memory, with these values of the variables that are not bound.
+
+        Temporaries are shared by all runs, so one waits for the other.
+        """
+        if self._bound:
+            require_agreement(self._bound, variables)
+            variables = {**variables, **self._bound}
         native = self._native
         if native is None or settings.DEBUG >= 2:
-            self.prepared.run(memory, variables or {})
+            self.prepared.run(memory, variables)
             return
         with self._lock:
-            native.run(memory)
+            native.run(memory, variables)
 
 
 class _NativeRun:
@@ -60,12 +80,13 @@ class _NativeRun:
                 (
                     step.loaded.executable,
                     [handles.get(slot, unknown) for slot in step.slots],
-                    (),
-                    step.loaded.program.groups,
+                    (0,) * len(step.loaded.program.variables),  # until a run has values
+                    _static_grid(step.loaded.program.groups),
                 )
                 for step in prepared.steps
             ]
         )
+        self._sizes = _Sizes(prepared, self._list) if prepared.variables else None
         self._words = self._list.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
         for number, step in enumerate(prepared.steps):
@@ -77,7 +98,9 @@ class _NativeRun:
         self._operations = sum(each.operations for each in estimates)
         self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
 
-    def run(self, memory: Sequence[Buffer | None]) -> None:
+    def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
+        if self._sizes is not None:
+            self._sizes.set(variables)
         bound = self._bound
         for slot, part in enumerate(memory):
             if part is None:  # an output that takes the memory of an argument
@@ -97,8 +120,48 @@ class _NativeRun:
         counters.global_mem += self._bytes
 
 
+class _Sizes:
+    """The words of a list that depend on symbolic sizes: values of variables, and grids."""
+
+    def __init__(self, prepared: Prepared, run_list: RunList) -> None:
+        self._list = run_list
+        self._variables = prepared.variables
+        self._now: list[int] | None = None
+        self._positions: list[list[int]] = [[] for _ in prepared.variables]
+        # Layers of a model share kernels, so that a grid is computed once for many.
+        self._grids: dict[tuple[CpuExecutable, tuple[Size, ...]], list[int]] = {}
+        for number, step in enumerate(prepared.steps):
+            program = step.loaded.program
+            for place, variable in enumerate(program.variables, len(program.parameters)):
+                position = run_list.position(number, place)
+                self._positions[prepared.variables.index(variable)].append(position)
+            if any(not isinstance(size, int) for size in program.groups):
+                executable: Any = step.loaded.executable
+                self._grids.setdefault((executable, program.groups), []).append(number)
+
+    def set(self, variables: Variables) -> None:
+        """Let the next run have these values."""
+        try:
+            values = [variables[variable.arg[0]] for variable in self._variables]
+        except KeyError:
+            values = []
+        if values == self._now:
+            return
+        require_values(self._variables, variables)
+        self._now = None
+        words = self._list.words
+        for value, positions in zip(values, self._positions, strict=True):
+            for position in positions:
+                words[position] = value
+        for (_, sizes), numbers in self._grids.items():
+            self._list.set_grid(numbers, shape_value(sizes, variables))
+        self._now = values
+
+
+def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
+    """A grid that can be written down; a symbolic one is empty until there are values."""
+    return tuple([size if isinstance(size, int) else 0 for size in groups])
+
+
 def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
-    has_sizes = any(step.loaded.program.variables for step in prepared.steps)
-    if has_sizes or not hasattr(prepared.device, "run_list"):
-        return None
-    return _NativeRun(prepared, slots)
+    return _NativeRun(prepared, slots) if hasattr(prepared.device, "run_list") else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from weakref import ref
 
@@ -23,6 +23,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp, make_unique
+from weft.ir.walk import substitute
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
 
@@ -169,6 +170,7 @@ GlobalCounters: Final = _Counters()
 # The memory of each BUFFER node, by its number. A replay looks here without a call.
 BUFFERS: Final[dict[int, Buffer]] = {}
 _numbers: Final = itertools.count()
+_NOTHING: Final[Mapping[UOp, UOp]] = {}
 
 
 class _End(ref[UOp]):
@@ -215,9 +217,15 @@ class BufferKind:
             memory.handle = memory.keep = self.device.allocate(memory.size)
         return self.holding(memory)
 
-    def holding(self, memory: Buffer) -> UOp:
-        """A BUFFER node for some memory, which is freed when the node dies."""
-        return _hold(memory, self.dtype, self._symbolic, self.shape, self.name)
+    def holding(self, memory: Buffer, bound: Mapping[UOp, UOp] = _NOTHING) -> UOp:
+        """A BUFFER node for some memory, which is freed when the node dies.
+
+        `bound` has what stands for the variables of the shape.
+        """
+        symbolic = self._symbolic
+        if bound and symbolic:
+            symbolic = tuple([substitute(size, bound) for size in symbolic])
+        return _hold(memory, self.dtype, symbolic, self.shape, self.name)
 
     def without_memory(self) -> UOp:
         """A BUFFER node that stands for memory which is not there yet."""

@@ -17,7 +17,14 @@ from weft.ir.text import dump, parse
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
 from weft.tensor.jit_program import ObjectKind, TensorKind, ValueKind
-from weft.tensor.jit_results import FromArgument, FromOutput, FromOutside, FromPython, Recipe
+from weft.tensor.jit_results import (
+    FromArgument,
+    FromOutput,
+    FromOutside,
+    FromPython,
+    FromSizes,
+    Recipe,
+)
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -101,6 +108,8 @@ def _tuples(data: Json) -> Any:
 def recipe_to_json(recipe: Recipe, captured: list[Storage]) -> Json:
     if isinstance(recipe, FromPython):
         return {"value": _plain(recipe.value)}
+    if isinstance(recipe, FromSizes):
+        return {"size": dump(recipe.size)}
     if isinstance(recipe, FromArgument):
         steps = None if recipe.steps is None else [_step_to_json(step) for step in recipe.steps]
         return {"argument": recipe.leaf, "steps": steps}
@@ -113,6 +122,8 @@ def recipe_to_json(recipe: Recipe, captured: list[Storage]) -> Json:
 def recipe_from_json(data: Json, captured: list[Storage]) -> Recipe:
     if "value" in data:
         return FromPython(data["value"])
+    if "size" in data:
+        return FromSizes(parse(data["size"]))
     steps = None if data["steps"] is None else tuple(_step_from_json(s) for s in data["steps"])
     if "argument" in data:
         # Arguments of an exported function are apart, so each is a view of its own.

@@ -114,9 +114,9 @@ class Jit:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         fast = self._fast
         if fast is not None and not kwargs:
-            inputs = fast.try_inputs(args)
-            if inputs is not None:
-                return fast.program.finish(args, inputs, _NONE)
+            found = fast.try_inputs(args)
+            if found is not None:
+                return fast.program.finish(args, *found)
         if tracing.depth or not settings.JIT:
             return self.function(*args, **kwargs)
         if settings.CHECK == "jit":
@@ -199,9 +199,6 @@ class Jit:
             where.file,
             where.line,
         )
-
-
-_NONE: Final[dict[Any, Any]] = {}
 
 
 def _forget(jitted: ref[Jit], key: Any, _: ref[Any]) -> None:

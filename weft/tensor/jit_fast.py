@@ -1,7 +1,7 @@
 """The check whether a call has the signature of the last one, without making a key.
 
-Most calls are like the one before: whole tensors of the same shapes, and the same values. For
-those this check and the run itself are all that a call costs.
+Most calls are like the one before: whole tensors of the same shapes, the same values, and bound
+variables with any value. For those this check and the run itself are all that a call costs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
+from weft.ir.uop import UOp
 from weft.support.setting import scope
 from weft.tensor.jit_program import Program
 from weft.tensor.jit_signature import SCALARS, Identity
@@ -40,8 +41,10 @@ class FastPath:
                 node = arg._storage.uop
                 row = (node.dtype, node.arg[1], node.arg[2], arg.requires_grad)
             self._wanted.append(row)
-            # An object is compared without being kept alive.
-            self._values.append(arg if isinstance(arg, SCALARS) else Identity(arg))
+            if isinstance(arg, UOp):
+                self._values.append(arg.src[0])
+            else:  # an object is compared without being kept alive
+                self._values.append(arg if isinstance(arg, SCALARS) else Identity(arg))
 
     @classmethod
     def try_make(
@@ -49,11 +52,14 @@ class FastPath:
     ) -> FastPath | None:
         """A check for arguments that are whole tensors, apart from each other, and values."""
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        sizes = [arg for arg in args if isinstance(arg, UOp)]
         storages = {tensor._storage for tensor in tensors}
         fits = (
             not kwargs
             and all(flatten(arg, []) == LEAF for arg in args)
             and all(isinstance(arg, SCALARS) or _can_be_watched(arg) for arg in args)
+            and all(size.op == Op.BIND for size in sizes)
+            and len({size.src[0].arg[0] for size in sizes}) == len(sizes)
             and program.is_plain
             and not (program.gradients_in or program.read_gradients)
             and len(program.rows) == len(tensors) == len(storages)
@@ -62,8 +68,8 @@ class FastPath:
         )
         return cls(jitted, program, args) if fits else None
 
-    def try_inputs(self, args: tuple[Any, ...]) -> list[Storage] | None:
-        """The storages of the arguments if all is as it was, else None."""
+    def try_inputs(self, args: tuple[Any, ...]) -> tuple[list[Storage], dict[UOp, UOp]] | None:
+        """The storages of the arguments and the bound variables if all is as it was, else None."""
         cells, names, guarded = self._guards
         if (
             scope.get() is not self._scope
@@ -80,9 +86,14 @@ class FastPath:
             if names.get(name) is not before:
                 return None
         inputs: list[Storage] = []
+        variables: dict[UOp, UOp] = {}
         for arg, wanted, value in zip(args, self._wanted, self._values, strict=True):
             if wanted is None:
-                if arg is not value and (value.__class__ is not Identity or value() is not arg):
+                if value.__class__ is UOp:
+                    if arg.__class__ is not UOp or arg.op != Op.BIND or arg.src[0] is not value:
+                        return None
+                    variables[value] = arg
+                elif arg is not value and (value.__class__ is not Identity or value() is not arg):
                     return None
                 continue
             if arg.__class__ is not Tensor or arg._steps or arg.requires_grad is not wanted[3]:
@@ -100,7 +111,7 @@ class FastPath:
             inputs.append(storage)
         if len(inputs) > 1 and len(set(inputs)) != len(inputs):
             return None
-        return inputs
+        return inputs, variables
 
 
 def _can_be_watched(thing: Any) -> bool:

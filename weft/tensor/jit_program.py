@@ -116,8 +116,8 @@ class Program:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a call brings nothing but whole tensors."""
-        return not self.variables and not any(row.is_view or row.is_gradient for row in self.rows)
+        """Whether a call brings no part of a tensor, and no gradient."""
+        return not any(row.is_view or row.is_gradient for row in self.rows)
 
     def fits_gradients(self, leaves: list[Any]) -> bool:
         """Whether tensors have gradients as they had when the function was traced.

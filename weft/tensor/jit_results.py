@@ -57,7 +57,13 @@ class FromPython(NamedTuple):
     value: Any
 
 
-Recipe = FromArgument | FromOutside | FromOutput | FromPython
+class FromSizes(NamedTuple):
+    """A size, with the values of the call."""
+
+    size: UOp
+
+
+Recipe = FromArgument | FromOutside | FromOutput | FromPython | FromSizes
 
 
 class Results(NamedTuple):
@@ -85,7 +91,7 @@ def _make(
     recipe: Recipe, leaves: Sequence[Any], outputs: Sequence[Storage], variables: dict[UOp, UOp]
 ) -> Any:
     if isinstance(recipe, FromOutput):
-        steps = _bound(recipe.steps, variables) if variables else recipe.steps
+        steps = _bound(recipe.steps, variables)
         tensor = Tensor._of(outputs[recipe.output], steps)
         tensor.requires_grad = recipe.requires_grad
         if recipe.grad is not None:
@@ -93,18 +99,24 @@ def _make(
         return tensor
     if isinstance(recipe, FromPython):
         return recipe.value
+    if isinstance(recipe, FromSizes):
+        return substitute(recipe.size, variables)
     if isinstance(recipe, FromOutside):
         found = recipe.tensor()
-        return Tensor._of(recipe.storage, recipe.steps) if found is None else found
+        if found is not None:
+            return found
+        return Tensor._of(recipe.storage, _bound(recipe.steps, variables))
     argument: Tensor = leaves[recipe.leaf]
     if recipe.steps is None:
         return argument
-    steps = _bound(recipe.steps, variables) if variables else recipe.steps
+    steps = _bound(recipe.steps, variables)
     return Tensor._of(argument._storage, (argument._steps if recipe.is_of_view else ()) + steps)
 
 
 def _bound(steps: Steps, variables: dict[UOp, UOp]) -> Steps:
     """The steps with the sizes of this call."""
+    if not variables:
+        return steps
     return tuple(
         [
             (op, arg, tuple([substitute(size, variables) for size in symbolic]))
@@ -134,15 +146,15 @@ class ResultReader:
             while isinstance(leaf, Tensor):
                 self._shown.setdefault(leaf._storage, set()).add(leaf._steps)
                 leaf = leaf._grad
-        recipes = [
-            self._recipe(leaf, number, leaf_numbers)
-            if isinstance(leaf, Tensor)
-            else FromPython(leaf)
-            for number, leaf in enumerate(leaves)
-        ]
+        recipes = [self._recipe(leaf, number, leaf_numbers) for number, leaf in enumerate(leaves)]
         return Results(structure, tuple(recipes))
 
-    def _recipe(self, tensor: Tensor, number: int | None, leaf_numbers: dict[int, int]) -> Any:
+    def _recipe(self, leaf: Any, number: int | None, leaf_numbers: dict[int, int]) -> Any:
+        if isinstance(leaf, UOp):
+            return FromSizes(leaf)
+        if not isinstance(leaf, Tensor):
+            return FromPython(leaf)
+        tensor = leaf
         if id(tensor) in self._inside:
             return FromArgument(leaf_numbers[self._inside[id(tensor)]], None, False)
         storage = tensor._storage

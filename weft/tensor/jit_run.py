@@ -1,9 +1,9 @@
 """Runs a recorded graph on the storages of a call, in one of two ways.
 
 `NativeRun` takes graphs that run on one device: the schedule was made once, memory is exchanged
-slot by slot, and on CPU the run is one native call. `GraphRun` takes all others (copies between
-devices, symbolic sizes, the interpreter): it puts the memory of the call into the graph and
-realizes it, as if the function had built it again.
+slot by slot, values of symbolic sizes by name, and on CPU the run is one native call. `GraphRun`
+takes all others (copies between devices, the interpreter): it puts the memory of the call into the
+graph and realizes it, as if the function had built it again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Grap
 from weft.tensor.storage import Storage, readers_of, realize
 
 Variables = dict[UOp, UOp]
-# Graphs that hold one of these are realized anew in every call.
-_ANEW: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.VARIABLE
+# Graphs that hold this are realized anew in every call.
+_ANEW: Final = 1 << Op.COPY
 # A storage refers to the node of its memory twice, and a call refers to it once more.
 _UNSEEN: Final = 3
 
@@ -98,8 +98,13 @@ class NativeRun:
             if donor is None:
                 memory[slot] = fresh = Buffer(kind.device, kind.size)
                 fresh.hides_graph = self._hides
-                outputs.append(Storage.over(kind.holding(fresh), self._device))
-        self._replay.run(memory)
+                node = kind.holding(fresh, variables) if variables else kind.holding(fresh)
+                outputs.append(Storage.over(node, self._device))
+        if variables:
+            values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
+            self._replay.run(memory, values)
+        else:
+            self._replay.run(memory)
         if seen:
             before = [storage.uop for storage in seen]
             for storage in seen:

@@ -214,7 +214,7 @@ def _takes_all(parameter: inspect.Parameter) -> bool:
 class Surroundings:
     """What a function finds outside of its arguments: cells, defaults and globals that it names.
 
-    Numbers and strings count by value, tensors by identity.
+    Numbers, strings and bound sizes count by value, tensors by identity.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -263,12 +263,14 @@ class Guards(NamedTuple):
 
 
 def _counts(value: Any) -> bool:
-    return value is not None and isinstance(value, (*SCALARS, Tensor))
+    return value is not None and isinstance(value, (*SCALARS, Tensor, UOp))
 
 
 def _seen_key(value: Any) -> Any:
     if isinstance(value, Tensor):
         return Identity(value)
+    if isinstance(value, UOp):  # no argument: the trace has its value
+        return "bound", value
     return static_key(value, list, 0) if _counts(value) else None
 
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from weft.engine.replay import Replay
+from weft.engine.run import Prepared
 from weft.engine.storage import Buffer, GlobalCounters, buffer_from, buffer_of, read_bytes
-from weft.ir.build import param, reduce_axes, sink, store
+from weft.ir.build import bind, param, reduce_axes, sink, store, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
-from weft.ir.uop import make
+from weft.ir.uop import UOp, make
+from weft.support.errors import ArgumentError
 from weft.support.settings import Context
 
 
@@ -69,3 +71,54 @@ def test_memory_that_is_not_there_yet_is_made():
     replay.run([*memory, out])
     assert np.frombuffer(out.handle.view, np.int32).tolist() == [16] * 4
     out.free()
+
+
+N = variable("n", 0, 300)
+
+
+def symbolic_body(rows: UOp) -> UOp:
+    """p1 = p0 + rows, for `rows` rows of 256; p2 = the sums of its columns."""
+    x = param(0, dtypes.int32, (rows, 256))
+    kept = make(
+        Op.STAGE, dtypes.int32, (x + make(Op.CAST, dtypes.int32, (rows,)),), ("global", ())
+    )
+    out, sums = param(1, dtypes.int32, (rows, 256)), param(2, dtypes.int32, (1, 256))
+    return sink(store(out, kept), store(sums, reduce_axes(kept, Op.ADD, (0,))))
+
+
+@pytest.mark.parametrize("name", ["CPU", "NULL"])
+def test_values_and_grids_are_exchanged(name, monkeypatch):
+    replay = Replay(symbolic_body(N), name, 3)
+    assert replay.is_native == (name == "CPU")
+    if name == "CPU":  # where a run is one native call, nothing else runs
+        monkeypatch.setattr(Prepared, "run", None)
+    x = np.arange(300 * 256, dtype=np.int32)
+    for n in (7, 300, 0, 1, 300):
+        nodes, memory = buffers(name, x, np.zeros_like(x), np.full(256, -1, np.int32))
+        replay.run(memory, {"n": n})
+        if name == "CPU":
+            out, sums = (np.frombuffer(read_bytes(node), np.int32) for node in nodes[1:])
+            assert out[: n * 256].tolist() == (x[: n * 256] + n).tolist()
+            assert not out[n * 256 :].any()
+            assert sums.tolist() == (x[: n * 256] + n).reshape(n, 256).sum(0).tolist()
+
+
+def test_a_bound_variable_keeps_its_value():
+    replay = Replay(symbolic_body(bind(N, 2)), "CPU", 3)
+    x = np.arange(300 * 256, dtype=np.int32)
+    nodes, memory = buffers("CPU", x, np.zeros_like(x), np.zeros(256, np.int32))
+    replay.run(memory)
+    assert np.frombuffer(read_bytes(nodes[1]), np.int32)[:512].tolist() == (x[:512] + 2).tolist()
+    replay.run(memory, {"n": 2})
+    with pytest.raises(ArgumentError, match="bound to 2 and to 3"):
+        replay.run(memory, {"n": 3})
+
+
+def test_values_are_inside_of_their_bounds():
+    replay = Replay(symbolic_body(N), "CPU", 3)
+    x = np.zeros(300 * 256, np.int32)
+    _, memory = buffers("CPU", x, x, np.zeros(256, np.int32))
+    with pytest.raises(ArgumentError, match="'n' has no value"):
+        replay.run(memory)
+    with pytest.raises(ArgumentError, match="301 is out of its range"):
+        replay.run(memory, {"n": 301})

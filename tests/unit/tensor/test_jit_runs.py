@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import Context, GlobalCounters, Tensor, Variable, dtypes, jit
-from weft.ir.build import bind
+from weft import Context, GlobalCounters, Tensor, dtypes, jit
 from weft.ir.uop import live_nodes
 
 
@@ -76,74 +75,6 @@ def test_check_compares_what_is_written():
 
     with Context(CHECK="jit"), pytest.raises(weft.NotSupported, match="from outside"):
         step(Counter())
-
-
-def test_a_symbolic_size_stays_symbolic():
-    n = Variable("n", 1, 10)
-    x = Tensor.arange(10)
-
-    @jit
-    def head(x, n):
-        return x[:n].sum()
-
-    assert [head(x, bind(n, k)).item() for k in (3, 5, 10)] == [3, 10, 45]
-    assert head.traces == 1
-
-
-def test_tensors_of_a_symbolic_size_are_one_signature():
-    n = Variable("n", 1, 10)
-    x = Tensor.arange(10)
-
-    @jit
-    def more(y, scale):
-        return (y + y.sum()) * scale
-
-    for k in (3, 5, 10):
-        part = x[: bind(n, k)].contiguous()
-        wanted = ((np.arange(k) + np.arange(k).sum()) * 2).tolist()
-        assert more(part, 2).tolist() == wanted
-    assert more.traces == 1
-    assert [more(x[: bind(n, k)], 2).tolist()[0] for k in (2, 4)] == [2, 12]
-    assert more.traces == 2  # a view
-
-
-def test_a_written_tensor_of_a_symbolic_size():
-    n = Variable("n", 1, 10)
-    x = Tensor.arange(10)
-
-    @jit
-    def double(y):
-        y += y
-
-    for k in (3, 5):
-        part = x[: bind(n, k)].contiguous().realize()
-        double(part)
-        assert part.tolist() == [2 * i for i in range(k)]
-    assert double.traces == 1
-
-
-def test_the_value_of_a_symbolic_size_cannot_be_read():
-    n = Variable("n", 1, 10)
-    x = Tensor.arange(10)
-
-    @jit
-    def scaled(x, n):
-        return x * len(x[:n])
-
-    with pytest.raises(weft.ArgumentError, match="'n' has no value"):
-        scaled(x, bind(n, 3))
-
-
-def test_a_variable_has_one_value_in_a_call():
-    n = Variable("n", 1, 10)
-    x = Tensor.arange(10)
-
-    @jit
-    def head(x, n):
-        return x[:n].sum()
-
-    with pytest.raises(weft.ArgumentError, match="bound to 3 and to 4"):
-        head(x[: bind(n, 3)].contiguous(), bind(n, 4))
 
 
 @pytest.mark.parametrize("name", ["PYTHON", "CPU"])

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.ir.program import Estimate, Program
+from weft.ir.sizes import most
 from weft.runtime.cpu.compiler import Library
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool
@@ -24,6 +25,10 @@ from weft.target.target import Costs
 LEAST_NANOSECONDS: Final = 20_000
 # More chunks than threads, so that a thread that is slow or late leaves its share to others.
 CHUNKS_PER_THREAD: Final = 4
+
+# Where a record has its number of groups, and how many of them are a chunk.
+_COUNT: Final = 1
+_CHUNK: Final = 2
 
 # A kernel, its arguments, its variables and its grid.
 Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
@@ -55,6 +60,7 @@ class CpuExecutable:
         self.pool = pool
         self._library = library
         self._cost = nanoseconds(program.estimate, costs)
+        self._most_groups = math.prod([most(size) for size in program.groups]) or 1
         self._arguments = len(program.parameters)
         variables = len(program.variables)
         self._words = RECORD_WORDS + self._arguments + variables
@@ -69,15 +75,21 @@ class CpuExecutable:
         pool = self.pool
         pool.run(pool.state, self.record(memory, variables, groups), 1)
 
+    def grid(self, groups: tuple[int, ...]) -> tuple[int, int]:
+        """How many groups there are, and how many a thread takes at a time."""
+        planned, count, chunk = self._plan
+        if planned != groups:
+            count = math.prod(groups)
+            share = count / self._most_groups  # a symbolic grid is estimated at its greatest
+            chunk = chunk_size(count, self.pool.threads, self._cost * share)
+            self._plan = groups, count, chunk
+        return count, chunk
+
     def record(
         self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
     ) -> bytes:
         """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
-        planned, count, chunk = self._plan
-        if planned != groups:
-            count = math.prod(groups)
-            chunk = chunk_size(count, self.pool.threads, self._cost)
-            self._plan = groups, count, chunk
+        count, chunk = self.grid(groups)
         addresses = [part.address for part in memory]
         try:
             return self._struct.pack(
@@ -96,7 +108,8 @@ class RunList:
     """Kernels that run one after the other in one native call.
 
     What they run on can be exchanged between calls: `set_memory` keeps the memory alive, and
-    whoever writes an address to `words` at a `position` keeps it alive himself.
+    whoever writes an address to `words` at a `position` keeps it alive himself. Behind the
+    addresses of a kernel are the values of its variables.
     """
 
     def __init__(self, launches: Sequence[Launch], pool: Pool) -> None:
@@ -121,8 +134,15 @@ class RunList:
         pool.run(pool.state, self._address, len(self._launches))
 
     def position(self, number: int, slot: int) -> int:
-        """Which of the words is the address of an argument of a kernel."""
+        """Which of the words is an argument of a kernel: an address, or behind those a value."""
         return self._starts[number] + slot
+
+    def set_grid(self, numbers: Sequence[int], groups: tuple[int, ...]) -> None:
+        """Let some launches of one kernel run over another grid."""
+        count, chunk = self._launches[numbers[0]][0].grid(groups)
+        for number in numbers:
+            start = self._starts[number] - RECORD_WORDS
+            self.words[start + _COUNT], self.words[start + _CHUNK] = count, chunk
 
     def set_memory(self, number: int, slot: int, memory: CpuMemory) -> None:
         """Let a kernel of the list use other memory for one of its arguments."""
