@@ -65,11 +65,11 @@ def test_a_small_llama_like_numpy(tmp_path: Path):
     oracle = NumpyLlama(SMALL, {name: weight.numpy() for name, weight in weights.items()})
     model = Llama(SMALL, weights)
     prompt = [3, 14, 15, 9]
-    first = model.step(Tensor(np.int32(3)), Tensor(np.int32(0))).numpy()
+    first = model.step(Tensor(np.int32(3)), model.position.bind(0)).numpy()
     np.testing.assert_allclose(first, oracle.step(3, 0), rtol=1e-4, atol=1e-4)
     oracle = NumpyLlama(SMALL, oracle.weights)
     assert list(generate(model, prompt, 8)) == oracle.generate(prompt, 8)
-    assert model.step.traces == 1  # one for all tokens and positions
+    assert model.next_token.traces == 1  # one for all tokens and positions
 
 
 def test_an_answer_ends_at_a_stop(tmp_path: Path):

@@ -1,7 +1,8 @@
 """The Llama architecture, from a GGUF file: one token at a time, with a cache of keys and values.
 
-Weights stay packed in memory and are unpacked inside of the kernels that use them. Every step has
-the same shapes: the position is a tensor, so one set of kernels serves all positions.
+Weights stay packed in memory and are unpacked inside of the kernels that use them. The position is
+a symbolic size: one trace serves all positions, and each attends to the part of the cache that is
+filled.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.ir.build import variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
@@ -64,7 +66,10 @@ class LlamaConfig(NamedTuple):
 
 
 class Llama:
-    """A model with its cache. `step` takes a token and its position and gives logits."""
+    """A model with its cache. `step` takes a token and its position and gives logits.
+
+    `position` is the variable to bind the position to.
+    """
 
     def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
         self.config = config
@@ -74,6 +79,7 @@ class Llama:
         shape = (config.groups, config.context, config.head_size)
         self.keys = [Tensor.zeros(*shape).contiguous() for _ in range(config.layers)]
         self.values = [Tensor.zeros(*shape).contiguous() for _ in range(config.layers)]
+        self.position = variable("position", 0, config.context - 1)
         self.cosines, self.sines = (Tensor(table) for table in rope_tables(config))
         realize_all([*self.keys, *self.values])
 
@@ -84,35 +90,33 @@ class Llama:
         return Tensor(found)
 
     @jit
-    def step(self, token: Tensor, position: Tensor) -> Tensor:
+    def step(self, token: Tensor, position: UOp) -> Tensor:
         """The logits (vocabulary,) after a token; its keys and values are added to the cache.
 
-        Both are scalar integer tensors, the position below `config.context`.
+        The token is a scalar integer tensor, the position `self.position` bound to its value.
         """
         x = self.weight("token_embd.weight")[token]  # (width,)
         angles = self.cosines[position], self.sines[position]  # (head_size / 2, 1) each
-        seen = Tensor.arange(self.config.context) <= position
         for layer in range(self.config.layers):
-            x = self._layer(layer, x, position, angles, seen)
+            x = self._layer(layer, x, position, angles)
         x = self._norm(x, "output_norm.weight")
         has_head = "output.weight" in self._weights
         return self.weight("output.weight" if has_head else "token_embd.weight") @ x
 
-    def _layer(
-        self, n: int, x: Tensor, position: Tensor, angles: tuple[Tensor, Tensor], seen: Tensor
-    ) -> Tensor:
+    @jit
+    def next_token(self, token: Tensor, position: UOp) -> Tensor:
+        """The most likely token after a token, in the form that `step` takes."""
+        return self.step(token, position).argmax().cast(token.dtype)
+
+    def _layer(self, n: int, x: Tensor, position: UOp, angles: tuple[Tensor, Tensor]) -> Tensor:
         h = self._norm(x, f"blk.{n}.attn_norm.weight")
-        x = x + self.weight(f"blk.{n}.attn_output.weight") @ self._attend(
-            n, h, position, angles, seen
-        )
+        x = x + self.weight(f"blk.{n}.attn_output.weight") @ self._attend(n, h, position, angles)
         h = self._norm(x, f"blk.{n}.ffn_norm.weight")
         gate = (self.weight(f"blk.{n}.ffn_gate.weight") @ h).silu()
         inner = gate * (self.weight(f"blk.{n}.ffn_up.weight") @ h)
         return (x + self.weight(f"blk.{n}.ffn_down.weight") @ inner).contiguous()
 
-    def _attend(
-        self, n: int, h: Tensor, position: Tensor, angles: tuple[Tensor, Tensor], seen: Tensor
-    ) -> Tensor:
+    def _attend(self, n: int, h: Tensor, position: UOp, angles: tuple[Tensor, Tensor]) -> Tensor:
         c = self.config
         q = rotated((self.weight(f"blk.{n}.attn_q.weight") @ h).reshape(c.heads, -1), *angles)
         k = rotated((self.weight(f"blk.{n}.attn_k.weight") @ h).reshape(c.groups, -1), *angles)
@@ -120,9 +124,8 @@ class Llama:
         self.keys[n][:, position] = k
         self.values[n][:, position] = v
         q = q.reshape(c.groups, c.heads // c.groups, c.head_size)
-        scores = q @ self.keys[n].transpose(1, 2) * c.head_size**-0.5  # (groups, shared, context)
-        share = seen.where(scores, -float("inf")).softmax(-1)
-        return (share @ self.values[n]).flatten()
+        keys, values = self.keys[n][:, : position + 1], self.values[n][:, : position + 1]
+        return q.scaled_dot_product_attention(keys, values).flatten()
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         scale = (x.square().mean() + self.config.epsilon).rsqrt()
@@ -166,16 +169,16 @@ def generate(
             f"generate: {len(prompt)} tokens and {count} more do not fit the context",
             law=f"a prompt has a token, and all fit {model.config.context} positions",
         )
-    logits = None
-    for place, token in enumerate(prompt):
-        logits = model.step(_scalar(token), _scalar(place)).realize()
-    for place in range(len(prompt), len(prompt) + count):
-        assert logits is not None
-        token = int(logits.argmax().item())
-        if token in ends:
+    following = None
+    for place in range(len(prompt) + count - 1):
+        token = _scalar(prompt[place]) if following is None else following
+        found = model.next_token(token, model.position.bind(place))
+        if place + 1 < len(prompt):
+            continue
+        if (answer := int(found.item())) in ends:
             return
-        yield token
-        logits = model.step(_scalar(token), _scalar(place)).realize()
+        yield answer
+        following = found
 
 
 def _scalar(value: int) -> Tensor:
