@@ -3,27 +3,29 @@
     python -m fuzz.jit --count 5000 --seed 1 --device CPU
 
 Each program (`fuzz.jit_lines`) runs with its functions jitted, with every line realized and no
-JIT, and with `CHECK=jit`. One that fails is shrunk and printed as a script that runs.
+JIT, and with `CHECK=jit`. One that fails is shrunk and printed as a script that runs. Functions
+write and draw, call each other, donate their arguments, and take numbers and symbolic sizes.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fuzz.jit_lines import JitGenerator, JitOracle
+from fuzz.jit_lines import MOST_SIZE, JitGenerator
+from fuzz.jit_oracle import JitOracle
 from fuzz.program_oracle import Line
-from fuzz.programs import shrink
-from weft.ir.uop import sweep
+from fuzz.subject import Subject
+from weft.ir.build import variable
 from weft.support.settings import Context
 from weft.tensor import Tensor
 from weft.tensor.jit import jit
+
+SIZE: Final = variable("size", 1, MOST_SIZE)
 
 
 class Mode(NamedTuple):
@@ -46,7 +48,7 @@ MODES: Final = {
 def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None:
     """What a program does that NumPy does not, or None."""
     wanted = JitOracle(list(lines)).names
-    scope: dict[str, Any] = {"Tensor": Tensor, "jit": jit}
+    scope: dict[str, Any] = {"Tensor": Tensor, "jit": jit, "size": SIZE}
     settings = {"DEVICE": mode.device or device, "JIT": mode.is_jitted, "CHECK": mode.check}
     with Context(**settings, CACHE=False), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -76,47 +78,14 @@ def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
         for name, array in names.items()
     )
     used = f"DEVICE={mode.device or device} JIT={mode.is_jitted:d} CHECK={mode.check}"
-    return f"# {used}\nfrom weft import Tensor, jit\n{body}\n{shown}"
+    header = f"from weft import Tensor, Variable, jit\nsize = Variable{SIZE.arg}"
+    return f"# {used}\n{header}\n{body}\n{shown}"
 
 
-def check(lines: Sequence[Line], modes: Sequence[str], device: str) -> tuple[str, str] | None:
-    """The first mode in which a program goes wrong, and how."""
-    for name in modes:
-        problem = try_difference(lines, MODES[name], device)
-        if problem is not None:
-            return name, problem
-    return None
-
-
-def report(number: int, lines: Sequence[Line], name: str, problem: str, device: str) -> None:
-    """Print a failing program, as small as it gets."""
-    mode = MODES[name]
-    small = shrink(lines, lambda fewer: try_difference(fewer, mode, device) is not None)
-    print(f"program {number}, {name}: {problem}")
-    print(f"shrunk to {len(small)} of {len(lines)} lines: {try_difference(small, mode, device)}")
-    print(script(small, mode, device), flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
-    parser.add_argument("--device", default="CPU")
-    parser.add_argument("--modes", default=",".join(MODES), help="some of " + ", ".join(MODES))
-    options = parser.parse_args(arguments)
-    print(f"seed {options.seed}", flush=True)
-    wrong = 0
-    for number in range(options.count):
-        lines = JitGenerator(options.seed * 1_000_003 + number).lines
-        found = check(lines, options.modes.split(","), options.device)
-        if found is not None:
-            wrong += 1
-            report(number, lines, *found, options.device)
-        if number % 100 == 99:
-            sweep()
-    print(f"{options.count} programs, {wrong} differences, seed {options.seed}")
-    return 1 if wrong else 0
-
+JITTED: Final = Subject(
+    __doc__, 1000, MODES, lambda seed: JitGenerator(seed).lines, try_difference, script
+)
+check, main = JITTED.check, JITTED.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,79 +9,30 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from fuzz.jit_oracle import BodyOracle, JitOracle
 from fuzz.program_lines import SHAPES, Generator
-from fuzz.program_oracle import Array, InvalidLineError, Line, Oracle, new_value, reshaped
+from fuzz.program_oracle import Array, InvalidLineError, Line
 
 _AUGMENTED: Final = re.compile(r"^(t\d+)(?:\[.*\])? [-+*]?= ")
-_NAME: Final = re.compile(r"\bt\d+\b")
+# The greatest value of a symbolic size, which no axis that it cuts is below.
+MOST_SIZE: Final = 3
+_MOST_NUMBER: Final = 4
 
 
-class Draws:
-    """The random numbers of Weft, in NumPy: Threefry of a seed and a counter."""
+class _Function(NamedTuple):
+    """A function that calls may use.
 
-    _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+    A parameter in `t` is a tensor like its sample, one in `k` a number, one in `n` a size.
+    """
 
-    def __init__(self) -> None:
-        self.seed(0)
-
-    def seed(self, seed: int) -> None:
-        self._key = (seed & 0xFFFFFFFF, seed >> 32)
-        self._counter = 0
-
-    def integers(self, shape: tuple[int, ...], low: int, high: int) -> Array:
-        count = int(np.prod(shape))
-        at = self._counter + np.arange(count, dtype=np.uint64)
-        self._counter += count
-        x, y = self._noise(at & np.uint64(0xFFFFFFFF), at >> np.uint64(32))
-        wide = x << np.uint64(32) | y
-        return ((wide % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
-
-    def _noise(self, x: Array, y: Array) -> tuple[Array, Array]:
-        word = np.uint64(0xFFFFFFFF)
-        first, second = self._key
-        keys = [np.uint64(key) for key in (first, second, first ^ second ^ 0x1BD11BDA)]
-        x, y = x + keys[0] & word, y + keys[1] & word
-        for group in range(5):
-            for amount in self._ROTATIONS[group % 2]:
-                x = x + y & word
-                y = (y << np.uint64(amount) | y >> np.uint64(32 - amount)) & word ^ x
-            x = x + keys[(group + 1) % 3] & word
-            y = y + keys[(group + 2) % 3] + np.uint64(group + 1) & word
-        return x, y
-
-
-class JitOracle(Oracle):
-    """NumPy with functions: names in `t` are arrays, names in `f` are functions."""
-
-    def __init__(self, lines: list[Line] | None = None) -> None:
-        self.draws = Draws()
-        self.scope: dict[str, Any] = {
-            "np": np,
-            "new": new_value,
-            "reshaped": reshaped,
-            "draws": self.draws,
-            "jit": lambda function: function,
-        }
-        super().__init__(lines or ())
-
-    def run(self, line: Line) -> None:
-        with np.errstate(all="ignore"):
-            exec(line.numpy, self.scope)
-        self.names = {name: self.scope[name] for name in self.scope if re.match(r"t\d+$", name)}
-        self.check()
-
-
-class _Function:
-    """A function that calls may use: its parameters as arrays, and how many values it returns."""
-
-    def __init__(self, name: str, samples: list[Array], returns: list[Array]) -> None:
-        self.name = name
-        self.samples = samples
-        self.returns = returns
+    name: str
+    parameters: dict[str, Any]
+    returns: int
+    is_donated: bool  # the first parameter, a tensor
 
 
 class JitGenerator(Generator):
@@ -93,6 +44,7 @@ class JitGenerator(Generator):
         self.oracle: Any = JitOracle()
         self.count = 0
         self.functions: list[_Function] = []
+        self.scalars: list[str] = []  # parameters of the function that is being written
         start = self.random.randint(0, 1 << 40)
         self.add(Line(f"Tensor.manual_seed({start})", f"draws.seed({start})"))
         for _ in range(self.random.randint(2, 4)):
@@ -139,14 +91,10 @@ class JitGenerator(Generator):
 
     def define(self) -> None:
         """A function over some parameters; its body is checked with arrays like those."""
-        outside = self.oracle
         before = list(self.lines)
-        parameters, samples = [], []
-        for _ in range(self.random.randint(0, 3)):
-            sample = np.array(outside.names[self.random.choice(list(outside.names))])
-            parameters.append(self.target())
-            samples.append(sample)
-        self.oracle = _BodyOracle(before, dict(zip(parameters, samples, strict=True)))
+        parameters = self.parameters()
+        self.scalars = [name for name in parameters if name[0] != "t"]
+        self.oracle = BodyOracle(before, parameters)
         self.lines = []
         steps = [
             *[self.arithmetic] * 4,
@@ -155,19 +103,89 @@ class JitGenerator(Generator):
             *[self.write_at_key] * 3,
             *[self.write_at_positions, self.draw, self.create, self.product, self.realize],
             *[self.call] * 2,
+            *[self.with_scalar] * 3 * len(self.scalars),
         ]
         for _ in range(self.random.randint(2, 8)):
             self.add_to_body(self.random.choice(steps)())
         body, inside = self.lines, self.oracle
-        returned = self.random.sample(
-            sorted(inside.names), min(len(inside.names), self.random.randint(1, 3))
-        )
+        first = next(iter(parameters), "")
+        is_donated = first[:1] == "t" and self.random.random() < 0.2
+        # What is donated is gone after the call, and so is every view of it.
+        kept = [
+            name
+            for name, array in sorted(inside.names.items())
+            if not (is_donated and np.shares_memory(array, inside.names[first]))
+        ]
+        returned = self.random.sample(kept, min(len(kept), self.random.randint(1, 3)))
         name = f"f{len(self.functions) + 1}"
-        result = [np.array(inside.names[each]) for each in returned]
+        self.scalars = []
         self.lines, self.oracle = before, JitOracle(before)
-        self.add(_definition(name, parameters, body, returned, list(self.oracle.names)))
-        if self.lines is not before or len(self.lines) > 0:
-            self.functions.append(_Function(name, samples, result))
+        outside = list(self.oracle.names)
+        decorator = "@jit(donate=(0,))" if is_donated else "@jit"
+        head = f"{decorator}\ndef {name}({', '.join(parameters)}):\n"
+        self.add(_definition(head, body, returned, outside))
+        self.functions.append(_Function(name, parameters, len(returned), is_donated))
+
+    def parameters(self) -> dict[str, Any]:
+        """Up to three tensors, a number at times, and a size, with values for the oracle."""
+        names = list(self.oracle.names)
+        found: dict[str, Any] = {}
+        for _ in range(self.random.randint(0, 3)):
+            found[self.target()] = np.array(self.oracle.names[self.random.choice(names)])
+        if self.random.random() < 0.25:
+            found[self.target("k")] = self.random.randint(1, _MOST_NUMBER)
+        if self.random.random() < 0.35:
+            found[self.target("n")] = self.random.randint(1, MOST_SIZE)
+        return found
+
+    def with_scalar(self) -> Line | None:
+        """A line that uses a parameter which is a number or a size."""
+        if not self.scalars:
+            return None
+        scalar, name = self.random.choice(self.scalars), self.pick()
+        if name is None:
+            return None
+        if scalar[0] == "k":
+            form = self.random.choice(
+                ("{x} * {k}", "{x} + {k}", "{x} + 1 if {k} > 2 else {x} * 2")
+            )
+            text = form.format(x=name, k=scalar)
+            return self.made(text, text, self.dtype(name))
+        return self.with_size(name, scalar)
+
+    def with_size(self, name: str, size: str) -> Line | None:
+        """A line with a part of a tensor, up to a size or from there, or with the size itself."""
+        array, dtype = self.array(name), self.dtype(name)
+        if array.ndim == 0 or array.shape[0] < MOST_SIZE:
+            return self.made(f"{name} * {size}", f"{name} * {size}", dtype)
+        if array.flags.writeable and self.random.random() < 0.5:
+            key = self.random.choice((f":{size}", f"{size}:", f"{size} - 1", f":{size}, ..."))
+            op = self.random.choice(("=", "+=", "*="))
+            fitting = [other for other in self.names(array.dtype.kind) if self.fits(other, array)]
+            is_part = key[0] == ":" and fitting and self.random.random() < 0.5
+            value = f"{self.random.choice(fitting)}[:{size}]" if is_part else self.number(name)
+            return Line(f"{name}[{key}] {op} {value}", f"{name}[{key}] {op} {value}")
+        rest = f"{array.shape[0]} - {size}"
+        zeros = [(0, 0)] * (array.ndim - 1)
+        cast = ".cast('int32')" if dtype == "int32" else ""
+        ours, numpy = self.random.choice(
+            (
+                (f"{name}[:{size}].sum(0){cast}", f"{name}[:{size}].sum(0)"),
+                (f"({name}[{size} - 1:] * 2).max(0)", f"({name}[{size} - 1:] * 2).max(0)"),
+                (f"{name}[{size} - 1] + 1", f"{name}[{size} - 1] + 1"),
+                (
+                    f"({name}[:{size}] + 1).pad([(0, {rest}), *{zeros}])",
+                    f"np.pad({name}[:{size}] + 1, [(0, {rest}), *{zeros}])",
+                ),
+                (f"{name}[:{size}].sum(){cast} * {size}", f"{name}[:{size}].sum() * {size}"),
+            )
+        )
+        return self.made(ours, numpy, dtype)
+
+    def fits(self, name: str, array: Array) -> bool:
+        """Whether a part of a tensor can be written to the same part of another."""
+        other = self.array(name)
+        return bool(other.shape[1:] == array.shape[1:] and other.shape[:1] >= (MOST_SIZE,))
 
     def add_to_body(self, line: Line | None) -> None:
         if line is None:
@@ -184,17 +202,41 @@ class JitGenerator(Generator):
         if not self.functions:
             return None
         function = self.random.choice(self.functions)
+        donated = self.target("d")
+        copies = "", ""
+        has_word = False
         ours, numpy = [], []
-        for sample in function.samples:
-            argument = self.argument(sample)
-            ours.append(argument[0])
-            numpy.append(argument[1])
-        names = [self.target() for _ in function.returns]
-        made = ", ".join(names) + ("," if len(names) == 1 else "")
-        return Line(
-            f"{made} = {function.name}({', '.join(ours)})",
-            f"{made} = {function.name}({', '.join(numpy)})",
-        )
+        for name, sample in function.parameters.items():
+            argument = self.argument(sample) if name[0] == "t" else self.scalar(name)
+            if function.is_donated and not ours:
+                copies = (
+                    f"{donated} = {argument[0]}.clone()",
+                    f"{donated} = np.array({argument[1]})",
+                )
+                argument = donated, donated
+            has_word = has_word or (name[0] != "t" and self.random.random() < 0.2)
+            word = f"{name}=" if has_word else ""
+            ours.append(word + argument[0])
+            numpy.append(word + argument[1])
+        made = "".join(f"{self.target()}, " for _ in range(function.returns))
+        results = f"{made}= " if made else ""
+        calls = [f"{results}{function.name}({', '.join(given)})" for given in (ours, numpy)]
+        if not function.is_donated:
+            return Line(*calls)
+        return Line(*(f"{a}; {b}; del {donated}" for a, b in zip(copies, calls, strict=True)))
+
+    def scalar(self, name: str) -> tuple[str, str]:
+        """A number, or a size: a bound one, that of the function around, or an int."""
+        if name[0] == "k":
+            value = str(self.random.randint(1, _MOST_NUMBER))
+            return value, value
+        value = str(self.random.randint(1, MOST_SIZE))
+        own = [name for name in self.scalars if name[0] == "n"]
+        if own:
+            value = self.random.choice([*own, value])
+            return value, value
+        is_bound = not isinstance(self.oracle, BodyOracle) and self.random.random() < 0.8
+        return f"size.bind({value})" if is_bound else value, value
 
     def argument(self, sample: Array) -> tuple[str, str]:
         """Something of a shape and dtype: a name, a view, an expression, or new data."""
@@ -228,34 +270,13 @@ class JitGenerator(Generator):
         return f"Tensor({data}, dtype={dtype!r})", f"new({data}, {dtype!r})"
 
 
-class _BodyOracle(JitOracle):
-    """The oracle inside of a function: the program so far, and arrays for the parameters."""
-
-    def __init__(self, lines: list[Line], parameters: dict[str, Array]) -> None:
-        self._lines = list(lines)
-        self._parameters = parameters
-        super().__init__(lines)
-        copies = {name: np.array(array) for name, array in parameters.items()}
-        self.scope.update(copies)
-        self.names.update(copies)
-
-    def again(self, body: list[Line]) -> _BodyOracle:
-        made = _BodyOracle(self._lines, self._parameters)
-        for line in body:
-            made.run(line)
-        return made
-
-
-def _definition(
-    name: str, parameters: list[str], body: list[Line], returned: list[str], outside: list[str]
-) -> Line:
+def _definition(head: str, body: list[Line], returned: list[str], outside: list[str]) -> Line:
     """The lines of a body as a function, for Weft and for NumPy."""
     written = {match[1] for line in body if (match := _AUGMENTED.match(line.ours))}
     declared = sorted(written & set(outside))
     texts = []
     for lines in ([line.ours for line in body], [line.numpy for line in body]):
         inner = [f"global {', '.join(declared)}"] if declared else []
-        inner += [*lines, f"return {', '.join(returned)},"]
-        text = "\n".join("    " + each for each in inner)
-        texts.append(f"@jit\ndef {name}({', '.join(parameters)}):\n{text}")
+        inner += [*lines, f"return {''.join(f'{name}, ' for name in returned)}".rstrip()]
+        texts.append(head + "\n".join("    " + each for each in inner))
     return Line(*texts)

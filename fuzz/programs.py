@@ -8,17 +8,15 @@ and on the interpreter. One that fails is shrunk and printed as a script that ru
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fuzz.program_lines import Generator
-from fuzz.program_oracle import Array, Line, Oracle, realizing
-from weft.ir.uop import sweep
+from fuzz.program_oracle import Array, Line, Oracle
+from fuzz.subject import Subject
 from weft.support.settings import Context
 from weft.tensor import Tensor
 
@@ -73,34 +71,6 @@ def _is_same(name: str, got: Array, wanted: Array) -> bool:
     return bool(np.all(np.abs(got - wanted) <= TOLERANCE * scale))
 
 
-def shrink(lines: Sequence[Line], is_bad: Callable[[Sequence[Line]], bool]) -> list[Line]:
-    """The program without the lines, and names to realize, that the failure does not need."""
-    kept = list(lines)
-    found = True
-    while found:
-        found = False
-        for fewer in _smaller(kept):
-            try:
-                found = is_bad(fewer)
-            except Exception:  # the oracle cannot run it
-                continue
-            if found:
-                kept = fewer
-                break
-    return kept
-
-
-def _smaller(lines: list[Line]) -> Iterator[list[Line]]:
-    """Programs with one line less, the last first, or with one name less to realize."""
-    for position in reversed(range(len(lines))):
-        yield lines[:position] + lines[position + 1 :]
-    for position, line in enumerate(lines):
-        names = line.numpy.split(", ") if ".realize(" in line.ours else []
-        for name in names[1:] and names:
-            rest = realizing([other for other in names if other != name])
-            yield [*lines[:position], rest, *lines[position + 1 :]]
-
-
 def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
     """The program as text that runs and compares."""
     settings = f"DEVICE={(mode.device or device)!r}, NOOPT={not mode.has_opts}"
@@ -117,44 +87,10 @@ def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
     return "\n".join([*header, f"with Context({settings}):", *("    " + each for each in body)])
 
 
-def check(lines: Sequence[Line], modes: Sequence[str], device: str) -> tuple[str, str] | None:
-    """The first mode in which a program goes wrong, and how."""
-    for name in modes:
-        problem = try_difference(lines, MODES[name], device)
-        if problem is not None:
-            return name, problem
-    return None
-
-
-def report(number: int, lines: Sequence[Line], name: str, problem: str, device: str) -> None:
-    """Print a failing program, as small as it gets."""
-    mode = MODES[name]
-    small = shrink(lines, lambda fewer: try_difference(fewer, mode, device) is not None)
-    print(f"program {number}, {name}: {problem}")
-    print(f"shrunk to {len(small)} of {len(lines)} lines: {try_difference(small, mode, device)}")
-    print(script(small, mode, device), flush=True)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
-    parser.add_argument("--device", default="CPU")
-    parser.add_argument("--modes", default=",".join(MODES), help="some of " + ", ".join(MODES))
-    options = parser.parse_args(arguments)
-    print(f"seed {options.seed}", flush=True)
-    wrong = 0
-    for number in range(options.count):
-        lines = Generator(options.seed * 1_000_003 + number).lines
-        found = check(lines, options.modes.split(","), options.device)
-        if found is not None:
-            wrong += 1
-            report(number, lines, *found, options.device)
-        if number % 100 == 99:
-            sweep()
-    print(f"{options.count} programs, {wrong} differences, seed {options.seed}")
-    return 1 if wrong else 0
-
+PROGRAMS: Final = Subject(
+    __doc__, 2000, MODES, lambda seed: Generator(seed).lines, try_difference, script
+)
+check, main = PROGRAMS.check, PROGRAMS.main
 
 if __name__ == "__main__":
     sys.exit(main())

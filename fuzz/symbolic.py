@@ -3,8 +3,9 @@
     python -m fuzz.symbolic --count 500 --seed 1 --device CPU
 
 A program is a list of lines over the names n, m and p. It runs with bound variables and with ints
-in their places, for several values; the results must agree, and after the first value nothing may
-be scheduled or compiled again. A program that fails is shrunk and printed.
+in their places, for several values, and as the body of a jitted function; the results must agree,
+and after the first value nothing may be scheduled or compiled again. A program that fails is
+shrunk and printed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from weft import Tensor, Variable
+from weft import Tensor, Variable, jit
 from weft.engine import realize
 from weft.engine.compile import CompileStatistics
 from weft.ir.sizes import most
@@ -33,6 +34,7 @@ MODES: Final = {
     "eager": {},
     "noopt": {"NOOPT": True},
     "python": {"DEVICE": "PYTHON"},
+    "jit": {},
 }
 SIZES: Final = ("n", "m", "p", "n + 1", "p + 1", "8 - p", "n * 2", "n + m", "m - 1")
 MOST_ELEMENTS: Final = 3000
@@ -144,15 +146,37 @@ def run(lines: Sequence[str], sizes: Mapping[str, Any], is_eager: bool) -> dict[
     return {name: value.numpy() for name, value in names.items() if name[0] == "x"}
 
 
+def jitted(lines: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A program as one jitted function of its sizes; calls give the arrays that it leaves."""
+
+    @jit
+    def program(n: Any, m: Any, p: Any) -> dict[str, Any]:
+        names = {"n": n, "m": m, "p": p}
+        for line in lines:
+            exec(line, {"Tensor": Tensor, "base": base}, names)
+        return {name: value for name, value in names.items() if name[0] == "x"}
+
+    def call(sizes: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: value.numpy() for name, value in program(**sizes).items()}
+        if program.traces != 1:
+            raise RuntimeError(f"traced {program.traces} times")
+        return found
+
+    return call
+
+
 def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
     """How a program with symbolic sizes differs from the one with ints, or None."""
     with Context(**{"DEVICE": device, "CACHE": False, **MODES[mode]}):
         realize._PREPARED.clear()
+        function = jitted(lines)
         for number, values in enumerate(VALUES):
             try:
                 wanted = run(lines, dict(zip(VARIABLES, values, strict=True)), mode == "eager")
                 before = len(realize._PREPARED), CompileStatistics.generated
-                found = run(lines, bound(values), mode == "eager")
+                is_jitted = mode == "jit"
+                sizes = bound(values)
+                found = function(sizes) if is_jitted else run(lines, sizes, mode == "eager")
             except Exception as error:
                 return f"{values}: {type(error).__name__}: {str(error).splitlines()[0]}"
             after = len(realize._PREPARED), CompileStatistics.generated

@@ -1,10 +1,14 @@
 """A sample of `fuzz.jit`, and proof that it can fail."""
 
+import re
+
 import pytest
 
 from fuzz.jit import MODES, check, main, script, try_difference
-from fuzz.jit_lines import Draws, JitGenerator
+from fuzz.jit_lines import JitGenerator
+from fuzz.jit_oracle import Draws, JitOracle
 from fuzz.program_oracle import Line
+from fuzz.subject import shrink
 from weft.tensor import Tensor, jit_make
 
 
@@ -55,6 +59,25 @@ def test_aliases_that_are_not_seen_are_found(monkeypatch: pytest.MonkeyPatch):
     assert check(lines, list(MODES), "CPU") is None
     monkeypatch.setattr(jit_make, "_watched", lambda *_: set())
     assert try_difference(lines, MODES["python"], "CPU") == "t3 is [10, 20], not [20, 30]"
+
+
+def test_bodies_are_shrunk_too():
+    body = "@jit\ndef f1(t2):\n    t3 = t2 + 1\n    t4 = t2 * 2\n    return t3,"
+    lines = [
+        Line("t1 = Tensor([1, 2])", "t1 = new([1, 2], 'int32')"),
+        Line(body, body),
+        Line("t5, = f1(t1)", "t5, = f1(t1)"),
+    ]
+    small = shrink(lines, lambda fewer: "t5" in JitOracle(list(fewer)).names)
+    assert small[1].ours == body.replace("    t4 = t2 * 2\n", "")
+    assert len(small) == 3
+
+
+def test_programs_have_all_that_functions_can_take():
+    text = "\n".join(line.ours for seed in range(40) for line in JitGenerator(seed).lines)
+    for part in ("@jit(donate=(0,))", "size.bind(", ", k", "= f1(", "manual_seed", ".randint("):
+        assert part in text
+    assert re.search(r"\n    .*= f\d\(", text)  # a jitted function that calls another
 
 
 def test_the_script_runs(capsys: pytest.CaptureFixture[str]):

@@ -6,7 +6,8 @@ import pytest
 
 from fuzz.program_lines import Generator
 from fuzz.program_oracle import InvalidLineError, Line, Oracle
-from fuzz.programs import MODES, check, main, script, shrink, try_difference
+from fuzz.programs import MODES, check, main, script, try_difference
+from fuzz.subject import shrink
 from weft.tensor import Tensor
 
 HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
