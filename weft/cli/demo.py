@@ -11,23 +11,26 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from weft.cli.terminal import columns, positive, wrapped
+from weft.support.errors import ArgumentError
+
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 SHADES = " .:-=+*#%@"
 TEST_ROWS = 297
+ENOUGH = 0.9  # what a network that has learned names right
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--epochs", type=int, default=12, help="times through the digits (12)")
-    parser.add_argument("--batch", type=int, default=100, help="digits in a step (100)")
+    parser.add_argument("--epochs", type=positive, default=12, help="times through all (12)")
+    parser.add_argument("--batch", type=positive, default=100, help="digits in a step (100)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and order (0)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Train, then print accuracy, kernels, speed, compile time and some predictions."""
     from weft import nn
-    from weft.engine.compile import CompileStatistics
     from weft.engine.storage import GlobalCounters
     from weft.tensor.tensor import Tensor
 
@@ -35,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
     pictures, labels = _digits(nn)
     train = pictures[:-TEST_ROWS], labels[:-TEST_ROWS]
     test = pictures[-TEST_ROWS:], labels[-TEST_ROWS:]
+    if options.batch > len(train[0]):
+        raise ArgumentError(
+            f"demo: a batch of {options.batch} from {len(train[0])} digits",
+            law="a batch is no larger than the part of the digits that is learned from",
+        )
     model = _Network(nn)
     step = _training_step(model, nn)
     loader = nn.DataLoader(train, options.batch, shuffle=True, seed=options.seed, drop_last=True)
@@ -48,16 +56,28 @@ def run(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     guesses = model(Tensor(test[0])).argmax(1).numpy()
     accuracy = float((guesses == test[1]).mean())
-    counters = GlobalCounters
     print(f"loss {loss:.3f}, {100 * accuracy:.1f} % of {TEST_ROWS} unseen digits named right")
+    _print_counters(seconds)
+    shown = (columns(92) + 3) // 19  # a picture has 16 columns, and 3 stand between two
+    _show(test[0][:shown], guesses[:shown], test[1][:shown])
+    if accuracy <= ENOUGH:
+        print(f"\nfewer than {ENOUGH:.0%} are right: more --epochs help", file=sys.stderr)
+    return 0 if accuracy > ENOUGH else 1
+
+
+def _print_counters(seconds: float) -> None:
+    from weft.engine.compile import CompileStatistics
+    from weft.engine.storage import GlobalCounters
+
     print(
-        f"{seconds:.2f} s, {counters.kernel_count} kernels run,"
-        f" {counters.global_ops / seconds / 1e9:.1f} GFLOPS;"
-        f" {CompileStatistics.generated} kernels compiled,"
-        f" {CompileStatistics.from_disk} found on disk, in {CompileStatistics.seconds:.2f} s\n"
+        wrapped(
+            f"{seconds:.2f} s, {GlobalCounters.kernel_count} kernels run,"
+            f" {GlobalCounters.global_ops / seconds / 1e9:.1f} GFLOPS;"
+            f" {CompileStatistics.generated} kernels compiled,"
+            f" {CompileStatistics.from_disk} found on disk, in {CompileStatistics.seconds:.2f} s"
+        )
+        + "\n"
     )
-    _show(test[0][:5], guesses[:5], test[1][:5])
-    return 0 if accuracy > 0.9 else 1
 
 
 class _Network:
@@ -114,17 +134,18 @@ def _progress(items: Iterable[Any], title: str) -> Iterator[Any]:
 
 def _plain_progress(items: Iterable[Any], title: str) -> Iterator[Any]:
     count = len(items)  # type: ignore[arg-type]
+    size = min(30, columns() - len(title) - 4)
     for done, item in enumerate(items, 1):
         yield item
         if sys.stderr.isatty():
-            bar = "#" * (30 * done // count)
-            print(f"\r{title} [{bar:30}]", end="\n" if done == count else "", file=sys.stderr)
+            bar = "#" * (size * done // count)
+            print(f"\r{title} [{bar:{size}}]", end="\n" if done == count else "", file=sys.stderr)
 
 
 def _show(pictures: Any, guesses: Any, labels: Any) -> None:
     """Some digits side by side, each under what the network takes it for."""
     heads = [
-        f"looks like {guess}" + ("" if guess == label else f", is {label}")
+        f"looks like {guess}" if guess == label else f"{label}, taken for {guess}"
         for guess, label in zip(guesses, labels, strict=True)
     ]
     print("   ".join(f"{head:16}" for head in heads))

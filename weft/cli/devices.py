@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 
+from weft.cli.terminal import columns, wrapped
 from weft.support.errors import UsageError
 
 
@@ -17,8 +19,10 @@ def run(options: argparse.Namespace) -> int:
 
     for kind in KINDS:
         mark = "*" if kind == default_device() else " "
-        print(f"{mark} {kind:8} {describe(kind)}")
-    print("\n* is the default; DEVICE=NAME, or device=NAME for a tensor, chooses another")
+        first, *rest = textwrap.wrap(describe(kind), max(20, columns(120) - 11))
+        print(f"{mark} {kind:8} {first}", *(" " * 11 + line for line in rest), sep="\n")
+    print()
+    print(wrapped("* is the default; DEVICE=NAME, or device=NAME for a tensor, chooses another"))
     return 0
 
 
@@ -27,6 +31,8 @@ def describe(kind: str) -> str:
     from weft.engine.devices import device
     from weft.runtime.host import host
 
+    if kind == "DISK":  # there is one for each file, and none without a file
+        return "found: files, as DISK:path; Tensor(Path(path)) reads one"
     try:
         found = device(kind)
     except UsageError as error:

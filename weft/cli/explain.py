@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 
+from weft.cli.terminal import wrapped
 from weft.support.error_table import ERROR_TABLE, explain
 
 
@@ -16,8 +16,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.code:
         for row in ERROR_TABLE:
             print(f"{row.code}  {row.name}")
+        print()
+        print(wrapped("`weft explain CODE` says what an error means and how to get out of it"))
         return 0
     row = explain(options.code)
     print(f"{row.code} {row.name}\n")
-    print(textwrap.fill(row.explanation, 88))
+    print(wrapped(row.explanation))
     return 0

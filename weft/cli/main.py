@@ -13,6 +13,7 @@ Each command is a module of this package with `add_arguments` and `run`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -35,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line, with one subcommand per row of the table."""
     top = argparse.ArgumentParser(prog="weft", description="Weft, from tensor to machine code")
     top.add_argument("--version", action="version", version=_version())
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, line in COMMANDS.items():
         module = import_module(f"weft.cli.{name}")
         sub = commands.add_parser(name, help=line, description=line)
@@ -54,13 +55,22 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status."""
-    options = parser().parse_args(arguments)
+    """Run a command; the exit status. Without a command, say which there are."""
+    top = parser()
+    options = top.parse_args(arguments)
+    if options.command is None:
+        top.print_help()
+        return 0
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
     except UsageError as error:
         print(error, file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 
+from weft.cli.terminal import wrapped
 from weft.support.settings import settings, table
 
 
@@ -16,7 +16,6 @@ def run(options: argparse.Namespace) -> int:
     for row in table():
         value = getattr(settings, row.name)
         changed = "" if value == row.default else f"  (default {row.default!r})"
-        variable = "" if row.variable == row.name else f"  [{row.variable}]"
-        print(f"{row.name}={value!r}{changed}{variable}")
-        print(textwrap.indent(textwrap.fill(row.meaning, 84), "    "))
+        print(f"{row.variable}={value!r}{changed}")
+        print(wrapped(row.meaning, "    "))
     return 0
