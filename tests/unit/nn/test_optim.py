@@ -11,6 +11,7 @@ import pytest
 from tests.unit.nn.compare import drawn
 from weft import nn
 from weft.engine.storage import GlobalCounters
+from weft.io import load_training_state, save_training_state
 from weft.nn import optim
 from weft.nn.state import get_parameters
 from weft.support.errors import ArgumentError, ArgumentTypeError
@@ -290,6 +291,7 @@ def test_groups_step_together():
         (lambda: optim.Adam([Tensor([1.0])], b1=1.0), ArgumentError, "b1 is 1.0"),
         (lambda: optim.SGD([Tensor([1.0])]).step(), ArgumentError, "no parameter has a gradient"),
         (lambda: optim.OptimizerGroup(), ArgumentError, "no optimizers"),
+        (lambda: optim.SGD([{"params": []}]), ArgumentTypeError, "join them by OptimizerGroup"),
     ],
 )
 def test_errors(call, error, message):
@@ -306,3 +308,59 @@ def test_more_errors():
         optim.Muon([p]).step()
     with pytest.raises(ArgumentError, match="a weight decay mask of 2 for 1 parameters"):
         optim.SGD([p], weight_decay_mask=[True, False]).step()
+
+
+def test_a_closure_is_called_and_its_loss_returned():
+    p = Tensor([3.0])
+    optimizer = optim.SGD([p], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert [optimizer.step(closure).item() for _ in range(2)] == [9.0, 0.0]
+    p.grad = Tensor([2.0])
+    assert optimizer.step() is None
+    assert p.tolist() == [-1.0]
+
+
+def test_gradients_can_become_zeros():
+    p, q = Tensor([3.0]), Tensor([1.0])
+    optimizer = optim.SGD([p, q], lr=0.5)
+    (p * p).sum().backward()
+    optimizer.zero_grad(set_to_none=False)
+    assert p.grad.tolist() == [0.0]
+    assert q.grad is None
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_run_resumes_to_the_bit(name, tmp_path):
+    """Six steps are three steps, a file, and three more steps of other objects."""
+
+    def made():
+        p = Tensor(drawn(3, 4))
+        optimizer = RULES[name][0]([p])
+        return p, optimizer, optim.Scheduler(optimizer, optim.cosine(0.05, 10))
+
+    def run_steps(parts, numbers):
+        p, optimizer, scheduler = parts
+        for number in numbers:
+            p.grad = Tensor(drawn(3, 4, seed=number))
+            optimizer.step()
+            scheduler.step()
+
+    def nest(parts):
+        p, optimizer, scheduler = parts
+        return {"p": p, "optimizer": optimizer.state, "scheduler": scheduler.count}
+
+    whole, first, second = made(), made(), made()
+    run_steps(whole, range(6))
+    run_steps(first, range(3))
+    save_training_state(tmp_path / "state", nest(first))
+    load_training_state(tmp_path / "state", into=nest(second))
+    run_steps(second, range(3, 6))
+    assert whole[0].numpy().tobytes() == second[0].numpy().tobytes()

@@ -6,9 +6,13 @@ import math
 from collections.abc import Mapping
 
 from weft.nn.optim.method import (
+    Common,
+    Held,
     Mask,
     Method,
     Now,
+    Result,
+    like_parameter,
     norm,
     per_parameter,
     require_fraction,
@@ -16,12 +20,6 @@ from weft.nn.optim.method import (
 )
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
-
-Result = tuple[Tensor, dict[str, Tensor]]
-
-
-def _shape(p: Tensor) -> tuple[int, ...]:
-    return tuple(map(known, p.shape))
 
 
 def adam(
@@ -32,13 +30,15 @@ def adam(
     weight_decay: float = 0.0,
     mask: Mask = None,
     device: str | None = None,
+    decoupled: bool = True,
 ) -> Method:
     """Adam; with `weight_decay` AdamW, whose decay does not pass through the averages.
 
     m ← b1 m + (1 - b1) g; v ← b2 v + (1 - b2) g²; with m̂ = m / (1 - b1ᵗ) and v̂ = v / (1 - b2ᵗ):
-    w ← w - lr (m̂ / (√v̂ + eps) + weight_decay · w).
+    w ← w - lr (m̂ / (√v̂ + eps) + weight_decay · w). If not `decoupled`, the decay is a part of g.
     """
-    return lamb(lr, b1, b2, eps, weight_decay, True, mask, device)
+    common = Common(lr, weight_decay, mask, device)
+    return _averages(common, b1, b2, eps, scales=False, decoupled=decoupled)
 
 
 def lamb(
@@ -52,30 +52,29 @@ def lamb(
     device: str | None = None,
 ) -> Method:
     """Adam whose rate is scaled for each parameter by |w| / |step|; with `adam` it is not."""
+    common = Common(lr, weight_decay, mask, device)
+    return _averages(common, b1, b2, eps, scales=not adam, decoupled=True)
+
+
+def _averages(
+    common: Common, b1: float, b2: float, eps: float, scales: bool, decoupled: bool
+) -> Method:
     require_fraction(b1=b1, b2=b2)
     require_nonnegative(eps=eps)
 
-    def rule(p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now) -> Result:
-        assert now.step is not None
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
+        g = g if decoupled else now.decayed(g, p)
         m = b1 * slots["m"] + (1 - b1) * g
         v = b2 * slots["v"] + (1 - b2) * (g * g)
         m_hat, v_hat = m / _corrected(b1, now.step), v / _corrected(b2, now.step)
         up = m_hat / (v_hat.sqrt() + eps)
-        up = up + now.decay * p if now.decay else up
-        if not adam:
+        up = now.decayed(up, p) if decoupled else up
+        if scales:
             weight, length = norm(p), norm(up)
             up = up * ((weight > 0) & (length > 0)).where(weight / length, 1.0)
         return p - now.lr * up, {"m": m, "v": v}
 
-    return per_parameter(
-        rule,
-        lambda p: {"m": _shape(p), "v": _shape(p)},
-        lr,
-        counts=True,
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-    )
+    return per_parameter(rule, like_parameter("m", "v"), common, counts=True)
 
 
 def _corrected(beta: float, step: Tensor) -> Tensor | float:
@@ -95,22 +94,14 @@ def adagrad(
     """s ← s + g²; w ← w - lr / (1 + (t - 1) lr_decay) · g / (√s + eps), as in PyTorch."""
     require_nonnegative(lr_decay=lr_decay, eps=eps, initial=initial_accumulator_value)
 
-    def rule(p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now) -> Result:
-        g = g + now.decay * p if now.decay else g
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
+        g = now.decayed(g, p)
         total = slots["sum"] + g * g
-        rate = now.lr if now.step is None else now.lr / (1 + (now.step - 1) * lr_decay)
+        rate = now.lr / (1 + (now.step - 1) * lr_decay) if lr_decay else now.lr
         return p - rate * g / (total.sqrt() + eps), {"sum": total}
 
-    return per_parameter(
-        rule,
-        lambda p: {"sum": _shape(p)},
-        lr,
-        counts=bool(lr_decay),
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-        initial=initial_accumulator_value,
-    )
+    common, initial = Common(lr, weight_decay, mask, device), initial_accumulator_value
+    return per_parameter(rule, like_parameter("sum"), common, bool(lr_decay), initial)
 
 
 def rmsprop(
@@ -130,8 +121,8 @@ def rmsprop(
     require_fraction(alpha=alpha)
     require_nonnegative(eps=eps, momentum=momentum)
 
-    def rule(p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now) -> Result:
-        g = g + now.decay * p if now.decay else g
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
+        g = now.decayed(g, p)
         new = {"v": alpha * slots["v"] + (1 - alpha) * (g * g)}
         variance = new["v"]
         if centered:
@@ -143,14 +134,7 @@ def rmsprop(
         return p - now.lr * up, new
 
     names = ["v", *["mean"] * centered, *["b"] * bool(momentum)]
-    return per_parameter(
-        rule,
-        lambda p: dict.fromkeys(names, _shape(p)),
-        lr,
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-    )
+    return per_parameter(rule, like_parameter(*names), Common(lr, weight_decay, mask, device))
 
 
 def lion(
@@ -164,19 +148,12 @@ def lion(
     """w ← w - lr (sign(b1 m + (1 - b1) g) + weight_decay · w); m ← b2 m + (1 - b2) g."""
     require_fraction(b1=b1, b2=b2)
 
-    def rule(p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now) -> Result:
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
         up = (b1 * slots["m"] + (1 - b1) * g).sign()
-        up = up + now.decay * p if now.decay else up
+        up = now.decayed(up, p)
         return p - now.lr * up, {"m": b2 * slots["m"] + (1 - b2) * g}
 
-    return per_parameter(
-        rule,
-        lambda p: {"m": _shape(p)},
-        lr,
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-    )
+    return per_parameter(rule, like_parameter("m"), Common(lr, weight_decay, mask, device))
 
 
 def adafactor(
@@ -194,8 +171,7 @@ def adafactor(
     is the smallest number that added to 1 makes a difference, unless given.
     """
 
-    def rule(p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now) -> Result:
-        assert now.step is not None
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
         least = eps[0] if eps[0] is not None else 2.0 ** (-52 if p.dtype.bits == 64 else -23)
         new, variance = _factors(g, slots, now.step**beta2_decay, least)
         up = g * variance.clamp(min_=least * least).rsqrt()
@@ -203,27 +179,17 @@ def adafactor(
         p = p * (1 - now.lr * now.decay) if now.decay else p
         return p - rate / (_rms(up) / d).maximum(1.0) * up, new
 
-    return per_parameter(
-        rule,
-        _factor_slots,
-        lr,
-        counts=True,
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-    )
+    return per_parameter(rule, _factor_slots, Common(lr, weight_decay, mask, device), counts=True)
 
 
 def _factor_slots(p: Tensor) -> Mapping[str, tuple[int, ...]]:
-    shape = _shape(p)
+    shape = tuple(map(known, p.shape))
     if len(shape) < 2:
         return {"v": shape}
     return {"row": (*shape[:-1], 1), "column": (*shape[:-2], 1, shape[-1])}
 
 
-def _factors(
-    g: Tensor, slots: dict[str, Tensor], by: Tensor, least: float
-) -> tuple[dict[str, Tensor], Tensor]:
+def _factors(g: Tensor, slots: Held, by: Tensor, least: float) -> tuple[Held, Tensor]:
     """The new slots and the variance that they stand for."""
     square = g * g
     if "v" in slots:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from weft.nn.optim.method import Mask, Method, Now, norm, per_parameter, require_nonnegative
+from weft.nn.optim.method import (
+    Common,
+    Held,
+    Mask,
+    Method,
+    Now,
+    Result,
+    like_parameter,
+    norm,
+    per_parameter,
+    require_nonnegative,
+)
 from weft.support.errors import ArgumentError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -26,7 +37,7 @@ def sgd(
     b ← momentum · b + g; w ← w - lr · b. With `classic` the learning rate stands inside:
     b ← momentum · b + lr · g; w ← w - b.
     """
-    return lars(lr, momentum, weight_decay, 0, None, nesterov, classic, True, 0.0, mask, device)
+    return _descent(Common(lr, weight_decay, mask, device), momentum, nesterov, classic)
 
 
 def muon(
@@ -44,19 +55,9 @@ def muon(
     w ← w - lr · (orthogonal(b) + weight_decay · w). It is meant for matrices: use another method
     for biases, norms and embeddings (`OptimizerGroup`).
     """
-    return lars(
-        lr,
-        momentum,
-        weight_decay,
-        ns_steps,
-        ns_coefficients,
-        nesterov,
-        False,
-        False,
-        0.0,
-        mask,
-        device,
-    )
+    common = Common(lr, weight_decay, mask, device)
+    turn = _orthogonal(ns_steps, ns_coefficients)
+    return _descent(common, momentum, nesterov, pre_wd=False, turn=turn)
 
 
 def lars(
@@ -77,38 +78,45 @@ def lars(
     The ratio is 1 where a norm is 0, or `tcoef` is. Weight decay is part of the gradient with
     `pre_wd`, and a step of its own otherwise.
     """
+    common = Common(lr, weight_decay, mask, device)
+    turn = _orthogonal(ns_steps, ns_coefficients) if ns_coefficients else None
+    return _descent(common, momentum, nesterov, classic, pre_wd, tcoef, turn)
+
+
+def _descent(
+    common: Common,
+    momentum: float,
+    nesterov: bool,
+    classic: bool = False,
+    pre_wd: bool = True,
+    tcoef: float = 0.0,
+    turn: Callable[[Tensor], Tensor] | None = None,
+) -> Method:
+    """All of them: momentum, a rate by norms where `tcoef` is given, and a turn of the step."""
     require_nonnegative(momentum=momentum, tcoef=tcoef)
 
-    def rule(
-        p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
         rate = now.lr * _trust(p, g, tcoef, now.decay) if tcoef else now.lr
-        if pre_wd and now.decay:
-            g = g + now.decay * p
+        g = now.decayed(g, p) if pre_wd else g
         g = g * rate if classic else g
         if momentum:
             slots = {"b": momentum * slots["b"] + g}
             g = g + momentum * slots["b"] if nesterov else slots["b"]
-        if ns_coefficients:
-            g = orthogonal(g, ns_steps, ns_coefficients)
-        g = g if classic else g * rate
-        new = p - g
+        g = turn(g) if turn else g
+        new = p - (g if classic else g * rate)
         return (new if pre_wd or not now.decay else new - now.decay * now.lr * p), slots
 
-    return per_parameter(
-        rule,
-        lambda p: {"b": tuple(map(known, p.shape))} if momentum else {},
-        lr,
-        weight_decay=weight_decay,
-        mask=mask,
-        device=device,
-    )
+    return per_parameter(rule, like_parameter(*["b"] * bool(momentum)), common)
 
 
 def _trust(p: Tensor, g: Tensor, tcoef: float, decay: float) -> Tensor:
     weight, slope = norm(p), norm(g)
     ratio = tcoef * weight / (slope + decay * weight)
     return ((weight > 0) & (slope > 0)).where(ratio, 1.0)
+
+
+def _orthogonal(steps: int, coefficients: Coefficients) -> Callable[[Tensor], Tensor]:
+    return lambda g: orthogonal(g, steps, coefficients)
 
 
 def orthogonal(g: Tensor, steps: int, coefficients: Coefficients) -> Tensor:

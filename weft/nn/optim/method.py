@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import in_memory
 from weft.support.errors import ArgumentError
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 State = dict[str, Any]
@@ -44,14 +45,39 @@ class Now(NamedTuple):
     """What a rule may know besides parameter, gradient and slots."""
 
     lr: Tensor
-    step: Tensor | None  # the number of this update, from 1 on
+    counted: Tensor | None
     decay: float
 
+    @property
+    def step(self) -> Tensor:
+        """The number of this update, from 1 on, for a method that counts."""
+        assert self.counted is not None
+        return self.counted
 
-# (parameter, gradient, slots, now) to the new parameter and the new slots.
-Rule = Callable[[Tensor, Tensor, dict[str, Tensor], Now], tuple[Tensor, dict[str, Tensor]]]
+    def decayed(self, x: Tensor, p: Tensor) -> Tensor:
+        """A gradient or a step, and what the weight decay adds to it."""
+        return x + self.decay * p if self.decay else x
+
+
+class Common(NamedTuple):
+    """What every method takes besides numbers of its own."""
+
+    lr: float
+    weight_decay: float
+    mask: Mask  # which parameters decay
+    device: str | None  # where the state is; by its parameter, if not given
+
+
+Held = dict[str, Tensor]  # the state of one parameter, by the names of its slots
+Result = tuple[Tensor, Held]
+Rule = Callable[[Tensor, Tensor, Held, Now], Result]  # of parameter and gradient
 # The shapes of a parameter's slots, by name.
 Slots = Callable[[Tensor], Mapping[str, tuple[int, ...]]]
+
+
+def like_parameter(*names: str) -> Slots:
+    """Slots with the shape of their parameter."""
+    return lambda p: dict.fromkeys(names, tuple(map(known, p.shape)))
 
 
 def state_dtype(p: Tensor) -> DType:
@@ -60,22 +86,16 @@ def state_dtype(p: Tensor) -> DType:
 
 
 def per_parameter(
-    rule: Rule,
-    slots: Slots,
-    lr: float,
-    counts: bool = False,
-    weight_decay: float = 0.0,
-    mask: Mask = None,
-    device: str | None = None,
-    initial: float = 0.0,
+    rule: Rule, slots: Slots, common: Common, counts: bool = False, initial: float = 0.0
 ) -> Method:
     """The method that follows a rule for each parameter by itself.
 
-    `slots` names the state of a parameter, whose elements start as `initial`. `mask` says which
-    parameters decay. A parameter without a gradient stays as it is, and so does its state.
+    `slots` names the state of a parameter, whose elements start as `initial`; where it `counts`,
+    the updates of each parameter are counted. A parameter without a gradient stays as it is, and
+    so does its state.
     """
-    require_lr(lr)
-    require_nonnegative(weight_decay=weight_decay)
+    lr, weight_decay, mask, device = common
+    require_nonnegative(lr=lr, weight_decay=weight_decay)
 
     def init(params: Sequence[Tensor]) -> State:
         on = device or (params[0].device if params else None)
@@ -116,15 +136,17 @@ def per_parameter(
 
 
 def _applied(
-    rule: Rule, p: Tensor, g: Tensor, slots: dict[str, Tensor], now: Now, device: str | None
-) -> tuple[Tensor, dict[str, Tensor]]:
+    rule: Rule, p: Tensor, g: Tensor, slots: Held, now: Now, device: str | None
+) -> Result:
     """The rule in the dtype of the state, on the device of the state."""
     dtype, where = state_dtype(p), device or p.device
-    inner = p.detach().to(where).cast(dtype)
-    lr = now.lr.to(where).cast(dtype)
-    step = now.step if now.step is None else now.step.to(where).cast(dtype)
-    gradient = g.detach().to(where).cast(dtype)
-    new, kept = rule(inner, gradient, slots, Now(lr, step, now.decay))
+
+    def inside(x: Tensor) -> Tensor:
+        return x.to(where).cast(dtype)
+
+    counted = None if now.counted is None else inside(now.counted)
+    now = Now(inside(now.lr), counted, now.decay)
+    new, kept = rule(inside(p.detach()), inside(g.detach()), slots, now)
     return new.cast(p.dtype).to(p.device), kept
 
 
@@ -146,10 +168,6 @@ def _decays(mask: Mask, params: Sequence[Tensor]) -> list[bool]:
             law="a mask is a function of a parameter, or has a bool for each parameter",
         )
     return [bool(each) for each in mask]
-
-
-def require_lr(lr: float) -> None:
-    require_nonnegative(lr=lr)
 
 
 def require_nonnegative(**values: float) -> None:

@@ -7,7 +7,7 @@ updated, and no weight is copied for somebody who might still read a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.nn.optim.descent import sgd
@@ -70,18 +70,22 @@ class Optimizer:
     def lr(self, value: Any) -> None:
         self.state["lr"].assign(value)
 
-    def zero_grad(self) -> None:
-        """Drop the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or make those there are zeros."""
         for each in self.params:
-            each.grad = None
+            is_kept = not set_to_none and each.grad is not None
+            each.grad = each.zeros_like() if is_kept else None
 
-    def step(self) -> None:
+    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
         """Update the parameters by their gradients, and compute all of it now.
 
         Gradients stay readable until the next `zero_grad`. A parameter without one stays as it is.
+        A `closure` is called first; it computes gradients and returns the loss, which is returned.
         """
+        loss = closure() if closure else None
         wanted = self.schedule_step()
-        wanted[0].realize(*wanted[1:])
+        wanted[0].realize(*wanted[1:], *([] if loss is None else [loss]))
+        return loss
 
     def schedule_step(self) -> list[Tensor]:
         """Write the update without computing it, and return the tensors to realize together."""
@@ -114,7 +118,10 @@ def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:
             raise ArgumentTypeError(
                 f"optimizer: parameter {number} is a {type(each).__name__}",
                 law="parameters are tensors",
-                fix="pass nn.state.get_parameters(model)",
+                fix="make an optimizer for each group of parameters, and join them by "
+                "OptimizerGroup"
+                if isinstance(each, Mapping)
+                else "pass nn.state.get_parameters(model)",
             )
     return listed
 

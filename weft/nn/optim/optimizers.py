@@ -28,7 +28,7 @@ class SGD(Optimizer):
         method = descent.sgd(
             lr, momentum, weight_decay, nesterov, classic, weight_decay_mask, device
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class LARS(Optimizer):
@@ -63,7 +63,7 @@ class LARS(Optimizer):
             weight_decay_mask,
             device,
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class Muon(Optimizer):
@@ -92,11 +92,14 @@ class Muon(Optimizer):
             weight_decay_mask,
             device,
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class Adam(Optimizer):
-    """Averages of gradients and of their squares; see `adam`."""
+    """Averages of gradients and of their squares; see `adam`.
+
+    `betas` stands for b1 and b2. The weight decay is a part of the gradient, as in PyTorch.
+    """
 
     def __init__(
         self,
@@ -107,13 +110,22 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         device: str | None = None,
         fused: bool | None = None,
+        weight_decay: float = 0.0,
+        weight_decay_mask: Mask = None,
+        betas: tuple[float, float] | None = None,
     ) -> None:
-        method = adaptive.adam(lr, b1, b2, eps, device=device)
-        super().__init__(params, None, device, fused, method=method)
+        b1, b2 = betas or (b1, b2)
+        method = adaptive.adam(
+            lr, b1, b2, eps, weight_decay, weight_decay_mask, device, decoupled=False
+        )
+        super().__init__(params, method=method)
 
 
 class AdamW(Optimizer):
-    """Adam with weight decay that does not pass through the averages; see `adam`."""
+    """Adam with weight decay that does not pass through the averages; see `adam`.
+
+    `betas` stands for b1 and b2.
+    """
 
     def __init__(
         self,
@@ -126,9 +138,11 @@ class AdamW(Optimizer):
         device: str | None = None,
         fused: bool | None = None,
         weight_decay_mask: Mask = None,
+        betas: tuple[float, float] | None = None,
     ) -> None:
+        b1, b2 = betas or (b1, b2)
         method = adaptive.adam(lr, b1, b2, eps, weight_decay, weight_decay_mask, device)
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class LAMB(Optimizer):
@@ -148,7 +162,7 @@ class LAMB(Optimizer):
         weight_decay_mask: Mask = None,
     ) -> None:
         method = adaptive.lamb(lr, b1, b2, eps, weight_decay, adam, weight_decay_mask, device)
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class Adagrad(Optimizer):
@@ -169,7 +183,7 @@ class Adagrad(Optimizer):
         method = adaptive.adagrad(
             lr, lr_decay, weight_decay, initial_accumulator_value, eps, weight_decay_mask, device
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class RMSprop(Optimizer):
@@ -191,7 +205,7 @@ class RMSprop(Optimizer):
         method = adaptive.rmsprop(
             lr, alpha, eps, weight_decay, momentum, centered, weight_decay_mask, device
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class Adafactor(Optimizer):
@@ -212,7 +226,7 @@ class Adafactor(Optimizer):
         method = adaptive.adafactor(
             lr, beta2_decay, eps, d, weight_decay, weight_decay_mask, device
         )
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
 
 
 class Lion(Optimizer):
@@ -230,4 +244,4 @@ class Lion(Optimizer):
         weight_decay_mask: Mask = None,
     ) -> None:
         method = adaptive.lion(lr, b1, b2, weight_decay, weight_decay_mask, device)
-        super().__init__(params, None, device, fused, method=method)
+        super().__init__(params, method=method)
