@@ -9,7 +9,7 @@ folder that WEFT_DATA names. Synthetic images are stripes: a class is a width an
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from progress import progress
@@ -100,6 +100,26 @@ def accuracy(model: ResNet, images: np.ndarray, labels: np.ndarray, batch: int) 
     return sum(found) / (len(found) * batch)
 
 
+def trainer(
+    model: ResNet, lr: float, steps: int, change: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The function that trains the model with a batch, whose images it changes first."""
+    optimizer = nn.optim.AdamW(nn.state.get_parameters(model), lr=lr, weight_decay=0.05)
+    scheduler = nn.optim.Scheduler(optimizer, nn.optim.one_cycle(lr, steps))
+
+    @jit
+    @Tensor.train()
+    def train_step(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(change(x)).cross_entropy(y, label_smoothing=0.05)
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        return loss
+
+    return train_step
+
+
 def main(argv: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=5)
@@ -108,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     parser.add_argument("--depth", type=int, default=1, help="residual blocks in each of 3 groups")
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--margin", type=int, default=4, help="how far images are moved")
+    parser.add_argument("--limit", type=int, default=50_000, help="how many images to train on")
     parser.add_argument("--synthetic", type=int, default=0, help="how many images to make up")
     args = parser.parse_args(argv)
 
@@ -116,22 +137,12 @@ def main(argv: Sequence[str] | None = None) -> float:
         x_train, y_train, x_test, y_test = stripes(args.synthetic)
     else:
         x_train, y_train, x_test, y_test = (part.numpy() for part in nn.datasets.cifar())
-    y_train, y_test = y_train.astype(np.int32), y_test.astype(np.int32)
+    x_train, y_train = x_train[: args.limit], y_train[: args.limit].astype(np.int32)
+    y_test = y_test.astype(np.int32)
     model = ResNet(args.width, args.depth)
-    optimizer = nn.optim.AdamW(nn.state.get_parameters(model), lr=args.lr, weight_decay=0.05)
     loader = nn.DataLoader((x_train, y_train), args.batch, shuffle=True, drop_last=True)
-    schedule = nn.optim.one_cycle(args.lr, args.epochs * len(loader))
-    scheduler = nn.optim.Scheduler(optimizer, schedule)
-
-    @jit
-    @Tensor.train()
-    def train_step(x: Tensor, y: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = model(augmented(x, args.margin)).cross_entropy(y, label_smoothing=0.05)
-        loss.backward()
-        optimizer.step()
-        scheduler.step()
-        return loss
+    steps = args.epochs * len(loader)
+    train_step = trainer(model, args.lr, steps, lambda x: augmented(x, args.margin))
 
     result = 0.0
     for epoch in range(args.epochs):

@@ -88,7 +88,7 @@ def both_losses(steps: int) -> tuple[Losses, Losses]:
     return weft, torch_losses(arrays, pieces, steps)
 
 
-def picture(weft: Losses, torch: Losses) -> str:
+def picture(weft: Losses, torch: Losses, title: str = "loss per character") -> str:
     """Both curves in one SVG: PyTorch's wide and pale, Weft's thin on top of it."""
     width, height, left, top = 640, 320, 50, 20
     low, high = 1.0, math.ceil(max(weft + torch))
@@ -119,7 +119,7 @@ def picture(weft: Losses, torch: Losses) -> str:
         x = float(place(step, low).split(",")[0])
         parts.append(word(x, height - 22, str(step), 'text-anchor="middle"'))
     parts.append(word((left + width) / 2, height - 6, "step", 'text-anchor="middle"'))
-    parts.append(word(left, top - 6, "loss per character"))
+    parts.append(word(left, top - 6, title))
     parts.append(curve(torch, 'stroke="#f4a582" stroke-width="5"'))
     parts.append(curve(weft, 'stroke="#2166ac" stroke-width="1"'))
     parts.append(word(width - 160, top + 20, "PyTorch (wide)", 'fill="#d6604d"'))

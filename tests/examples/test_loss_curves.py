@@ -1,9 +1,10 @@
-"""The GPT of the examples has the losses of the same GPT in PyTorch."""
+"""The GPT and the residual network of the examples have the losses of the same in PyTorch."""
 
 from xml.etree import ElementTree
 
 import loss_curves
 import pytest
+import resnet_curves
 
 
 @pytest.mark.peers("torch")
@@ -17,3 +18,14 @@ def test_losses_are_those_of_torch(monkeypatch, tmp_path, capsys):
     assert "in 40 steps" in capsys.readouterr().out
     curves = [e for e in ElementTree.parse(path).iter() if e.get("fill") == "none"]
     assert [len(curve.get("points").split()) for curve in curves] == [40, 40]
+
+
+@pytest.mark.peers("torch")
+def test_losses_of_the_residual_network_are_those_of_torch(monkeypatch, tmp_path, capsys):
+    """Few steps: a network with batch norms and Adam soon magnifies what rounding does."""
+    for name, value in (("WIDTH", 4), ("DEPTH", 2), ("BATCH", 8), ("LR", 0.001)):
+        monkeypatch.setattr(resnet_curves, name, value)
+    path = tmp_path / "losses.svg"
+    assert resnet_curves.main([str(path), "--steps", "8", "--synthetic", "100"]) < 2e-4
+    assert "PyTorch: last loss" in capsys.readouterr().out
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")

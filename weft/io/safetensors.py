@@ -64,12 +64,12 @@ def safe_load(fn: FileLike) -> dict[str, Tensor]:
     return {name: _tensor(source, start, name, entry) for name, entry in header.items()}
 
 
-def safe_load_metadata(fn: FileLike) -> tuple[Tensor, int, dict[str, Any]]:
+def safe_load_metadata(t: FileLike) -> tuple[Tensor, int, dict[str, Any]]:
     """The bytes of a safetensors file, where its data starts, and its header.
 
     What was saved as metadata is under `"__metadata__"`.
     """
-    source = Source(fn, _FORMAT)
+    source = Source(t, _FORMAT)
     start, header = _read_header(source)
     return source.tensor, start, header
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from weft.io import (
+    gguf_load,
     safe_load,
     safe_load_metadata,
     safe_save,
@@ -26,6 +27,7 @@ from weft.tensor.tensor import Tensor
 __all__ = [
     "get_parameters",
     "get_state_dict",
+    "gguf_load",
     "load_state_dict",
     "safe_load",
     "safe_load_metadata",
