@@ -1,4 +1,4 @@
-"""What must not grow: memory and nodes with the steps of a training loop, work with equal layers."""
+"""What must not grow: memory and nodes with the steps of training, work with equal layers."""
 
 import gc
 

@@ -115,4 +115,3 @@ def qr(self: Tensor, mode: str = "reduced") -> QR:
     batch, dtype = self.shape[:-2], as_float(self).dtype
     q = q[:, :, :0].reshape((0,)) if mode == "r" else q.reshape((*batch, *q.shape[1:]))
     return QR(q.cast(dtype), r.reshape((*batch, *r.shape[1:])).cast(dtype))
-
