@@ -39,7 +39,6 @@ EXAMPLES: Final = """
     Tensor([0, 2]).logical_not()
     Tensor([1, -2]).neg()
     Tensor([2.0, -4.0]).reciprocal()
-    Tensor([0.5, 1.5, -2.6]).round()
     Tensor([4.0, 0.25]).rsqrt()
     Tensor([-3.0, 0.0, 2.0]).sign()
     Tensor([-0.0, 2.0]).signbit()
@@ -50,7 +49,6 @@ EXAMPLES: Final = """
     Tensor([0.0, 1.0]).tan()
     Tensor([0.0, 1.0]).tanh()
     Tensor([1.7, -1.7]).trunc()
-    Tensor([1, 2]).add(Tensor([10, 20]))
     Tensor([6, 3]).bitwise_and(5)
     Tensor([6, 3]).bitwise_or(5)
     Tensor([6, 3]).bitwise_xor(5)
@@ -68,7 +66,6 @@ EXAMPLES: Final = """
     Tensor([1, 2]).mul(Tensor([10, 20]))
     Tensor([1, 2]).ne(2)
     Tensor([4, 12]).rshift(2)
-    Tensor([1, 2]).sub(Tensor([10, 20]))
     Tensor([[True, False], [True, True]]).all(axis=1)
     Tensor([[True, False], [False, False]]).any(axis=1)
     Tensor([[1, 5, 2], [7, 0, 7]]).argmax(axis=1)
@@ -76,7 +73,6 @@ EXAMPLES: Final = """
     Tensor([0.0, 0.0]).log_softmax()
     Tensor([0.0, 0.0]).logsumexp()
     Tensor([[1, 5], [7, 0]]).min(axis=0)
-    Tensor([[3.0, 4.0]]).normalize()
     Tensor([[1, 2], [3, 4]]).prod(axis=1)
     Tensor([1.0, 1.0]).softmin()
     Tensor([1.0, 2.0, 3.0]).std()
@@ -128,13 +124,8 @@ EXAMPLES: Final = """
     Tensor([[1, 2], [3, 4]]).numel()
     Tensor([1]).short().dtype
     Tensor([[1, 2, 3]]).size(1)
-    Tensor([1]).to("NULL").device
     Tensor([1]).to_("NULL").device
     (Tensor([1, 2]) + 1).tolist()
-    Tensor([0.5]).binary_crossentropy(Tensor([1.0]))
-    Tensor([0.0]).binary_crossentropy_logits(Tensor([1.0]))
-    Tensor([[0.0, 0.0]]).log_softmax().nll_loss(Tensor([1]))
-    Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1]))
     Tensor([1, 2]).broadcast_to(2, 2)
     Tensor([[1, 2], [3, 4]]).flatten()
     Tensor([[1, 2]]).squeeze(0)
@@ -146,13 +137,11 @@ EXAMPLES: Final = """
     Tensor([1.0, 2.0]).linear(Tensor([[1.0, 0.0], [0.0, 1.0]]), Tensor([10.0, 20.0]))
     Tensor([[1, 2]]).matmul(Tensor([[3], [4]]))
     Tensor([[1.0]]).scaled_dot_product_attention(Tensor([[1.0]]), Tensor([[5.0]]))
-    Tensor([1.0, 2.0]).dropout(0.5)
     Tensor.glorot_uniform(2, 3).shape
     Tensor.kaiming_normal(2, 3).shape
     Tensor.kaiming_uniform(2, 3).shape
     Tensor.normal(2, 3, mean=1.0).shape
     Tensor([1.0]).rand_like().shape
-    Tensor.randint(2, 3, low=0, high=5).dtype
     Tensor.randn(2, 3).shape
     Tensor([1.0]).randn_like().shape
     Tensor.scaled_uniform(2, 3).shape

@@ -25,7 +25,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-random": ("Tensor: random numbers", "random"),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
-        "convert bits writes in_place gradients training",
+        "convert spellings bits writes in_place gradients training",
     ),
     "tensor-elementwise": ("Tensor: two operands", "elementwise arithmetic"),
     "tensor-unary": ("Tensor: one operand", "unary special"),
@@ -46,7 +46,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-fourier": ("Tensor: Fourier transforms", "fourier"),
     "tensor-nn": (
         "Tensor: convolutions, pools and losses",
-        "nn_ops pools interpolate losses",
+        "nn_ops functional pools interpolate losses",
     ),
 }
 

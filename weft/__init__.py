@@ -120,11 +120,20 @@ def __getattr__(name: str) -> object:
     if name in _PACKAGES:
         return import_module(f"weft.{name}")
     from weft.support.message import nearest
+    from weft.tensor.names_elsewhere import try_advice
 
+    what = f"module 'weft' has no attribute {name!r}"
+    if name.startswith("_"):
+        raise UnknownAttribute(what)
+    advice = try_advice(name, [])
+    if advice is not None:
+        raise UnknownAttribute(what, law=advice[0], fix=advice[1])
+    if hasattr(dtypes, name):
+        raise UnknownAttribute(what, fix=f"write weft.dtypes.{name}")
+    if hasattr(import_module("weft.tensor.tensor").Tensor, name):
+        raise UnknownAttribute(what, law="functions are methods", fix=f"write Tensor.{name}(...)")
     guess = nearest(name, __all__)
-    raise UnknownAttribute(
-        f"module 'weft' has no attribute {name!r}", fix=f"write weft.{guess}" if guess else ""
-    )
+    raise UnknownAttribute(what, fix=f"write weft.{guess}" if guess else "")
 
 
 def __dir__() -> list[str]:

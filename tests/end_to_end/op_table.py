@@ -7,6 +7,7 @@ from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_arrangement import ARRANGEMENT, POOLS, SELECTION
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
 from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
+from tests.end_to_end.op_rows_functional import FUNCTIONAL, SPELLINGS
 from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
 from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_order import COUNTING, SCANS, SORTING
@@ -35,6 +36,8 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "decompositions": DECOMPOSITIONS,
     "transforms": TRANSFORMS,
     "losses": LOSSES,
+    "functional": FUNCTIONAL,
+    "spellings": SPELLINGS,
     "creation": CREATION,
 }
 
@@ -45,14 +48,15 @@ LOOPS = frozenset(("decompositions",))
 NOT_IN_THE_TABLE = {
     "no number comes out": (
         "data device dtype element_size from_blob from_dlpack from_numpy grad "
-        "is_floating_point item nbytes ndim numel numpy to_torch "
-        "realize replace requires_grad requires_grad_ shape size to to_ tolist train training uop"
+        "cpu cuda dim is_contiguous is_floating_point item nbytes ndim nelement numel numpy "
+        "to_torch "
+        "realize replace requires_grad requires_grad_ shape size to_ tolist train training uop"
     ),
     "called by every row with a gradient": "backward gradient detach",
     "random or unset memory, tested in tests/unit/tensor": (
         "dropout empty empty_like glorot_uniform kaiming_normal kaiming_uniform manual_seed "
-        "multinomial normal normal_ rand rand_like randint randn randn_like randperm "
+        "multinomial new_empty normal normal_ rand rand_like randint randn randn_like randperm "
         "scaled_uniform uniform uniform_"
     ),
-    "a Python bool": "allclose",
+    "a Python bool": "allclose equal",
 }

@@ -23,10 +23,11 @@ _SIZE_OPS: Final = sum(1 << op for op in (Op.CONST, Op.VARIABLE, Op.BIND, *_ARIT
 
 def axis_of(name: str, axis: int, rank: int) -> int:
     """The axis counted from 0. A tensor without axes has one for this purpose, as in PyTorch."""
-    if not hasattr(axis, "__index__"):
+    if not hasattr(axis, "__index__") or hasattr(axis, "uop"):
         raise ArgumentTypeError(
             f"{name}: an axis is an int, not {type(axis).__name__}",
             law="axes are ints; negative ones count from the end",
+            fix=f"write x.{name}imum(y) to compare two tensors" if name in ("max", "min") else "",
         )
     number = axis.__index__()
     count = max(rank, 1)

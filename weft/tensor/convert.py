@@ -279,12 +279,33 @@ to_int: Final = _caster(dtypes.int32)
 to_long: Final = _caster(dtypes.int64)
 
 
-def to(self: Tensor, device: str | None) -> Tensor:
-    """Return the value on another device; itself where it is there already."""
-    if device is None or canonical_name(device) == self.device:
-        return self
-    name = canonical_name(device)
-    return self._value(make(Op.COPY, self.dtype, (self.uop,), name), name)
+def to(
+    self: Tensor,
+    device: str | DType | Tensor | None = None,
+    dtype: DType | str | None = None,
+    non_blocking: bool = False,
+) -> Tensor:
+    """Return the value on another device, in another dtype, or in those of another tensor.
+
+    What is there already is returned as it is. Nothing is copied before it is needed, so
+    `non_blocking` changes nothing. PyTorch: to.
+
+    >>> from weft import dtypes
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([1.5], device="PYTHON")
+    >>> x.to("CPU").device, x.to(dtypes.int32).tolist(), x.to("CPU", "float16").dtype.name
+    ('CPU', [1], 'float16')
+    """
+    if isinstance(device, DType):
+        device, dtype = None, device
+    elif device is not None and not isinstance(device, str):
+        like = device
+        device, dtype = like.device, like.dtype
+    name = self.device if device is None else canonical_name(device)
+    moved = self
+    if name != self.device:
+        moved = self._value(make(Op.COPY, self.dtype, (self.uop,), name), name)
+    return moved if dtype is None else moved.cast(dtype)
 
 
 def to_in_place(self: Tensor, device: str | None) -> Tensor:

@@ -18,6 +18,7 @@ from weft.support.errors import UnknownAttribute
 from weft.support.message import nearest
 from weft.support.source_line import user_line
 from weft.tensor import nodes
+from weft.tensor.names_elsewhere import try_advice
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.trace_state import GoneStorage, tracing
@@ -36,6 +37,10 @@ class NamingType(type):
 
 def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribute:
     public = [each for each in known if not each.startswith("_")]
+    advice = try_advice(name, public)
+    if advice is not None:
+        law, fix = advice
+        return UnknownAttribute(f"{owner} has no attribute {name!r}", law=law, fix=fix)
     guess = None if name.startswith("_") else nearest(name, public)
     return UnknownAttribute(
         f"{owner} has no attribute {name!r}", fix=f"write {guess}" if guess else ""

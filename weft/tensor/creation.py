@@ -199,6 +199,29 @@ def linspace(
     return constant(cls, value.cast(target), device, requires_grad)
 
 
+def logspace(
+    cls: type[Tensor],
+    /,
+    start: float,
+    stop: float,
+    steps: int,
+    base: float = 10.0,
+    dtype: DTypeLike = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Create base ** start up to base ** stop, at equal distances of the exponent.
+
+    PyTorch and NumPy: logspace.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    target = dtype_of(dtype, dtypes.default_float)
+    exponents = cls.linspace(start, stop, steps, dtype=dtypes.float64, **kwargs)
+    return (base**exponents).cast(target)
+
+
 def eye(
     cls: type[Tensor],
     n: int,

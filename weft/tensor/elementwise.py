@@ -228,8 +228,33 @@ greater_equal = _operators(GREATER_EQUAL)[0]
 equals = _operators(EQUAL)[0]
 differs = _operators(UNEQUAL)[0]
 
-add = _method(ADD, "Add elementwise: `self + x`.")
-sub = _method(SUBTRACT, "Subtract elementwise: `self - x`.")
+
+def add(self: Tensor, x: Operand, reverse: bool = False, alpha: Any = 1) -> Tensor:
+    """Add elementwise: `self + alpha * x`, broadcast and promoted. PyTorch and NumPy: add.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).add(3).tolist(), Tensor([1, 2]).add(Tensor([10]), alpha=2).tolist()
+    ([4, 5], [21, 22])
+    """
+    return require_result(binary(self, _scaled(x, alpha), ADD, reverse), "add", x)
+
+
+def sub(self: Tensor, x: Operand, reverse: bool = False, alpha: Any = 1) -> Tensor:
+    """Subtract elementwise: `self - alpha * x`, or `x - self` in reverse. PyTorch: sub.
+
+    The name in NumPy is subtract.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).sub(3).tolist(), Tensor([1, 2]).sub(3, reverse=True).tolist()
+    ([-2, -1], [2, 1])
+    """
+    return require_result(binary(self, _scaled(x, alpha), SUBTRACT, reverse), "sub", x)
+
+
+def _scaled(x: Operand, alpha: Any) -> Operand:
+    return x if alpha == 1 else x * alpha
+
+
 mul = _method(MULTIPLY, "Multiply elementwise: `self * x`.")
 mod = _method(MODULO, "Return what floor division leaves, with the sign of the divisor.")
 remainder = mod
@@ -324,7 +349,9 @@ def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
         raise DTypeError(
             f"where: the condition is {self.dtype.name}",
             law="a condition is bool",
-            fix="compare it: (condition != 0).where(x, y)",
+            fix="write condition.where(x, y)"
+            if getattr(x, "dtype", None) is dtypes.bool
+            else "compare it: (condition != 0).where(x, y)",
         )
     left, right, dtype = _alternatives(self, x, y)
     condition = self.uop

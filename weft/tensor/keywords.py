@@ -25,6 +25,14 @@ _OTHER_NAMES: Final = {
     "x": "other",
     "neg_slope": "negative_slope",
     "correction": "ddof",
+    "Y": "target",
+}
+# Arguments of PyTorch that have no other name here: what to write.
+_ELSEWHERE: Final = {
+    "unbiased": "write correction=0 for unbiased=False, and nothing for True",
+    "out": "write result.assign(...), or use the tensor that is returned",
+    "inplace": "leave it out, or write the method with an underscore, as x.relu_()",
+    "half_to_float": "write dtype=",
 }
 
 
@@ -62,8 +70,6 @@ def _unknown(
     name: str, keyword: str, known: tuple[str, ...], others: dict[str, str]
 ) -> ArgumentError:
     guess = nearest(keyword, (*known, *others))
-    return ArgumentError(
-        f"{name}: unknown argument {keyword!r}",
-        law="the arguments are " + ", ".join(known),
-        fix=f"write {guess}=" if guess else "",
-    )
+    fix = _ELSEWHERE.get(keyword, f"write {guess}=" if guess else "")
+    law = "the arguments are " + ", ".join(known)
+    return ArgumentError(f"{name}: unknown argument {keyword!r}", law=law, fix=fix)

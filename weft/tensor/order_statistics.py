@@ -10,6 +10,7 @@ from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.elementwise import lift
+from weft.tensor.pairs import Picked
 from weft.tensor.scan import scan
 from weft.tensor.sorting import positions_in_order
 
@@ -37,19 +38,17 @@ def _rows(name: str, self: Tensor, dim: int) -> tuple[Tensor, int]:
     return rows, axis
 
 
-def _picked(
-    self: Tensor, rows: Tensor, places: Tensor, axis: int, keepdim: bool
-) -> tuple[Tensor, Tensor]:
+def _picked(self: Tensor, rows: Tensor, places: Tensor, axis: int, keepdim: bool) -> Picked:
     """Elements at places (…, 1) of rows, and the places, each with the axis gone or kept."""
     values = rows.gather(-1, places)
     if not self.ndim:
-        return values.reshape(()), places.reshape(())
+        return Picked(values.reshape(()), places.reshape(()))
     if keepdim:
-        return values.movedim(-1, axis), places.movedim(-1, axis)
-    return values.squeeze(-1), places.squeeze(-1)
+        return Picked(values.movedim(-1, axis), places.movedim(-1, axis))
+    return Picked(values.squeeze(-1), places.squeeze(-1))
 
 
-def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Picked:
     """Return the k-th least element along an axis, counted from 1, and its position as int64.
 
     NaN is greater than every number. As `torch.kthvalue`; NumPy has `numpy.partition`.
@@ -92,7 +91,7 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return _picked(self, rows, order.gather(-1, place), axis, keepdim)
 
 
-def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Picked:
     """Return the most frequent element along an axis, and the last position of it as int64.
 
     Of elements that are equally frequent it is the least. As `torch.mode`.

@@ -193,17 +193,28 @@ def _require_float(name: str, dtype: DType) -> None:
         )
 
 
-def rand(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
-    """Draw floats from 0 to below 1, all alike.
+def rand(
+    cls: type[Tensor],
+    /,
+    *shape: Any,
+    device: str | None = None,
+    dtype: DTypeLike = None,
+    contiguous: bool = True,
+    **kwargs: Any,
+) -> Tensor:
+    """Draw floats from 0 to below 1, all alike. PyTorch: rand; NumPy: random.random.
+
+    `contiguous` is accepted for programs that choose, and changes nothing.
 
     >>> from weft.tensor import Tensor
     >>> Tensor.rand(2, 3).shape
     (2, 3)
     """
-    sizes, device, dtype, requires_grad = _plan("rand", shape, kwargs)
-    _require_float("rand", dtype)
-    noise = draw(math.prod(sizes), device)
-    return _made(cls, _unit(noise, dtype), sizes, device, requires_grad)
+    options = {"device": device, "dtype": dtype, **kwargs}
+    sizes, name, target, requires_grad = _plan("rand", shape, options)
+    _require_float("rand", target)
+    noise = draw(math.prod(sizes), name)
+    return _made(cls, _unit(noise, target), sizes, name, requires_grad)
 
 
 def randn(cls: type[Tensor], /, *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
@@ -235,7 +246,19 @@ def randint(
     dtype: DTypeLike = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Draw integers from `low` to below `high`; int32 unless a dtype is given."""
+    """Draw integers from `low` to below `high`; int32 unless a dtype is given.
+
+    A shape as the last of several arguments is PyTorch's way: `randint(low, high, shape)`. The
+    name in NumPy is random.randint.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor.randint(2, 3, low=1, high=5)
+    >>> x.shape, bool(((x >= 1) & (x < 5)).all()), Tensor.randint(1, 5, (2, 3)).shape
+    ((2, 3), True, (2, 3))
+    """
+    if 2 <= len(shape) <= 3 and isinstance(shape[-1], (tuple, list)):
+        *limits, shape = shape
+        low, high = limits if len(limits) == 2 else (low, limits[0])
     target = dtype_of(dtype, dtypes.int32)
     sizes, device, _, _ = _plan("randint", shape, kwargs)
     if not target.is_int:
@@ -383,11 +406,21 @@ def randn_like(self: Tensor, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
     return self.__class__.randn(*self.shape, dtype=dtype_of(dtype, self.dtype), **given)
 
 
-def dropout(self: Tensor, p: float = 0.5) -> Tensor:
-    """Zero elements with probability `p` and scale the others, while `Tensor.training` is set."""
+def dropout(self: Tensor, p: float = 0.5, training: bool | None = None) -> Tensor:
+    """Zero elements with probability `p` and divide the others by 1 - p.
+
+    That is so while `Tensor.training` is set, or as `training` says; else the tensor is returned
+    as it is. PyTorch: nn.functional.dropout, which trains unless it is told otherwise.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor.ones(100)
+    >>> x.dropout(0.5) is x, sorted(set(x.dropout(0.5, training=True).tolist()))
+    (True, [0.0, 2.0])
+    """
     if not 0 <= p <= 1:
         raise ArgumentError(f"dropout: p is {p}", law="a probability is from 0 to 1")
-    if not self.__class__.training or p == 0:
+    is_training = self.__class__.training if training is None else training
+    if not is_training or p == 0:
         return self
     if p == 1:
         return self.zeros_like()

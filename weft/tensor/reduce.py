@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weft.ir.build import Size, reduce_axes
 from weft.ir.dtypes import BOOL, FLOAT, DType, Scalar, dtypes
@@ -20,6 +20,7 @@ from weft.support.errors import ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import Axes, axes_of, axis_of, size_node
 from weft.tensor.convert import dtype_of
+from weft.tensor.pairs import Extremes
 from weft.tensor.unary import as_float
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def count_nonzero(self: Tensor, dim: Axes = None) -> Tensor:
     return self.bool().sum(dim)
 
 
-def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """Return the least and the greatest element, of all or along an axis; NaN if there is one.
 
     As `torch.aminmax`.
@@ -149,7 +150,7 @@ def aminmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> tupl
     >>> low.item(), high.item()
     (1, 3)
     """
-    return self.min(dim, keepdim), self.max(dim, keepdim)
+    return Extremes(self.min(dim, keepdim), self.max(dim, keepdim))
 
 
 def nansum(
@@ -331,14 +332,13 @@ def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
 
 
 def normalize(self: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Divide by the p-norm along an axis, which is at least `eps`."""
+    """Divide by the p-norm along an axis, which is at least `eps`.
+
+    PyTorch: nn.functional.normalize.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(x, 4) for x in Tensor([3.0, 4.0]).normalize(dim=0).tolist()]
+    [0.6, 0.8]
+    """
     x = as_float(self)
-    if p == 0:
-        size = (x != 0).sum(dim, keepdim=True).cast(x.dtype)
-    elif p == math.inf:
-        size = x.abs().max(dim, keepdim=True)
-    else:
-        powers: Any = x * x if p == 2 else x.abs() ** p
-        total = powers.sum(dim, keepdim=True)
-        size = total.sqrt() if p == 2 else total ** (1 / p)
-    return x / size.clamp(min_=eps)
+    return x / x.norm(p, dim, keepdim=True).clamp(min_=eps)

@@ -17,6 +17,7 @@ from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.convert import dtype_of
 from weft.tensor.elementwise import lift
+from weft.tensor.pairs import Picked
 from weft.tensor.reduce import accumulated_dtype, widened
 from weft.tensor.unary import as_float
 
@@ -65,7 +66,7 @@ def cumprod(self: Tensor, axis: int, dtype: DTypeLike = None) -> Tensor:
     return _accumulate(self, Op.MUL, axis, dtype, "cumprod")
 
 
-def cummax(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
+def cummax(self: Tensor, axis: int = 0) -> Picked:
     """Return the greatest element so far along an axis, and where it is.
 
     Of equal elements the last one counts, and NaN is greater than all. The positions are int64.
@@ -79,7 +80,7 @@ def cummax(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
     return _extremes(self, Op.MAX, axis, "cummax")
 
 
-def cummin(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
+def cummin(self: Tensor, axis: int = 0) -> Picked:
     """Return the least element so far along an axis, and where it is.
 
     Of equal elements the last one counts, and NaN is less than all. The positions are int64. As
@@ -93,15 +94,16 @@ def cummin(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
     return _extremes(self, Op.MIN, axis, "cummin")
 
 
-def _extremes(self: Tensor, op: int, axis: int, name: str) -> tuple[Tensor, Tensor]:
+def _extremes(self: Tensor, op: int, axis: int, name: str) -> Picked:
     values = scan(self, op, axis, name)
     number = axis_of(name, axis, self.ndim)
     if not self.ndim:
-        return values, self._new(nodes.filled(dtypes.int64, 0, ()))
+        return Picked(values, self._new(nodes.filled(dtypes.int64, 0, ())))
     sets = (self == values.detach()) | self.isnan()
     position = nodes.positions(self.shape, number)
     latest = make(Op.WHERE, position.dtype, (sets.uop, position, position.const_like(0)))
-    return values, scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
+    places = scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
+    return Picked(values, places)
 
 
 def logcumsumexp(self: Tensor, axis: int = 0) -> Tensor:

@@ -292,3 +292,28 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     new = lift(self, value, "index_fill").cast(self.dtype)
     moved = self.reshape(self.shape or (1,)).movedim(axis, 0)
     return _replaced(moved, [vector], new).movedim(0, axis).reshape(self.shape)
+
+
+def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Put the elements of `source`, in order, where the mask holds; the dtype stays.
+
+    The tensor and the mask broadcast. Where the source has no more elements 0 is put, because how
+    many are needed is not known before the mask is; `torch.masked_scatter` raises. NumPy: place.
+
+    >>> from weft.tensor import Tensor
+    >>> x, mask = Tensor([1, 2, 3, 4]), Tensor([True, False, True, False])
+    >>> x.masked_scatter(mask, Tensor([8, 9])).tolist()
+    [8, 2, 9, 4]
+    """
+    require_one_device("masked_scatter", self, mask, source)
+    if mask.dtype.kind != BOOL:
+        raise DTypeError(
+            f"masked_scatter: the mask is {mask.dtype.name}",
+            law="a mask is bool",
+            fix="compare it: x.masked_scatter(mask != 0, source)",
+        )
+    shape = broadcast_shape("masked_scatter", self.shape, mask.shape)
+    whole = mask.broadcast_to(shape)
+    # The number of those before: an element takes what comes next.
+    turn = whole.flatten().cumsum(0).reshape(shape) - 1
+    return whole.where(source.flatten().cast(self.dtype)[turn], self.broadcast_to(shape))

@@ -22,6 +22,7 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError
 from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
+from weft.tensor.pairs import Picked
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -34,7 +35,7 @@ _LAST: Final = 2**63 - 1  # greater than every packed element
 _HALF: Final = 2**31
 
 
-def sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Picked:
     """Return the elements in order along an axis, and the positions they had, as int64.
 
     Equal elements keep their order, and NaN comes last, or first where the order descends. As
@@ -62,7 +63,7 @@ def argsort(self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
 
 def topk(
     self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True
-) -> tuple[Tensor, Tensor]:
+) -> Picked:
     """Return the `k` greatest elements along an axis, or the least, and their positions as int64.
 
     They come in order, also where `sorted_` does not ask for it; of equal elements the first are
@@ -83,18 +84,16 @@ def topk(
     return _first("topk", self, k, dim, largest)
 
 
-def _first(
-    name: str, self: Tensor, count: int | None, dim: int, descending: bool
-) -> tuple[Tensor, Tensor]:
+def _first(name: str, self: Tensor, count: int | None, dim: int, descending: bool) -> Picked:
     """The first elements in order, all of them where there is no count, and their positions."""
     axis = axis_of(name, dim, self.ndim)
     if not self.ndim:
         flat, places = _first(name, self.reshape(1), count, 0, descending)
         shape = () if count is None or count == 1 else (0,)
-        return flat.reshape(shape), places.reshape(shape)
+        return Picked(flat.reshape(shape), places.reshape(shape))
     rows = self.movedim(axis, -1)
     order = positions_in_order(rows.detach(), count, descending).movedim(-1, axis)
-    return self.gather(axis, order), order
+    return Picked(self.gather(axis, order), order)
 
 
 def positions_in_order(rows: Tensor, count: int | None = None, descending: bool = False) -> Tensor:

@@ -26,6 +26,7 @@ from weft.tensor import (
     creation,
     elementwise,
     fourier,
+    functional,
     gradients,
     in_place,
     indexing,
@@ -50,10 +51,12 @@ from weft.tensor import (
     selection,
     sorting,
     special,
+    spellings,
     unary,
     writes,
 )
 from weft.tensor.core import Core
+from weft.tensor.data_method import DataMethod
 from weft.tensor.host_data import from_host
 from weft.tensor.interpolate import interpolate
 from weft.tensor.keywords import accept_other_names
@@ -128,6 +131,7 @@ class Tensor(Core):
     __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
+    __format__ = spellings.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
@@ -223,6 +227,7 @@ class Tensor(Core):
     select, narrow, index_select = selection.select, selection.narrow, selection.index_select
     index_add, index_copy = selection.index_add, selection.index_copy
     index_put, index_fill = selection.index_put, selection.index_fill
+    masked_scatter = selection.masked_scatter
 
     # Reductions and products.
     sum, prod, mean = reduce.sum_, reduce.prod, reduce.mean
@@ -254,6 +259,7 @@ class Tensor(Core):
     cdist, matrix_power = linalg_products.cdist, linalg_products.matrix_power
     inv, solve = linalg_solve.inv, linalg_solve.solve
     det, slogdet = linalg_solve.det, linalg_solve.slogdet
+    mm, logdet, inverse = spellings.mm, spellings.logdet, linalg_solve.inv
     cholesky, qr = linalg_triangular.cholesky, linalg_qr.qr
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
@@ -266,10 +272,18 @@ class Tensor(Core):
     adaptive_avg_pool2d = pools.adaptive_avg_pool2d
     adaptive_max_pool2d = pools.adaptive_max_pool2d
     sequential = nn_ops.sequential
+    conv1d, conv3d = functional.conv1d, functional.conv3d
+    layer_norm, rms_norm = functional.layer_norm, functional.rms_norm
+    group_norm = functional.group_norm
     cross_entropy, nll_loss = losses.cross_entropy, losses.nll_loss
     sparse_categorical_crossentropy = losses.sparse_categorical_crossentropy
     binary_crossentropy = losses.binary_crossentropy
+    binary_cross_entropy = losses.binary_crossentropy
     binary_crossentropy_logits = losses.binary_crossentropy_logits
+    binary_cross_entropy_with_logits = losses.binary_crossentropy_logits
+    mse_loss, l1_loss, kl_div = losses.mse_loss, losses.l1_loss, losses.kl_div
+    huber_loss, smooth_l1_loss = losses.huber_loss, losses.smooth_l1_loss
+    cosine_similarity = losses.cosine_similarity
 
     # Creation.
     full = classmethod(creation.full)
@@ -278,6 +292,7 @@ class Tensor(Core):
     empty = classmethod(creation.empty)
     arange = classmethod(creation.arange)
     linspace = classmethod(creation.linspace)
+    logspace = classmethod(creation.logspace)
     eye = classmethod(creation.eye)
     tril_indices = classmethod(creation.tril_indices)
     triu_indices = classmethod(creation.triu_indices)
@@ -303,13 +318,19 @@ class Tensor(Core):
     from_dlpack = classmethod(interop.from_dlpack)
     to_torch = interop.to_torch
     realize, numpy, item = convert.realize, convert.numpy, convert.item
-    tolist, data = convert.tolist, convert.data
+    tolist, data = convert.tolist, DataMethod()
     cast, bitcast = convert.cast, bits.bitcast
     bool, half, bfloat16 = convert.to_bool, convert.to_half, convert.to_bfloat16
     float, double = convert.to_float, convert.to_double
     short, int, long = convert.to_short, convert.to_int, convert.to_long
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
+    dim, nelement, equal = spellings.dim, convert.numel, spellings.equal
+    cpu, cuda, is_contiguous = spellings.cpu, spellings.cuda, spellings.is_contiguous
+    type, type_as = spellings.type_, spellings.type_as
+    new_zeros, new_ones = spellings.new_zeros, spellings.new_ones
+    new_full, new_empty = spellings.new_full, spellings.new_empty
+    new_tensor = spellings.new_tensor
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_

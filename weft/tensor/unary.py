@@ -67,7 +67,22 @@ tanh = _function(Op.TANH, "tanh", "Return the hyperbolic tangent.")
 erf = _function(Op.ERF, "erf", "Return the error function.")
 floor = _rounding(Op.FLOOR, "floor", "Round down to an integral value.")
 trunc = _rounding(Op.TRUNC, "trunc", "Drop the fractional part.")
-round_ = _rounding(Op.ROUND, "round", "Round to the nearest integral value, halves to even.")
+_rounded = _rounding(Op.ROUND, "round", "Round to the nearest integral value, halves to even.")
+
+
+def round_(self: Tensor, decimals: int = 0) -> Tensor:
+    """Round to the nearest multiple of 10 ** -decimals, halves to even; integers stay.
+
+    PyTorch and NumPy: round. With decimals the product with a power of 10 is rounded, as there.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.5, 1.5, -2.7]).round().tolist(), Tensor([0.125]).round(decimals=2).tolist()
+    ([0.0, 2.0, -3.0], [0.11999999731779099])
+    """
+    if not decimals or not self.dtype.is_float:
+        return _rounded(self)
+    scale = 10.0 ** abs(decimals)
+    return _rounded(self * scale) / scale if decimals > 0 else _rounded(self / scale) * scale
 
 
 def neg(self: Tensor) -> Tensor:

@@ -1,0 +1,70 @@
+"""What to write instead of names that other frameworks have and Weft does not.
+
+`Core` asks here when an attribute is not found, before it looks for a name that is spelled alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_NO_RECORD: Final = "nothing is recorded: gradients are found when backward() or gradient() asks"
+_ONE_RESULT: Final = "max and min give values; for the places write argmax or argmin"
+
+# By name: what is so here, and what to write.
+_TENSOR: Final = {
+    "no_grad": (_NO_RECORD, "leave it out, and write x.detach() where a gradient must not flow"),
+    "enable_grad": (_NO_RECORD, "leave it out"),
+    "inference_mode": (_NO_RECORD, "leave it out; Tensor.train(False) switches dropout off"),
+    "set_grad_enabled": (_NO_RECORD, "leave it out"),
+    "test": ("Tensor.training is a switch", "write Tensor.train(False)"),
+    "autograd": ("gradients are methods", "write loss.gradient(x, y) or loss.backward()"),
+    "grad_fn": (_NO_RECORD, "look at the graph: print(weft.ir.text.dump(x.uop))"),
+    "is_leaf": (_NO_RECORD, "say x.requires_grad_() of the tensors that want a gradient"),
+    "retain_grad": (_NO_RECORD, "write loss.gradient(x), for any x that the loss depends on"),
+    "register_hook": (_NO_RECORD, "write @weft.function(gradient=...) around the value"),
+    "values": (_ONE_RESULT, "write x.max(axis) and x.argmax(axis)"),
+    "indices": (_ONE_RESULT, "write x.max(axis) and x.argmax(axis)"),
+    "tensor": ("a tensor is made by its class", "write Tensor(data)"),
+    "as_tensor": ("a tensor is made by its class", "write Tensor(data)"),
+    "asarray": ("a tensor is made by its class", "write Tensor(data)"),
+    "stride": ("a tensor has no strides that a program could see", "write x.contiguous()"),
+    "as_strided": ("a tensor has no strides", "write x.unfold(...), x[...] or x.expand(...)"),
+    "storage": ("a tensor has no strides", "write x.data() for the bytes"),
+    "is_cuda": ("a device is a name", 'write x.device.startswith("CUDA")'),
+    "is_sparse": ("all tensors are dense", "leave it out"),
+    "embedding": ("an embedding is an index", "write weight[x], or weft.nn.Embedding"),
+    "batch_norm": ("its statistics are state", "write weft.nn.BatchNorm"),
+    "batchnorm": ("its statistics are state", "write weft.nn.BatchNorm"),
+    "bernoulli": ("a probability is compared", "write Tensor.rand(*p.shape) < p"),
+    "exponential_": (
+        "a distribution is a formula",
+        "write x.assign(-Tensor.rand(*x.shape).log())",
+    ),
+    "itemsize": ("bytes are counted by methods", "write x.element_size(), or x.dtype.itemsize"),
+    "strides": ("a tensor has no strides that a program could see", "write x.contiguous()"),
+    "fill_diagonal_": ("a diagonal is a mask", "write Tensor.eye(n).bool().where(value, x)"),
+    "save": ("files hold named tensors", "write weft.nn.state.safe_save({name: x}, path)"),
+    "load": ("files hold named tensors", "write weft.nn.state.safe_load(path)"),
+    "astype": ("the elements are converted by cast", "write x.cast(dtype)"),
+    "copy": ("a copy is a clone", "write x.clone()"),
+    "lazydata": ("the graph of a tensor is a node", "write x.uop"),
+    "schedule": ("nothing is scheduled by hand", "write x.realize(), or DEBUG=2 to see kernels"),
+    "kernelize": ("kernels are made when a value is wanted", "write x.realize()"),
+    "idiv": ("it has an operator", "write x // y, or x.div(y, rounding_mode='trunc')"),
+    "contiguous_backward": ("memory is the scheduler's choice", "leave it out"),
+    "_broadcast_to": ("it is public", "write x.broadcast_to(shape)"),
+    "from_url": ("nothing is fetched", "write Tensor(pathlib.Path(file))"),
+    "apply": ("functions are called with tensors", "write f(x), or numpy for each element"),
+    "map_": ("functions are called with tensors", "write f(x)"),
+    "set_default_dtype": ("it is a setting", "write WEFT_DEFAULT_FLOAT=float64, or pass dtype="),
+}
+
+
+def try_advice(name: str, known: list[str]) -> tuple[str, str] | None:
+    """The law and the fix for a name of another framework, or None."""
+    if name in _TENSOR:
+        return _TENSOR[name]
+    plain = name.removesuffix("_")
+    if plain != name and plain in known and not plain.startswith("_"):
+        return ("a shape belongs to the name, not to the memory", f"write x = x.{plain}(...)")
+    return None
