@@ -106,7 +106,8 @@ class Level:
         needed = [waits.needed_by(nest.stores) for nest in nests]
         self.needs = [_united(owner, each & self.awaited) for each in needed]
         self.before = list(self.needs)
-        if waits.has_order:
+        self.has_order = waits.has_order
+        if self.has_order:
             inside = [each & ~(self.awaited | reached) for each in needed]
             self.add_order(waits, owner, inside)
         self.waiting = (1 << len(nests)) - 1
@@ -158,28 +159,29 @@ class Level:
         group = 1 << number
         if not loops:
             return group
+        needed, before = self.needs[number], self.before[number]
         for other in range_ids(self.waiting & ~blocked & ~group):
             theirs = self.nests[other].loops
-            is_alike = theirs and theirs[0] is loops[0] and not self.before[other] & blocked
-            if is_alike and self.may_join(other, group):
-                group |= 1 << other
+            if not theirs or theirs[0] is not loops[0] or self.before[other] & blocked:
+                continue
+            if self.needs[other] & group or needed >> other & 1:
+                continue
+            if self.has_order and self.is_apart(other, group, before):
+                continue
+            group |= 1 << other
+            needed |= self.needs[other]
+            before |= self.before[other]
         return group
 
-    def may_join(self, number: int, group: int) -> bool:
-        """Whether nothing has to run between a nest and the others of a group."""
-        bit = 1 << number
-        between = self.before[number]
-        follows = 0
-        for member in range_ids(group):
-            if self.needs[member] & bit or self.needs[number] >> member & 1:
-                return False
-            follows |= self.before[member]
-        others = self.waiting & ~group & ~bit
-        for other in range_ids(others & (between | follows)):
-            is_between = between >> other & 1 and self.before[other] & group
-            if is_between or (follows >> other & 1 and self.before[other] & bit):
-                return False
-        return True
+    def is_apart(self, number: int, group: int, before: int) -> bool:
+        """Whether something has to run between a nest and a group that follows `before`."""
+        own = self.before[number]
+        for other in range_ids(self.waiting & ~group & ~(1 << number) & (own | before)):
+            if own >> other & 1 and self.before[other] & group:
+                return True
+            if before >> other & 1 and self.before[other] >> number & 1:
+                return True
+        return False
 
 
 def _united(sets: Mapping[int, int], bits: int) -> int:
