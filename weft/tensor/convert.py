@@ -226,6 +226,16 @@ def length(self: Tensor) -> int:
     return size_value(self.shape[0])
 
 
+def formatted(self: Tensor, spec: str) -> str:
+    """Write the number of a tensor that has one as `spec` says; without it, as `str` does.
+
+    >>> from weft.tensor import Tensor
+    >>> f"{Tensor([1.5, 2.25]).sum():.1f}"
+    '3.8'
+    """
+    return format(self.item(), spec) if spec else str(self)
+
+
 def as_int(self: Tensor) -> int:
     return int(self.item())
 

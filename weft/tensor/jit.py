@@ -40,6 +40,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # A function that has been traced this often gets a warning, and again at each doubling.
 MANY_TRACES: Final = 16
 _MOST_TRACES: Final = 512
+# Traces of one signature, which differ in what the function reads of objects, and in gradients.
+_MOST_ALIKE: Final = 32
 
 
 @overload
@@ -135,7 +137,7 @@ class Jit:
         key = self._key(arguments)
         traced = self._programs.get(key, [])
         traced[:] = [each for each in traced if not each.is_stale]
-        found = next((each for each in traced if each.fits_gradients(arguments.leaves)), None)
+        found = next((each for each in traced if each.fits(arguments.leaves)), None)
         return arguments, self._trace(arguments, key) if found is None else found
 
     @property
@@ -167,7 +169,10 @@ class Jit:
             return self._trace(arguments, self._key(arguments))
         self._shared |= made.watched
         self._warn_of_growth(key)
-        self._programs.setdefault(key, []).append(made)
+        alike = self._programs.setdefault(key, [])
+        alike.append(made)
+        if len(alike) > _MOST_ALIKE:
+            del alike[0]
         self._watch(key)
         if len(self._programs) > _MOST_TRACES:
             self.forget(next(iter(self._programs)))
@@ -190,7 +195,11 @@ class Jit:
         if self.traces < self._warn_at:
             return
         self._warn_at *= 2
-        what = _difference(self, next(reversed(self._programs)), key)
+        last = next(reversed(self._programs))
+        what = _difference(self, last, key)
+        changed = self._programs[last][-1].state.changed() if self._programs[last] else []
+        if key == last and changed:
+            what = f"{changed[0].key!r}, which the function reads,"
         where = user_line()
         warnings.warn_explicit(
             f"jit: {self._name} has been traced {self.traces} times; {what} changes from call to"

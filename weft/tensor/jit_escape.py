@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import gc
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import CellType, CodeType
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from weft.support.source_line import SourceLine
 from weft.tensor.core import Core
 from weft.tensor.storage import Storage
 from weft.tensor.trace_state import Reason, retire
+from weft.tensor.trees import Structure, flatten
 
 _FILLS: Final = ("append", "add", "extend", "insert", "setdefault", "update", "appendleft", "put")
 _STORES: Final = ("STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_FAST")
@@ -33,6 +34,26 @@ class _Holder(NamedTuple):
     words: str
     name: str | None
     rank: int
+
+
+def require_unchanged(
+    function: str, given: Any, structure: Structure, leaves: list[Any], names: list[str]
+) -> None:
+    """Raise if a function put something else into the containers that it was given."""
+    after: list[Any] = []
+    if flatten(given, after) == structure:
+        changed = [n for n, (a, b) in enumerate(zip(after, leaves, strict=True)) if a is not b]
+        if not changed:
+            return
+        what = names[changed[0]]
+    else:
+        what = "a list, dict or dataclass among its arguments"
+    raise NotSupported(
+        f"jit: {function} changes {what}",
+        law="a jitted function is traced once and replayed; what it does to tensors is repeated,\n"
+        "and what it puts into lists, dicts and objects is not",
+        fix="return what is new, or write it to a tensor that was there before: kept.assign(...)",
+    )
 
 
 def mark_escaped(storages: Collection[Storage], function: str, code: CodeType | None) -> None:
@@ -52,7 +73,7 @@ def _error(
     facts: list[tuple[str, ...]] = []
     if made is not None and made.file:
         facts.append(("made at", f"{made.file}:{made.line}", made.text))
-    escaped = made if holder.name == "grad" else _find_store(codes, holder)
+    escaped = made if holder.name == "grad" else find_store(codes, holder.name)
     if escaped is not None and escaped.file:
         facts.append(("escaped at", f"{escaped.file}:{escaped.line}", escaped.text))
     facts.append(("found in", holder.words))
@@ -99,14 +120,14 @@ def _describe(holder: Any, tensor: Core) -> _Holder | None:
     return None
 
 
-def _find_store(codes: tuple[CodeType, ...], holder: _Holder) -> SourceLine | None:
-    """The line of the traced code that put something there."""
-    if holder.name is None:
+def find_store(codes: Iterable[CodeType], name: str | None) -> SourceLine | None:
+    """The line of the traced code that put something there; `[]` is the name of an item."""
+    if name is None:
         return None
     for code in codes:
         for instruction in _instructions(code):
-            is_store = instruction.opname in _STORES and instruction.argval == holder.name
-            is_fill = holder.name == "[]" and (
+            is_store = instruction.opname in _STORES and instruction.argval == name
+            is_fill = name == "[]" and (
                 instruction.opname == "STORE_SUBSCR"
                 or (instruction.opname.startswith("LOAD_") and instruction.argval in _FILLS)
             )

@@ -77,6 +77,7 @@ class FastPath:
             or self.program.is_stale
             or Tensor.training is not self._training
             or len(args) != len(self._wanted)
+            or not self.program.state.holds()
         ):
             return None
         for cell, before in cells:

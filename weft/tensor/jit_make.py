@@ -6,12 +6,14 @@ storages are as they were, and tensors that escaped are marked.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
 from weft.ir.uop import UOp
-from weft.tensor.jit_escape import mark_escaped
+from weft.support.source_line import user_line
+from weft.tensor.jit_escape import find_store, mark_escaped
 from weft.tensor.jit_graph import Made, make_graph
 from weft.tensor.jit_program import (
     GradientIn,
@@ -24,6 +26,7 @@ from weft.tensor.jit_program import (
 )
 from weft.tensor.jit_results import ResultReader
 from weft.tensor.jit_signature import SCALARS, Arguments, unbound
+from weft.tensor.jit_state import Entry, read_state
 from weft.tensor.jit_trace import Input, Recorder, Recording
 from weft.tensor.leaves import live_leaves
 from weft.tensor.storage import Storage, live_storages
@@ -50,9 +53,14 @@ def trace(
     """Run a function once and make a program of what it does; raises Conflict."""
     recorder = Recorder(name, shared)
     known = set(live_storages())
+    objects = [leaf for leaf in arguments.leaves if not isinstance(leaf, Tensor)]
+    state = read_state(function, objects)
     try:
         recording = recorder.record(function, arguments, names)
         program = _make_program(recording, arguments, donated)
+        changed = state.changed()
+        program.state = state.without(changed)
+        _warn_of_changes(name, code, changed)
     finally:
         # Whatever holds a storage of the trace from now on is not ours.
         made = [ref(each) for each in live_storages() if each not in known]
@@ -62,6 +70,21 @@ def trace(
         mark_escaped([each for each in alive if each not in adopted], name, code)
     program.watch_tensors()
     return program
+
+
+def _warn_of_changes(function: str, code: Any, changed: list[Entry]) -> None:
+    """Say that a function counts, or the like: a call that is replayed does not."""
+    for _, key, value in changed:
+        if key is None or value is None or not isinstance(value, SCALARS):
+            continue
+        where = find_store([code], str(key)) or find_store([code], "[]") or user_line()
+        warnings.warn_explicit(
+            f"jit: {function} changes {key!r} while it is traced; a call that is replayed does"
+            " not. Keep what changes in a tensor",
+            UserWarning,
+            where.file,
+            where.line,
+        )
 
 
 def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> Program:

@@ -19,6 +19,7 @@ from weft.tensor.jit_graph import Graph
 from weft.tensor.jit_results import Results
 from weft.tensor.jit_run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit_signature import values_of
+from weft.tensor.jit_state import State
 from weft.tensor.nodes import Step
 from weft.tensor.random import is_random_state
 from weft.tensor.storage import Storage, realize
@@ -83,6 +84,7 @@ class Program:
         self.gradients_out: list[tuple[ref[Tensor], Tensor | None]] = []
         self.argument_gradients: list[tuple[int, Tensor | None]] = []
         self.watched: set[Storage] = set()
+        self.state = State((), ())
         self.leaves_more = False  # than memory: gradients, views, donated arguments
         # Whether a tensor that the function reached is gone, so that it reaches another now.
         self.is_stale = False
@@ -118,6 +120,10 @@ class Program:
     def is_plain(self) -> bool:
         """Whether a call brings no part of a tensor, and no gradient."""
         return not any(row.is_view or row.is_gradient for row in self.rows)
+
+    def fits(self, leaves: list[Any]) -> bool:
+        """Whether a call of the program's signature finds all else as the trace did."""
+        return self.state.holds() and self.fits_gradients(leaves)
 
     def fits_gradients(self, leaves: list[Any]) -> bool:
         """Whether tensors have gradients as they had when the function was traced.

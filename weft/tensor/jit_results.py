@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
+import numpy as np
+
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute
+from weft.support.errors import NotSupported
 from weft.tensor import nodes
 from weft.tensor.jit_graph import Wanted
 from weft.tensor.jit_trace import Recording
@@ -125,6 +128,15 @@ def _bound(steps: Steps, variables: dict[UOp, UOp]) -> Steps:
     )
 
 
+def _not_repeated(function: str) -> NotSupported:
+    return NotSupported(
+        f"jit: {function} returns an array of NumPy",
+        law="a jitted function is traced once and replayed; it returns tensors, and values that\n"
+        "are the same in every call",
+        fix="return a tensor and read it outside: f(x).numpy()",
+    )
+
+
 class ResultReader:
     """Finds the recipes of a result, and the outputs that they need."""
 
@@ -152,6 +164,8 @@ class ResultReader:
     def _recipe(self, leaf: Any, number: int | None, leaf_numbers: dict[int, int]) -> Any:
         if isinstance(leaf, UOp):
             return FromSizes(leaf)
+        if isinstance(leaf, np.ndarray):
+            raise _not_repeated(self._recording.name)
         if not isinstance(leaf, Tensor):
             return FromPython(leaf)
         tensor = leaf

@@ -8,8 +8,10 @@ one signature run the same trace.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from types import CodeType
 from typing import Any, Final, NamedTuple, Self
 from weakref import ref
 
@@ -218,10 +220,7 @@ class Surroundings:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        plain: Any = inspect.unwrap(function)
-        plain = getattr(plain, "__func__", plain)
-        if not hasattr(plain, "__code__"):  # an object that can be called
-            plain = type(plain).__call__
+        plain = plain_function(function)
         code = getattr(plain, "__code__", None)
         self.code = code
         self._defaults = [
@@ -231,11 +230,11 @@ class Surroundings:
         self._cells: list[Any] = list(getattr(plain, "__closure__", None) or ())
         self._cell_names = list(code.co_freevars) if code is not None else []
         self._globals: dict[str, Any] = getattr(plain, "__globals__", {})
-        self._global_names = sorted(_global_names(code)) if code is not None else []
+        self._global_names = sorted(global_names(code)) if code is not None else []
 
     def key(self) -> tuple[Any, ...]:
         """The part of the signature that the arguments do not have."""
-        cells = [_cell_value(cell) for cell in self._cells]
+        cells = [cell_value(cell) for cell in self._cells]
         names = [self._globals.get(name) for name in self._global_names]
         return tuple([_seen_key(value) for value in (*cells, *names, *self._defaults)])
 
@@ -245,7 +244,7 @@ class Surroundings:
 
     def guards(self) -> Guards:
         """Where to look for what counts now, for a check that takes no time."""
-        cells = [(cell, value) for cell in self._cells if _counts(value := _cell_value(cell))]
+        cells = [(cell, value) for cell in self._cells if _counts(value := cell_value(cell))]
         found = self._globals
         return Guards(
             cells,
@@ -274,17 +273,35 @@ def _seen_key(value: Any) -> Any:
     return static_key(value, list, 0) if _counts(value) else None
 
 
-def _cell_value(cell: Any) -> Any:
+def cell_value(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
         return None
 
 
-def _global_names(code: Any) -> set[str]:
+def plain_function(function: Any) -> Any:
+    """The function of Python that is called in the end, without wrappers and objects around it."""
+    plain = inspect.unwrap(function)
+    plain = getattr(plain, "__func__", plain)
+    if not hasattr(plain, "__code__"):  # an object that can be called
+        plain = type(plain).__call__
+    return plain
+
+
+def global_names(code: CodeType) -> set[str]:
     """The names that a function, and functions inside of it, may look up in the module."""
-    names = set(code.co_names)
+    return _loaded_names(code, ("LOAD_GLOBAL", "LOAD_NAME"))
+
+
+def attribute_names(code: CodeType) -> set[str]:
+    """The names that a function, and functions inside of it, ask objects for."""
+    return _loaded_names(code, ("LOAD_ATTR", "LOAD_METHOD"))
+
+
+def _loaded_names(code: CodeType, operations: tuple[str, ...]) -> set[str]:
+    names = {each.argval for each in dis.get_instructions(code) if each.opname in operations}
     for part in code.co_consts:
-        if hasattr(part, "co_names"):
-            names |= _global_names(part)
+        if isinstance(part, CodeType):
+            names |= _loaded_names(part, operations)
     return names

@@ -19,6 +19,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import NotSupported
 from weft.tensor.core import Core
+from weft.tensor.jit_escape import require_unchanged
 from weft.tensor.jit_signature import (
     Arguments,
     grad_of,
@@ -53,6 +54,7 @@ class Input(NamedTuple):
 class Recording(NamedTuple):
     """What a function did while it was traced."""
 
+    name: str
     result: Any
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
@@ -99,6 +101,7 @@ class Recorder:
             args, kwargs = build(arguments.structure, iter(leaves))
             tracing.trace = self
             result = function(*args, **kwargs)
+            require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
         finally:
             tracing.trace = None
             tracing.depth -= 1
@@ -114,6 +117,7 @@ class Recorder:
                     written[storage] = version
             self._asked = []
         return Recording(
+            self._name,
             result,
             self._inputs,
             self._inside,

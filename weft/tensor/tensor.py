@@ -128,6 +128,7 @@ class Tensor(Core):
     __ceil__, __trunc__ = unary.ceil, unary.trunc
     __getitem__, __setitem__, __iter__ = indexing.getitem, indexing.setitem, indexing.iterate
     __bool__, __len__ = convert.truth, convert.length
+    __format__ = convert.formatted
     __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced

@@ -1,0 +1,233 @@
+"""What a jitted function reads of Python objects, and what it does to them."""
+
+import gc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import weft
+from weft import Tensor, jit, nn
+
+SCALE = {"by": 2, "also": [1, 2]}
+
+
+def factor():
+    return SCALE["also"][1]
+
+
+class Layer:
+    kind = 1
+
+    def __init__(self, value):
+        self.weight = Tensor([value]).realize()
+        self.bias = 0
+
+    @property
+    def shifted(self):
+        return self.weight + self.bias
+
+
+class Model:
+    def __init__(self):
+        self.layers = [Layer(1), Layer(2)]
+        self.rate = 10
+        self.losses = []
+
+    def inner(self, x):
+        for layer in self.layers:
+            x = x * layer.shifted * layer.kind
+        return x
+
+    @jit
+    def step(self, x):
+        return self.inner(x) * self.rate
+
+
+def test_attributes_are_seen_through_methods_lists_and_properties():
+    model, x = Model(), Tensor([3]).realize()
+    weights = [layer.weight for layer in model.layers]  # kept, so that nothing dies
+    assert model.step(x).item() == 3 * 2 * 10
+    model.rate = 100
+    assert model.step(x).item() == 600
+    model.layers[0].weight = Tensor([5]).realize()
+    assert model.step(x).item() == 3000
+    model.layers[1].bias = 1
+    assert model.step(x).item() == 4500
+    model.layers.append(Layer(2))
+    assert model.step(x).item() == 9000
+    model.layers[2].kind = 3  # hides that of the class
+    assert model.step(x).item() == 27000
+    assert len(weights) == 2
+
+
+def test_a_state_that_was_seen_before_has_a_trace():
+    model, x = Model(), Tensor([1]).realize()
+    for rate in (1, 2, 1, 2, 1):
+        model.rate = rate
+        assert model.step(x).item() == 2 * rate
+    assert sum(program.state.holds() for program in Model.step.programs) == 1
+    before = Model.step.traces
+    model.rate = 2
+    model.step(x)
+    assert Model.step.traces == before
+
+
+def test_what_the_function_does_not_name_is_not_watched():
+    model, x = Model(), Tensor([1]).realize()
+    model.step(x)
+    before = Model.step.traces
+    for n in range(4):
+        model.losses.append(n)
+        model.name = str(n)
+        model.step(x)
+    assert Model.step.traces == before
+
+
+def test_items_of_globals_are_seen_in_called_functions():
+    @jit
+    def scaled(x):
+        return x * SCALE["by"] * factor()
+
+    x = Tensor([1]).realize()
+    assert scaled(x).item() == 4
+    try:
+        SCALE["by"] = 5
+        assert scaled(x).item() == 10
+        SCALE["also"][1] = 3
+        assert scaled(x).item() == 15
+    finally:
+        SCALE.update(by=2, also=[1, 2])
+    assert scaled(x).item() == 4
+
+
+def test_an_object_of_the_closure_that_is_replaced():
+    layer = Layer(1)
+    kept = layer
+
+    @jit
+    def weighted(x):
+        return x * layer.weight
+
+    assert weighted(Tensor([2])).item() == 2
+    layer = Layer(7)
+    assert weighted(Tensor([2])).item() == 14
+    assert kept is not layer
+
+
+def test_layers_of_nn_are_watched():
+    linear = nn.Linear(2, 2)
+    x = Tensor([[1.0, 2.0]]).realize()
+    forward = jit(lambda x: linear(x))
+    first, old = forward(x).numpy(), linear.weight
+    linear.weight = (old * 2).realize()
+    np.testing.assert_allclose(forward(x).numpy(), linear(x).numpy())
+    assert not np.allclose(forward(x).numpy(), first)
+
+
+def test_a_counter_warns_and_names_the_line():
+    counts = {"n": 0}
+
+    class Counter:
+        steps = 0
+
+    counter = Counter()
+
+    @jit
+    def counting(x):
+        counts["n"] += 1
+        counter.steps += 1
+        return x + 1
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [counting(Tensor([n])).item() for n in range(3)] == [1, 2, 3]
+    texts = [str(each.message) for each in caught]
+    assert len(texts) == 2 and counting.traces == 1
+    assert any("counting changes 'n' while it is traced" in text for text in texts)
+    assert any("counting changes 'steps' while it is traced" in text for text in texts)
+    lines = sorted(each.lineno for each in caught)
+    assert all(each.filename.endswith("test_jit_state.py") for each in caught)
+    assert lines[1] == lines[0] + 1
+
+
+def test_a_list_that_a_trace_fills_is_left_out():
+    calls = []
+
+    @jit
+    def noted(x):
+        calls.append(len(calls))
+        return x + 1
+
+    for _ in range(2):
+        for shape in ((1,), (2,)):
+            noted(Tensor.zeros(*shape))
+    assert calls == [0, 1]
+
+
+def test_traces_do_not_keep_objects_alive():
+    model = Model()
+    model.step(Tensor([1]))
+    watch = weakref.ref(model.layers[0])
+    del model
+    gc.collect()
+    assert watch() is None
+
+
+def change_list(values):
+    values.append(values[0] + 1)
+    return values[0]
+
+
+def change_item(values):
+    values[1] = values[0] + 1
+    return values[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [(change_list, "a list, dict or dataclass"), (change_item, r"changes values\[1\]")],
+)
+def test_arguments_that_are_changed(function, what):
+    values = [Tensor([1]), Tensor([2])]
+    with pytest.raises(weft.NotSupported, match=what):
+        jit(function)(values)
+    assert len(values) == 2
+
+
+def test_writes_to_tensors_in_containers_are_fine():
+    @jit
+    def add(values):
+        values["x"] += 1
+        values["x"][:1] = 5
+
+    values = {"x": Tensor([1, 1])}
+    add(values)
+    assert values["x"].tolist() == [5, 2]
+
+
+def test_arrays_are_not_returned():
+    with pytest.raises(weft.NotSupported, match="returns an array of NumPy"):
+        jit(lambda x: {"x": x, "y": [np.arange(3)]})(Tensor([1]))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: f"{x.sum():.2f}",
+        lambda x: print(x),
+        lambda x: float(x.sum()),
+        lambda x: x[x > 1],
+        lambda x: range(x.sum().int()),
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: 1 in x,
+        lambda x: x.tolist(),
+    ],
+)
+def test_reads_raise_with_the_line_and_the_argument(read):
+    with pytest.raises(weft.NotSupported) as caught:
+        jit(read)(Tensor([1.0, 2.0]))
+    text = str(caught.value)
+    assert "is being traced, so this value is not known yet" in text
+    assert "test_jit_state.py" in text and "lambda x:" in text and "depends on  x" in text

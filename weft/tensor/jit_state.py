@@ -1,0 +1,199 @@
+"""Python state that a jitted function reads: attributes and items of the objects that it reaches.
+
+A trace has read them once. `read_state` finds, from the arguments that are objects and from what
+the function has in its closure, its defaults and its globals, all attributes and items whose names
+stand in its code or in the code of functions and methods that are named there. `State.holds` says
+whether they are what they were; a trace for which they are not does not fit a call.
+
+What the function itself changes while it is traced is left out: it is done once per trace.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from weft.ir.uop import UOp
+from weft.tensor.jit_signature import (
+    SCALARS,
+    Identity,
+    attribute_names,
+    cell_value,
+    global_names,
+    plain_function,
+)
+from weft.tensor.tensor import Tensor
+
+# A longer list is data and no state, and is not watched.
+_MOST_ITEMS: Final = 1024
+_OPAQUE: Final = (type, types.ModuleType, types.BuiltinFunctionType, Tensor, UOp, *SCALARS)
+# The parts of Weft that have state of the user's.
+_LAYERS: Final = ("weft.nn", "weft.llm")
+_MISSING: Final = object()
+
+
+class Entry(NamedTuple):
+    """A place, as an owner and a key, and what was there."""
+
+    owner: Any  # a dict, a list, a cell, or an Identity of an object
+    key: Any
+    value: Any
+
+    @property
+    def place(self) -> tuple[int, Any]:
+        return (hash(self.owner) if isinstance(self.owner, Identity) else id(self.owner)), self.key
+
+
+class State(NamedTuple):
+    """What was read, and how many items each list and dict had."""
+
+    entries: tuple[Entry, ...]
+    lengths: tuple[tuple[Any, int], ...]
+
+    def holds(self) -> bool:
+        """Whether everything is what it was."""
+        for owner, key, value in self.entries:
+            found = _look(owner, key)
+            if found is not value and not _is_same(found, value):
+                return False
+        return all(len(owner) == length for owner, length in self.lengths)
+
+    def without(self, changed: Iterable[Entry]) -> State:
+        """The state but for entries, and the lengths of their owners."""
+        places = {entry.place for entry in changed}
+        owners = {id(entry.owner) for entry in changed}
+        return State(
+            tuple([each for each in self.entries if each.place not in places]),
+            tuple([row for row in self.lengths if id(row[0]) not in owners]),
+        )
+
+    def changed(self) -> list[Entry]:
+        """The entries that are not what they were; a list that has grown is one of them."""
+        found = [each for each in self.entries if not _is_same(_look(*each[:2]), each.value)]
+        longer = [Entry(owner, None, n) for owner, n in self.lengths if len(owner) != n]
+        return found + longer
+
+
+def read_state(function: Callable[..., Any], objects: Iterable[Any]) -> State:
+    """The state that a function reads, given its arguments that are no tensors."""
+    reader = _Reader()
+    reader.add(plain_function(function))
+    roots = [getattr(function, "__self__", function), *objects]
+    while True:
+        before = len(reader.names), len(reader.functions)
+        reader.read(roots)
+        if before == (len(reader.names), len(reader.functions)):
+            return State(tuple(reader.entries), tuple(reader.lengths))
+
+
+class _Reader:
+    """Walks from roots over what is named; a walk may find more names, then there is another."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = {"__call__"}
+        self.functions: list[Any] = []
+        self._known: set[Any] = set()
+        self.entries: list[Entry] = []
+        self.lengths: list[tuple[Any, int]] = []
+
+    def read(self, roots: list[Any]) -> None:
+        self.entries, self.lengths = [], []
+        waiting = list(roots)
+        for function in self.functions:
+            self.names |= attribute_names(function.__code__)
+            waiting += self._enter_function(function)
+        seen: set[int] = set()
+        while waiting:
+            thing = waiting.pop()
+            if id(thing) not in seen and not isinstance(thing, _OPAQUE):
+                seen.add(id(thing))
+                waiting += self._enter(thing)
+
+    def _enter_function(self, function: Any) -> Iterator[Any]:
+        for cell in function.__closure__ or ():
+            yield from self._note(cell, None, cell_value(cell))
+        scope = function.__globals__
+        for name in global_names(function.__code__) & scope.keys():
+            yield from self._note(scope, name, scope[name])
+        yield from function.__defaults__ or ()
+
+    def _enter(self, thing: Any) -> Iterator[Any]:
+        """Note what a thing has; gives what has to be entered next."""
+        function = inspect.unwrap(thing) if callable(thing) else None
+        if isinstance(function, types.MethodType):
+            yield function.__self__
+            function = function.__func__
+        if isinstance(function, types.FunctionType):
+            self.add(function)
+        elif isinstance(thing, (list, tuple)):
+            yield from self._enter_items(thing, enumerate(thing))
+        elif isinstance(thing, dict):
+            yield from self._enter_items(thing, thing.items())
+        elif _has_state(thing):
+            yield from self._enter_object(thing)
+
+    def _enter_items(self, owner: Any, items: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+        if len(owner) > _MOST_ITEMS:
+            return
+        if not isinstance(owner, tuple):
+            self.lengths.append((owner, len(owner)))
+        for key, value in list(items):
+            yield from [value] if isinstance(owner, tuple) else self._note(owner, key, value)
+
+    def _enter_object(self, thing: Any) -> Iterator[Any]:
+        for kind in type(thing).__mro__[:-1]:
+            for name in self.names & kind.__dict__.keys():
+                value = kind.__dict__[name]
+                value = value.fget if isinstance(value, property) else value
+                value = inspect.unwrap(value) if callable(value) else value
+                if isinstance(value, types.FunctionType):
+                    self.add(value)
+                elif isinstance(value, SCALARS) and name not in thing.__dict__:
+                    self.entries.append(Entry(Identity(thing), name, value))
+        for name in self.names & thing.__dict__.keys():
+            yield from self._note(Identity(thing), name, thing.__dict__[name])
+
+    def _note(self, owner: Any, key: Any, value: Any) -> Iterator[Any]:
+        is_plain = isinstance(value, (*SCALARS, UOp, list, dict, tuple))
+        try:
+            kept = value if is_plain else Identity(value)
+        except TypeError:  # nothing can watch it
+            return
+        if not isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType)):
+            self.entries.append(Entry(owner, key, kept))
+            yield value
+
+    def add(self, function: Any) -> None:
+        module = function.__module__ or ""
+        is_ours = module.startswith("weft.") and not module.startswith(_LAYERS)
+        if function.__code__ not in self._known and not is_ours:
+            self._known.add(function.__code__)
+            self.functions.append(function)
+
+
+def _has_state(thing: Any) -> bool:
+    module = type(thing).__module__ or ""
+    is_ours = module.startswith("weft.") and not module.startswith(_LAYERS)
+    return hasattr(thing, "__dict__") and type(thing).__weakrefoffset__ != 0 and not is_ours
+
+
+def _look(owner: Any, key: Any) -> Any:
+    kind = owner.__class__
+    if kind is Identity:
+        return getattr(owner(), key, _MISSING)
+    if kind is types.CellType:
+        return cell_value(owner)
+    if isinstance(owner, dict):
+        return owner.get(key, _MISSING)
+    return owner[key] if key < len(owner) else _MISSING
+
+
+def _is_same(found: Any, value: Any) -> bool:
+    """Whether a value is what it was: numbers and strings by value, everything else itself."""
+    if found is value:
+        return True
+    if value.__class__ is Identity:
+        return value() is found
+    return found.__class__ is value.__class__ and isinstance(value, SCALARS) and found == value
