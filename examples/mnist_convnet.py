@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> float:
     model = ConvNet(x_train.shape[-1])
     optimizer = nn.optim.AdamW(nn.state.get_parameters(model), lr=args.lr, weight_decay=0.01)
     loader = nn.DataLoader(
-        (x_train, y_train), args.batch, shuffle=True, seed=args.seed, drop_last=True, workers=1
+        (x_train, y_train), args.batch, shuffle=True, seed=args.seed, drop_last=True, num_workers=1
     )
     schedule = nn.optim.one_cycle(args.lr, args.epochs * len(loader))
     scheduler = nn.optim.Scheduler(optimizer, schedule)

@@ -36,7 +36,8 @@ MultiHeadAttention(embed_dim, num_heads)
 GRU(input_size, hidden_size)
 LSTM(input_size, hidden_size)
 TransformerEncoderLayer(d_model, nhead)
-DataLoader(dataset, batch_size=1, shuffle=False)
+DataLoader(dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0, \
+collate_fn=None, pin_memory=False, drop_last=False)
 """
 OPTIMIZERS = """
 Adam(params, lr=0.001, b1=0.9, b2=0.999, eps=1e-08, device=None, fused=None)
