@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from weft.runtime.device import Device as OneDevice
 from weft.support.errors import DeviceError
 from weft.support.message import nearest
 from weft.support.settings import settings
 
+# A device, several devices, or a layout: how memory lies on several devices.
+Place = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
 
 
@@ -134,6 +136,19 @@ def canonical_name(name: str) -> str:
     if kind == "DISK" and number:  # the number is a path, which means the same in every folder
         return f"{kind}:{os.path.abspath(number)}"
     return kind if number in ("", "0") else f"{kind}:{number}"
+
+
+def canonical_place(place: Place) -> Any:
+    """The full name of a device; of several devices, a layout, whole on each unless it says more.
+
+    >>> canonical_place(("CPU:0", "CPU:1"))
+    (('CPU', 'CPU:1'), None, ())
+    """
+    if isinstance(place, str):
+        return canonical_name(place)
+    is_layout = place and not isinstance(place[0], str)
+    devices, axis, sizes = place if is_layout else (place, None, ())
+    return tuple(map(canonical_name, devices)), axis, sizes
 
 
 def device(name: str) -> OneDevice:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.engine.devices import device
+from weft.engine.devices import Place, device
 from weft.engine.storage import (
     Buffer,
     adopt_buffer,
@@ -52,9 +52,9 @@ class View(NamedTuple):
         )
 
 
-def is_file(name: str) -> bool:
+def is_file(name: Place) -> bool:
     """Whether a device of this name is a file."""
-    return name.startswith("DISK")
+    return isinstance(name, str) and name.startswith("DISK")
 
 
 def map_file(path: str) -> UOp:

@@ -4,15 +4,15 @@
 memory now. The tensor layer puts those BUFFER nodes into all graphs that are still lazy, so
 nothing is computed twice and nobody reads memory that has been overwritten.
 
-The path: copies between devices first; then the graph with its buffers as parameters is scheduled
-(`schedule`), its kernels are made runnable (`compile`), and the schedule runs (`run`). A graph of
-the same structure is scheduled once: parameters make the graphs of two training steps the same
-node.
+The path: a graph over several devices becomes one for each (`shards`); copies between devices are
+carried out; then the graph with its buffers as parameters is scheduled (`schedule`), its kernels
+are made runnable (`compile`), and the schedule runs (`run`). A graph of the same structure is
+scheduled once: parameters make the graphs of two training steps the same node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from weft.engine.bindings import take_bindings
@@ -20,8 +20,11 @@ from weft.engine.devices import default_device, device
 from weft.engine.disk import brought, is_file, write_files
 from weft.engine.interpret import interpret
 from weft.engine.run import Prepared
-from weft.engine.storage import buffer_from, buffer_of, hand_over, new_buffer, read_bytes
+from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
+from weft.engine.storage import buffer_of, copy_buffer, hand_over, new_buffer
+from weft.engine.versions import Overwritten
 from weft.ir.build import param, sink, store
+from weft.ir.layouts import is_laid
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
@@ -41,19 +44,41 @@ def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]
 
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
     """
-    made = write_files(roots, pending, lambda value: realize([value])[value])
-    graphs = _copy_between_devices([substitute(root, made) for root in roots], made)
-    by_device: dict[str, list[tuple[UOp, UOp]]] = {}
-    for root, graph, name in zip(roots, graphs, devices_of(graphs), strict=True):
-        if graph.op == Op.BUFFER:
-            made[root] = graph
-        else:
-            by_device.setdefault(name, []).append((root, graph))
-    for name, pairs in by_device.items():
-        found = _realize_on(name, [graph for _, graph in pairs], pending)
-        made.update(found)
-        made.update({root: found[graph] for root, graph in pairs})
+    if may_hold_parts(roots) and any(map(is_laid, topological(*roots))):
+        return realize_parts(roots, pending, compute)
+    made: dict[UOp, UOp] = {}
+    found = compute([(root, None) for root in roots], pending, made)
+    made.update(zip(roots, found, strict=True))
     return made
+
+
+def compute(wanted: Sequence[Wanted], pending: Sequence[UOp], made: dict[UOp, UOp]) -> list[UOp]:
+    """Compute values of one device each; what else becomes memory on the way goes to `made`.
+
+    Without the name of a device, a value is computed where its memory is.
+    """
+    roots = [graph for graph, _ in wanted]
+    made.update(write_files(roots, pending, lambda value: realize([value])[value]))
+    is_changed = bool(made) or any(root.ops >> Op.COPY & 1 for root in roots)
+    versions = [n for n in topological(*roots) if n.op == Op.AFTER] if is_changed else []
+    done = list(substitute(sink(*roots, *versions), made).src)
+    done = carry_out_copies(done, pending, made)
+    graphs, done_versions = done[: len(roots)], done[len(roots) :]
+    by_device: dict[str, list[UOp]] = {}
+    found_names = devices_of(graphs)
+    names = [name or own for (_, name), own in zip(wanted, found_names, strict=True)]
+    for name, graph in zip(names, graphs, strict=True):
+        if graph.op != Op.BUFFER:
+            by_device.setdefault(name, []).append(graph)
+    found: dict[tuple[str, UOp], UOp] = {}
+    for name, several in by_device.items():
+        computed = _realize_on(name, list(dict.fromkeys(several)), pending)
+        found.update({(name, node): memory for node, memory in computed.items()})
+        made.update({n: m for n, m in computed.items() if n.op in (Op.AFTER, Op.BUFFER)})
+    for version, node in zip(versions, done_versions, strict=True):
+        if node.op == Op.BUFFER or node in made:
+            made[version] = made.get(node, node)
+    return [found.get(pair, pair[1]) for pair in zip(names, graphs, strict=True)]
 
 
 def device_of(node: UOp) -> str:
@@ -79,24 +104,41 @@ def devices_of(graphs: Sequence[UOp]) -> list[str]:
     return [found[graph] or default_device() for graph in graphs]
 
 
-def _copy_between_devices(roots: list[UOp], made: dict[UOp, UOp]) -> list[UOp]:
-    """The graphs with every COPY carried out; its source is computed on its own device first."""
+def carry_out_copies(roots: list[UOp], pending: Sequence[UOp], made: dict[UOp, UOp]) -> list[UOp]:
+    """The graphs with every COPY carried out; its source is computed on its own device first.
+
+    Copies whose sources hold no others go together, so that a device computes all of them in one
+    program.
+    """
     while any(root.ops >> Op.COPY & 1 for root in roots):
         copies = [n for n in topological(*roots) if n.op == Op.COPY]
         ready = [n for n in copies if not n.src[0].ops >> Op.COPY & 1]
-        read = {n: brought(n.src[0], n.arg) for n in ready if is_file(device_of(n.src[0]))}
-        if read:
-            made.update(read)
-            roots = [substitute(root, read) for root in roots]
-            continue
-        first = ready[0]
-        source = realize([first.src[0]])[first.src[0]]
-        made[first.src[0]] = source
-        data = memoryview(read_bytes(source))
-        made[first] = buffer_from(first.dtype, shape_of(source), first.arg, data)
-        done = {first: made[first], first.src[0]: source}
-        roots = [substitute(root, done) for root in roots]
+        done = {n: brought(n.src[0], n.arg) for n in ready if is_file(device_of(n.src[0]))}
+        if not done:
+            done = _copied(ready, roots, pending)
+        made.update(done)
+        roots = list(substitute(sink(*roots), done).src)
+        pending = substitute(sink(*pending), done).src
     return roots
+
+
+def _copied(ready: list[UOp], roots: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
+    """Memory on other devices for copies, and all memory that was made for their sources."""
+    done: dict[UOp, UOp] = {}
+    by_device: dict[str, list[UOp]] = {}
+    for copy in ready:
+        by_device.setdefault(device_of(copy.src[0]), []).append(copy.src[0])
+    for name, several in by_device.items():
+        sources = [source for source in dict.fromkeys(several) if source.op != Op.BUFFER]
+        if sources:
+            sources += read_again(sources, roots)
+            done.update(_realize_on(name, sources, [*roots, *pending]))
+    for copy in ready:
+        source = done.get(copy.src[0], copy.src[0])
+        done[copy] = copy_buffer(source, copy.arg)
+        if not copy.src[0].ops >> Op.BUFFER & 1:  # computed anywhere, so memory for nobody else
+            done.pop(copy.src[0], None)
+    return done
 
 
 def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
@@ -119,39 +161,6 @@ def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UO
     for memory, version in last.items():
         made[version] = hand_over(memory)
     return made
-
-
-def _last_versions(versions: list[UOp]) -> dict[UOp, UOp]:
-    """For each memory that is written, the version that no write replaces."""
-    last: dict[UOp, UOp] = {}
-    for version in versions:  # older ones come first
-        memory = version
-        while memory.op == Op.AFTER:
-            memory = memory.src[0]
-        if memory.op == Op.BUFFER:
-            last[memory] = version
-    return last
-
-
-class Overwritten:
-    """What is not there any more once some graphs have been computed: versions of memory."""
-
-    def __init__(self, nodes: Iterable[UOp]) -> None:
-        """`nodes` are all nodes of the graphs, sources first."""
-        versions = [node for node in nodes if node.op == Op.AFTER]
-        self.last = _last_versions(versions)
-        self._written = set(versions) | set(self.last)
-        self._kept = set(self.last.values())
-
-    def __bool__(self) -> bool:
-        return bool(self._written)
-
-    def read_by(self, graphs: Iterable[UOp]) -> list[UOp]:
-        """The versions that other graphs read and that will be gone."""
-        if not self._written:
-            return []
-        seen = topological(*graphs, enter=lambda node: node not in self._written)
-        return [node for node in seen if node in self._written and node not in self._kept]
 
 
 def _run(name: str, body: UOp) -> None:

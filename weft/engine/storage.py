@@ -6,6 +6,8 @@ Memory is allocated when something is first written to it.
 Memory of the host can be lent: an array of another library reads it in place. While such an array
 lives, its bytes stay as they are: a write goes to a copy, and freed memory is not used again.
 Foreign memory is shared instead: `keep` owns it, and writes of both sides are seen by both.
+
+Memory over several devices is BUFFER nodes, one on each; a node of its own stands for all of them.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import ref
 
-from weft.engine.devices import canonical_name, device
+from weft.engine.devices import Place, canonical_name, canonical_place, device
 from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType
+from weft.ir.layouts import Layout
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import shape_value
@@ -58,6 +61,11 @@ class Buffer:
         """Whether an array reads this memory in place."""
         return self._loan is not None and self._loan() is not None
 
+    @property
+    def has_contents(self) -> bool:
+        """Whether something was written here."""
+        return self.handle is not None
+
     def try_lend(self) -> Any:
         """An object with the buffer protocol over this memory; None where it is no host's.
 
@@ -88,6 +96,36 @@ class Buffer:
                 _SPARE.give(self.device, max(self.size, 1), self.handle)
             GlobalCounters.freed(self.device.name, self.size)
         self.handle = self.keep = None
+
+
+class PartedBuffer(Buffer):
+    """Memory over several devices: the nodes of its parts, which own it."""
+
+    __slots__ = ("parts",)
+    count: ClassVar[int] = 0  # of those that there are
+
+    def __init__(self, parts: Sequence[UOp]) -> None:
+        super().__init__(buffer_of(parts[0]).device, 0)
+        self.parts = tuple(parts)
+        PartedBuffer.count += 1
+
+    @property
+    def has_contents(self) -> bool:
+        return any(buffer_of(part).has_contents for part in self.parts)
+
+    def allocated(self) -> Handle:
+        raise InternalError("memory over several devices has no handle of its own")
+
+    def try_lend(self) -> Any:
+        return None
+
+    def prepare_write(self) -> None:
+        for part in self.parts:
+            buffer_of(part).prepare_write()
+
+    def free(self) -> None:
+        PartedBuffer.count -= 1
+        self.parts = ()
 
 
 class _Spare:
@@ -187,7 +225,7 @@ def _forget(end: ref[UOp]) -> None:
 
 
 def _hold(
-    memory: Buffer, dtype: DType, symbolic: tuple[UOp, ...], static: tuple[Any, ...], name: str
+    memory: Buffer, dtype: DType, symbolic: tuple[UOp, ...], static: tuple[Any, ...], name: Any
 ) -> UOp:
     number = next(_numbers)
     node = make_unique(Op.BUFFER, dtype, symbolic, (number, static, name))
@@ -200,17 +238,26 @@ def _hold(
 class BufferKind:
     """Makes memory of one dtype, shape and device, with all that can be known before."""
 
-    __slots__ = ("_symbolic", "device", "dtype", "name", "shape", "size")
+    __slots__ = ("_parts", "_symbolic", "device", "dtype", "name", "shape", "size")
 
-    def __init__(self, dtype: DType, shape: Sequence[Size], device_name: str) -> None:
-        self.name = canonical_name(device_name)
-        self.device = device(self.name)
+    def __init__(self, dtype: DType, shape: Sequence[Size], place: Place) -> None:
+        self.name = canonical_place(place)
         self.dtype = dtype
         self.size = largest_size(tuple(shape)) * dtype.itemsize
         self.shape, self._symbolic = split_symbolic(shape)
+        self._parts: list[BufferKind] = []
+        if isinstance(self.name, str):
+            self.device = device(self.name)
+            return
+        layout = Layout(*self.name)
+        for number, name in enumerate(layout.devices):
+            self._parts.append(BufferKind(dtype, layout.part(tuple(shape), number), name))
+        self.device = self._parts[0].device
 
     def new(self) -> UOp:
         """A BUFFER node with memory of its own, not yet written."""
+        if self._parts:
+            return self.holding(PartedBuffer([part.new() for part in self._parts]))
         memory = Buffer(self.device, self.size)
         if self.device.target.device == "DISK":
             # A file is there once its tensor is, and is never reused.
@@ -233,13 +280,13 @@ class BufferKind:
         return make_unique(Op.BUFFER, self.dtype, self._symbolic, arg)
 
 
-def new_buffer(dtype: DType, shape: Sequence[Size], device_name: str) -> UOp:
+def new_buffer(dtype: DType, shape: Sequence[Size], place: Place) -> UOp:
     """A BUFFER node with memory of its own, not yet written.
 
     There is room for the greatest value of each symbolic size, so that the runs of a loop over
     values ask for the same memory. Elements lie close together, by the value that is bound.
     """
-    return BufferKind(dtype, shape, device_name).new()
+    return BufferKind(dtype, shape, place).new()
 
 
 def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
@@ -247,19 +294,52 @@ def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
     return BufferKind(dtype, shape, memory.device.name).holding(memory)
 
 
-def hand_over(node: UOp) -> UOp:
-    """A new BUFFER node for memory that has been written; the old node has none any more."""
+def hand_over(node: UOp, parts: Sequence[UOp] = ()) -> UOp:
+    """A new BUFFER node for memory that has been written; the old node has none any more.
+
+    Memory over several devices has `parts` from now on, where they were handed over themselves.
+    """
     number, static, name = node.arg
-    return _hold(BUFFERS.pop(number), node.dtype, node.src, static, name)
+    memory = BUFFERS.pop(number)
+    if parts and isinstance(memory, PartedBuffer):
+        memory.parts = tuple(parts)
+    return _hold(memory, node.dtype, node.src, static, name)
 
 
-def buffer_from(dtype: DType, shape: Shape, device_name: str, data: memoryview) -> UOp:
-    """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype."""
-    node = new_buffer(dtype, shape, device_name)
+def parts_of(node: UOp) -> tuple[UOp, ...]:
+    """The BUFFER nodes of memory over several devices."""
+    memory = buffer_of(node)
+    assert isinstance(memory, PartedBuffer)
+    return memory.parts
+
+
+def buffer_from(dtype: DType, shape: Shape, place: Place, data: memoryview) -> UOp:
+    """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype.
+
+    On several devices all of them are on each.
+    """
+    if not isinstance(place, str):
+        kind = BufferKind(dtype, shape, place)
+        copies = [buffer_from(dtype, shape, name, data) for name in Layout(*kind.name).devices]
+        return kind.holding(PartedBuffer(copies))
+    node = new_buffer(dtype, shape, place)
     memory = buffer_of(node)
     if data.nbytes:
         memory.device.copy_in(_part(memory, data.nbytes), data.cast("B"))
     return node
+
+
+def copy_buffer(node: UOp, device_name: str) -> UOp:
+    """A BUFFER node on a device with the contents of another."""
+    made = new_buffer(node.dtype, shape_of(node), device_name)
+    memory = buffer_of(made)
+    if getattr(memory.device, "stores_nothing", False):
+        memory.allocated()
+        return made
+    data = read_bytes(node)
+    if data:
+        memory.device.copy_in(_part(memory, len(data)), memoryview(data))
+    return made
 
 
 def shared_buffer(
@@ -292,9 +372,31 @@ def has_memory(node: UOp) -> bool:
 def read_bytes(node: UOp) -> bytearray:
     """The contents of a BUFFER node; waits for the device."""
     memory = buffer_of(node)
+    if isinstance(memory, PartedBuffer):
+        return _read_parts(node, memory.parts)
     data = bytearray(math.prod(shape_value(shape_of(node))) * node.dtype.itemsize)
     if data:
         memory.device.copy_out(memoryview(data), _part(memory, len(data)))
+    return data
+
+
+def _read_parts(node: UOp, parts: Sequence[UOp]) -> bytearray:
+    """The contents of memory over several devices, as if it were on one."""
+    axis = Layout(*node.arg[2]).axis
+    if axis is None:
+        return read_bytes(parts[0])
+    shape = shape_value(shape_of(node))
+    rows = math.prod(shape[:axis])
+    data = bytearray(math.prod(shape) * node.dtype.itemsize)
+    whole, start = memoryview(data), 0
+    width = len(data) // max(rows, 1)
+    for part in parts:
+        piece = memoryview(read_bytes(part))
+        size = len(piece) // max(rows, 1)
+        for row in range(rows):
+            first = row * width + start
+            whole[first : first + size] = piece[row * size : (row + 1) * size]
+        start += size
     return data
 
 

@@ -111,6 +111,12 @@ def _same(node: UOp, sources: Sources) -> UOp:
     return _like(node, sources.nodes)
 
 
+def _shard(node: UOp, sources: Sources) -> UOp:
+    """SHARD: the axis counts from after the batch"""
+    devices, axis, sizes = node.arg
+    return _like(node, sources.nodes, (devices, None if axis is None else axis + 1, sizes))
+
+
 def _index(node: UOp, sources: Sources) -> UOp:
     """INDEX: positions of all examples; where the memory is batched, of each in its own part"""
     count = len(node.src) - 2
@@ -157,6 +163,7 @@ BATCH_RULES: Final[dict[int, Rule]] = {
     Op.SHRINK: _shrink,
     Op.FLIP: _flip,
     **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE), _same),
+    Op.SHARD: _shard,
     **dict.fromkeys((Op.REDUCE, Op.SCAN), _reduce),
     Op.INDEX: _index,
     Op.SCATTER: _scatter,

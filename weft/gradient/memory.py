@@ -19,6 +19,7 @@ from weft.gradient.movement import MOVEMENT_RULES
 from weft.gradient.shaping import full, sum_to
 from weft.ir.build import where
 from weft.ir.dtypes import dtypes
+from weft.ir.layouts import layout_of
 from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
@@ -36,12 +37,17 @@ def _stage(node: UOp, g: UOp) -> Parts:
 
 
 def _copy(node: UOp, g: UOp) -> Parts:
-    """COPY: g on the device that x came from"""
+    """COPY, SHARD: g where x came from"""
     source = node.src[0]
+    layout = layout_of(source)
+    if layout is not None:
+        return (make(Op.SHARD, g.dtype, (g,), tuple(layout)),)
     for part in topological(source, enter=lambda part: part.op != Op.COPY):
         device = part.arg if part.op == Op.COPY else part.arg[2] if part.op == Op.BUFFER else None
         if device is not None:
             return (make(Op.COPY, g.dtype, (g,), device),)
+    if node.op == Op.SHARD:  # of a value without memory, which is everywhere
+        return (g,)
     raise NotSupported(
         "gradient: the device that a COPY reads from is not known",
         law="the gradient of a copy goes back to the device of its source",
@@ -253,6 +259,7 @@ def _after(node: UOp, g: UOp) -> Parts:
 
 MEMORY_RULES: Final[dict[int, Rule]] = {
     Op.COPY: _copy,
+    Op.SHARD: _copy,
     Op.STORE: _store,
     Op.STAGE: _stage,
     Op.AFTER: _after,

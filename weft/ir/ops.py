@@ -153,7 +153,13 @@ class Op:
     BITCAST = _op("BITCAST", _C.CONVERT, "1", "the same bits read as another dtype of equal width")
 
     # Tensors. A size or bound that is symbolic is None in the arg and comes as a further source.
-    BUFFER = _op("BUFFER", _C.LEAF, "0+", "memory of a device", arg="(number, shape, device)")
+    BUFFER = _op(
+        "BUFFER",
+        _C.LEAF,
+        "0+",
+        "memory of a device; of several, it lies as SHARD says",
+        arg="(number, shape, device)",
+    )
     PARAM = _op("PARAM", _C.LEAF, "0+", "an argument of the enclosing CALL", arg="(slot, shape)")
     IOTA = _op("IOTA", _C.LEAF, "0-1", "0, 1, 2, … below the size", arg="(size,)")
     RESHAPE = _op("RESHAPE", _C.MOVEMENT, "1+", "the same elements in another shape", arg="shape")
@@ -265,6 +271,16 @@ class Op:
         "CUSTOM_GRADIENT(y, x…): y, whose gradients are what the body gives for inputs, values,"
         " gradients of the values and whatever else it reads",
         arg="(body, inputs, slots)",
+    )
+
+    # Several devices.
+    SHARD = _op(
+        "SHARD",
+        _C.MEMORY,
+        "1",
+        "the value on several devices: whole on each where the axis is None, else cut along it"
+        " into parts of these sizes",
+        arg="(devices, axis, sizes)",
     )
 
 

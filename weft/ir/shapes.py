@@ -145,7 +145,7 @@ def _item(node: UOp) -> Shape:
 
 
 _LIKE_FIRST: Final = (
-    *(Op.DETACH, Op.COPY, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
+    *(Op.DETACH, Op.COPY, Op.SHARD, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
     Op.CUSTOM_GRADIENT,
 )
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {

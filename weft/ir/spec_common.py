@@ -144,9 +144,32 @@ def holes_fit(holes: int, symbolic: tuple[UOp, ...]) -> Answer:
 
 
 def _buffer(node: UOp) -> Answer:
-    if not has_types(node.arg, int, tuple, str) or node.dtype.kind == VOID:
+    if node.arg.__class__ is not tuple or len(node.arg) != 3 or node.dtype.kind == VOID:
         return False
-    return are_sizes(node.arg[1], node.src)
+    number, sizes, where = node.arg
+    if number.__class__ is not int or where.__class__ not in (str, tuple):
+        return False
+    if where.__class__ is tuple and (answer := is_layout(where, sizes)) is not True:
+        return answer
+    return are_sizes(sizes, node.src)
+
+
+def is_layout(arg: Arg, shape: tuple[object, ...]) -> Answer:
+    """Whether an arg says how a value of a shape lies on several devices."""
+    if arg.__class__ is not tuple or len(arg) != 3:
+        return "a layout is (devices, axis, sizes)"
+    devices, axis, sizes = arg
+    if devices.__class__ is not tuple or any(each.__class__ is not str for each in devices):
+        return "the devices are not a tuple of names"
+    if len(devices) < 2 or len(set(devices)) != len(devices):
+        return "there are not several devices, each named once"
+    if axis is None:
+        return sizes == () or "a whole value has sizes of parts"
+    if axis.__class__ is not int or not 0 <= axis < len(shape):
+        return f"{axis!r} is no axis of {len(shape)}"
+    if len(sizes) != len(devices) or any(s.__class__ is not int or s < 1 for s in sizes):
+        return "there is not a part of at least one element for each device"
+    return sum(sizes) == shape[axis] or f"the parts {sizes} do not make up {shape[axis]}"
 
 
 def _param(node: UOp) -> Answer:

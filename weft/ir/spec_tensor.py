@@ -27,6 +27,7 @@ from weft.ir.spec_common import (
     holes_fit,
     is_bool,
     is_index,
+    is_layout,
     is_void,
     kinds_text,
     like_first,
@@ -206,11 +207,15 @@ def _custom(node: UOp) -> Answer:
     return all(0 <= slot < inputs < len(node.src) for slot in slots) or "a slot is no input"
 
 
+def _shard(node: UOp) -> Answer:
+    return is_layout(node.arg, shape_of(node))
+
+
 def _arg_is(kind: type) -> Callable[[UOp], Answer]:
     return lambda node: node.arg.__class__ is kind
 
 
-_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.STAGE, Op.INDEX}
+_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.SHARD, Op.STAGE, Op.INDEX}
 _FOLDS: Final = (Op.REDUCE, Op.SCAN, Op.SCATTER)
 _PLACED: Final = (Op.INDEX, Op.SCATTER)
 _STRUCTURE: Final = (Op.TUPLE, Op.SINK)
@@ -243,6 +248,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     *AFTER_ROWS,
     row("DETACH has no arg", Op.DETACH, no_arg),
     row("the arg of COPY is a device", Op.COPY, _arg_is(str)),
+    row("the parts of SHARD make up its value", Op.SHARD, _shard),
     row("several values together are void", _STRUCTURE, lambda n: is_void(n) and no_arg(n)),
     row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, _item),
     *CALL_ROWS,

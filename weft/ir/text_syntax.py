@@ -166,7 +166,7 @@ _RESULTS: Final[dict[int, _Rule]] = {
     **dict.fromkeys(ELEMENTWISE - COMPARE - {Op.CAST, Op.BITCAST}, _of_first),
     **dict.fromkeys(COMPARE, lambda src, arg: bool_like(src[0])),
     **dict.fromkeys(MOVEMENT, _of_first),
-    **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY), _of_first),
+    **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY, Op.SHARD), _of_first),
     **dict.fromkeys((Op.REDUCE, Op.SCAN, Op.SCATTER), _of_first),
     **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER), _of_first),
     **dict.fromkeys((Op.STORE, Op.IF, Op.END, Op.BARRIER, Op.TUPLE), _void),

@@ -302,5 +302,5 @@ _RULES: Final[dict[int, _Rule]] = {
     Op.TUPLE: lambda scope, node, values: tuple(values[source] for source in node.src),
     Op.ITEM: lambda scope, node, values: cast("tuple[Value, ...]", values[node.src[0]])[node.arg],
     Op.SINK: lambda scope, node, values: None,
-    **dict.fromkeys((Op.STAGE, Op.COPY, Op.DETACH, Op.CUSTOM_GRADIENT), _first),
+    **dict.fromkeys((Op.STAGE, Op.COPY, Op.SHARD, Op.DETACH, Op.CUSTOM_GRADIENT), _first),
 }

@@ -12,10 +12,24 @@ from weft.schedule.fuse_in_order import fuse_in_order
 from weft.schedule.normalize import normalize
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
+from weft.schedule.shard import shard
 from weft.schedule.spec_schedule import SCHEDULE_SPEC
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
 from weft.schedule.trim_calls import trim_calls
+
+SHARD: Final = Phase(
+    "shard",
+    takes=TENSOR_SPEC,
+    gives=TENSOR_SPEC,
+    passes=(
+        Pass(
+            "shard",
+            shard,
+            because="a graph over several devices becomes one for each, and copies between them",
+        ),
+    ),
+)
 
 SCHEDULE: Final = Phase(
     "schedule",

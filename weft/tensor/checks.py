@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from weft.engine.devices import canonical_name
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -167,15 +168,46 @@ def _operand(position: int, count: int) -> str:
 def require_one_device(name: str, *tensors: Tensor) -> None:
     names = list(dict.fromkeys(tensor.device for tensor in tensors))
     if len(names) > 1:
+        is_laid = any(not isinstance(each, str) for each in names)
+        shown = " and ".join(map(device_text, names))
         raise DeviceError(
-            f"{name}: operands are on different devices ({' and '.join(names)})",
+            f"{name}: operands are on different devices ({shown})",
             facts=[
-                (_operand(i, len(tensors)), each.shape, f"on {each.device}")
+                (_operand(i, len(tensors)), each.shape, f"on {device_text(each.device)}")
                 for i, each in enumerate(tensors)
             ],
-            law="one operation runs on one device",
-            fix=f"move one of them: .to({names[0]!r})",
+            law="one operation runs on one device, or on the same several",
+            fix="lay one out like the other: y.shard_like(x)"
+            if is_laid
+            else f"move one of them: .to({names[0]!r})",
         )
+
+
+def device_text(device: Any) -> str:
+    return device if isinstance(device, str) else ", ".join(device)
+
+
+def devices_of(name: str, devices: Any) -> Any:
+    """The full names of several devices, each once; of one, its name."""
+    if isinstance(devices, str) or not isinstance(devices, (tuple, list)) or not devices:
+        raise ArgumentTypeError(
+            f"{name}: {devices!r} are no devices",
+            law="several devices are a tuple of their names",
+            fix='write ("CPU:0", "CPU:1"), for example',
+        )
+    names = tuple(canonical_name(each) for each in devices)
+    if len(set(names)) != len(names):
+        raise DeviceError(
+            f"{name}: a device is named twice",
+            facts=[("devices", ", ".join(names))],
+            law="each device holds one part",
+        )
+    if any(each.startswith("DISK") for each in names):
+        raise DeviceError(
+            f"{name}: a file is no device to compute on",
+            law="the devices of a tensor compute with their parts of it",
+        )
+    return names if len(names) > 1 else names[0]
 
 
 def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.engine.devices import canonical_name
-from weft.engine.storage import buffer_of
+from weft.engine.disk import is_file
+from weft.engine.storage import buffer_of, read_bytes
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -21,7 +22,7 @@ from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
 from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
-from weft.tensor.checks import axis_of
+from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
 from weft.tensor.nodes import Step, with_values
 from weft.tensor.trace_state import tracing
@@ -105,6 +106,8 @@ def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step,
     """The contents of memory; where they are copied, without what a first SHRINK cuts away."""
     shape = [*shape_value(shape_of(buffer))]
     stored = storage_dtype(buffer.dtype)
+    if not isinstance(buffer.arg[2], str):  # in parts, on several devices
+        return np.frombuffer(read_bytes(buffer), stored).reshape(shape), steps
     lent = buffer_of(buffer).try_lend() if math.prod(shape) else None
     if lent is not None:
         return np.frombuffer(lent, stored, math.prod(shape)).reshape(shape), steps
@@ -291,14 +294,15 @@ to_long: Final = _caster(dtypes.int64)
 
 def to(
     self: Tensor,
-    device: str | DType | Tensor | None = None,
+    device: str | tuple[str, ...] | DType | Tensor | None = None,
     dtype: DType | str | None = None,
     non_blocking: bool = False,
 ) -> Tensor:
     """Return the value on another device, in another dtype, or in those of another tensor.
 
     What is there already is returned as it is. Nothing is copied before it is needed, so
-    `non_blocking` changes nothing. PyTorch: to.
+    `non_blocking` changes nothing. What lies on several devices is brought together on one; on
+    several, it is whole on each, as `shard` says. PyTorch: to.
 
     >>> from weft import dtypes
     >>> from weft.tensor import Tensor
@@ -308,17 +312,25 @@ def to(
     """
     if isinstance(device, DType):
         device, dtype = None, device
-    elif device is not None and not isinstance(device, str):
-        like = device
-        device, dtype = like.device, like.dtype
-    name = self.device if device is None else canonical_name(device)
-    moved = self
-    if name != self.device:
-        moved = self._value(make(Op.COPY, self.dtype, (self.uop,), name), name)
+    elif isinstance(device, self.__class__):
+        device, dtype = device.device, device.dtype
+    moved = self if device is None or device == self.device else _moved_to(self, device)
     return moved if dtype is None else moved.cast(dtype)
 
 
-def to_in_place(self: Tensor, device: str | None) -> Tensor:
+def _moved_to(self: Tensor, device: Any) -> Tensor:
+    if not isinstance(device, str):
+        names = devices_of("to", device)
+        return self if names == self.device else self.shard(device)
+    name = canonical_name(device)
+    if name == self.device:
+        return self
+    if is_file(name) and not isinstance(self.device, str):
+        return self.to("CPU").to(name)
+    return self._value(make(Op.COPY, self.dtype, (self.uop,), name), name)
+
+
+def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
     """Move this tensor to another device."""
     moved = self.to(device)
     self._storage, self._steps, self._seen = moved._storage, moved._steps, None

@@ -11,6 +11,7 @@ from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType
+from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -67,7 +68,7 @@ class Core(metaclass=NamingType):
         return made  # type: ignore[no-any-return]
 
     @classmethod
-    def _value(cls, uop: UOp, device: str) -> Tensor:
+    def _value(cls, uop: UOp, device: Any) -> Tensor:
         """A new tensor with the value of a node, on a device."""
         if uop.line is None:
             uop.line = user_line()
@@ -80,8 +81,11 @@ class Core(metaclass=NamingType):
         """
         if uop.line is None:
             uop.line = user_line()
+        device = self._storage.device
+        if device.__class__ is tuple:
+            layout_of(uop, strict=True)
         made: Any = object.__new__(self.__class__)
-        made._storage = Storage(uop, self._storage.device)
+        made._storage = Storage(uop, device)
         made._steps = ()
         made._seen = made._grad = made.requires_grad = None
         return made  # type: ignore[no-any-return]
@@ -132,8 +136,8 @@ class Core(metaclass=NamingType):
         return self._storage.uop.dtype
 
     @property
-    def device(self) -> str:
-        """The name of the device that has the memory, or will have it."""
+    def device(self) -> Any:
+        """The name of the device that has the memory, or will have it; of several, a tuple."""
         return self._storage.device
 
     @property

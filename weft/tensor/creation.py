@@ -21,9 +21,10 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.support.message import nearest
 from weft.tensor import nodes
-from weft.tensor.checks import ints_of, known, shape_from, size_node, size_of
+from weft.tensor.checks import devices_of, ints_of, known, shape_from, size_node, size_of
 from weft.tensor.convert import dtype_of
 from weft.tensor.leaves import remember
+from weft.tensor.storage import place_of
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 DTypeLike = DType | str | None
 
 
-def device_name(device: str | None) -> str:
+def device_name(device: Any) -> Any:
+    """The full name of a device; of several, the names of all."""
+    if isinstance(device, (tuple, list)):
+        return devices_of("device", device)
     return default_device() if device is None else canonical_name(device)
 
 
@@ -288,7 +292,9 @@ def _numbered(cls: type[Tensor], mask: Any, dtype: DTypeLike, device: str | None
 
 def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None) -> Tensor:
     value = nodes.filled(dtype_of(dtype, self.dtype), fill_value, self.shape)
-    return self._value(value, self.device if device is None else device_name(device))
+    if device is not None:
+        return self._value(value, device_name(device))
+    return self._value(value, self.device).shard_like(self)
 
 
 def full_like(
@@ -316,9 +322,10 @@ def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
 
 def empty_like(self: Tensor, dtype: DTypeLike = None, device: str | None = None) -> Tensor:
     """Create a tensor of this shape whose elements are anything until they are written."""
-    return self.__class__.empty(
-        *self.shape, dtype=dtype_of(dtype, self.dtype), device=device or self.device
-    )
+    name = device_name(self.device if device is None else device)
+    place = place_of(self.uop, name) if name == self.device else name
+    buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, place)
+    return constant(self.__class__, buffer, name, None)
 
 
 def scalar_node(value: Scalar, dtype: DTypeLike) -> UOp:

@@ -84,10 +84,17 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     found = gradients(output, list(targets.values()), seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
-            new = leaf._new(unfolded.fold(node))
+            new = _gradient_of(leaf, unfolded.fold(node))
             new.requires_grad = new._storage.keeps_graph = False
             _add_gradient(leaf, new)
     return self
+
+
+def _gradient_of(target: Tensor, node: UOp) -> Tensor:
+    """A gradient as a tensor; on several devices it lies as what it is the gradient of."""
+    if isinstance(target.device, str):
+        return target._new(node)
+    return target._value(node, target.device).shard_like(target)
 
 
 def _without_graph() -> ArgumentError:
@@ -169,7 +176,7 @@ def gradient(
                 law="a target is a value that the output was computed from",
                 fix="pass materialize_grads=True for zeros",
             )
-        result.append(target._new(unfolded.fold(node)))
+        result.append(_gradient_of(target, unfolded.fold(node)))
     return result
 
 

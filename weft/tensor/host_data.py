@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.engine.devices import Place
 from weft.engine.disk import is_file
 from weft.engine.storage import buffer_from
 from weft.ir.dtypes import DType, dtypes
@@ -25,7 +26,7 @@ _FOREIGN: Final[dict[str, DType]] = {
 }
 
 
-def from_host(data: Any, dtype: DType | None, device: str) -> UOp:
+def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
     """A BUFFER with a copy of the data, cast to the dtype where one is given."""
     if is_file(device):
         raise DeviceError(
@@ -45,13 +46,13 @@ def from_host(data: Any, dtype: DType | None, device: str) -> UOp:
     return _copied(values, target, device)
 
 
-def _copied(values: Array, dtype: DType, device: str) -> UOp:
+def _copied(values: Array, dtype: DType, device: Place) -> UOp:
     raw = np.ascontiguousarray(to_storage(dtype, values)).reshape(-1)
     data: Any = raw.view(np.uint8)
     return buffer_from(dtype, values.shape, device, memoryview(data))
 
 
-def _from_bytes(data: bytes | bytearray, dtype: DType, device: str) -> UOp:
+def _from_bytes(data: bytes | bytearray, dtype: DType, device: Place) -> UOp:
     if len(data) % dtype.itemsize:
         raise ShapeError(
             f"Tensor: {len(data)} bytes are no whole number of {dtype.name}",

@@ -7,7 +7,7 @@ have roles, so that the same graph runs on the memory of every call, and in anot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.engine.storage import buffer_of, new_buffer
 from weft.ir.build import param, store
@@ -38,7 +38,7 @@ class Output(NamedTuple):
 
     dtype: DType
     shape: Shape
-    device: str
+    device: Any
     donor: int | None
 
 
@@ -50,7 +50,7 @@ class Graph(NamedTuple):
 
     roles: tuple[Role, ...]
     parameters: tuple[UOp, ...]
-    devices: tuple[str, ...]
+    devices: tuple[Any, ...]
     versions: tuple[UOp, ...]
     values: tuple[UOp | None, ...]
     outputs: tuple[Output, ...]
@@ -222,7 +222,7 @@ def _is_adopted(node: UOp, maker: _Maker) -> bool:
 
 
 def _has_contents(node: UOp) -> bool:
-    return buffer_of(node).handle is not None
+    return buffer_of(node).has_contents
 
 
 def body_of(graph: Graph) -> UOp:

@@ -2,8 +2,8 @@
 
 `NativeRun` takes graphs that run on one device: the schedule was made once, memory is exchanged
 slot by slot, values of symbolic sizes by name, and on CPU the run is one native call. `GraphRun`
-takes all others (copies between devices, the interpreter): it puts the memory of the call into the
-graph and realizes it, as if the function had built it again.
+takes all others (several devices, the interpreter): it puts the memory of the call into the graph
+and realizes it, as if the function had built it again.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
         ops |= root.ops
     name = next(iter(names)) if len(names) == 1 else None
     is_plain = not (ops & _ANEW or settings.CHECK == "levels")
-    if name is None or not is_plain or device(name).target.renderer == "INTERPRETER":
+    if not isinstance(name, str) or not is_plain or device(name).target.renderer == "INTERPRETER":
         return GraphRun(graph, constants, hides)
     return NativeRun(graph, name, constants, hides)
 

@@ -22,7 +22,7 @@ from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.core import realize_all
 from weft.tensor.nodes import Step
-from weft.tensor.storage import Storage
+from weft.tensor.storage import Storage, place_of
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage
 from weft.tensor.trees import Structure, flatten, paths
@@ -152,7 +152,8 @@ def _tensor_key(tensor: Tensor, storages: list[Storage], shared: Collection[Stor
     if storage in shared:
         return "shared", storage, tensor._steps, own
     if is_by_value(tensor, storages):
-        return "view", tensor.dtype, tuple(map(unbound, tensor.shape)), tensor.device, own
+        place = place_of(tensor.uop, tensor.device)
+        return "view", tensor.dtype, tuple(map(unbound, tensor.shape)), place, own
     node = storage.uop
     where = storages.index(storage)
     sizes = tuple(map(unbound, node.src))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import BufferKind
 from weft.ir.dtypes import dtypes
@@ -35,6 +36,7 @@ from weft.tensor.storage import (
     lazy_storages,
     live_storages,
     owner_of,
+    place_of,
 )
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
@@ -59,7 +61,7 @@ class Recording(NamedTuple):
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
     written: dict[Storage, UOp]  # of inputs and of storages that were there before
-    realized: dict[UOp, str]  # values that the function wanted in memory, and their devices
+    realized: dict[UOp, Place]  # values that the function wanted in memory, and where
     adopted: set[Storage]
     known: set[Storage]
     owners: dict[int, Storage]  # of memory that exists only in the trace
@@ -79,7 +81,7 @@ class Recorder:
         self._inside: dict[int, Tensor] = {}
         self._argument_names: dict[UOp, str] = {}
         self._adopted: set[Storage] = set()
-        self._realized: dict[UOp, str] = {}
+        self._realized: dict[UOp, Place] = {}
         self._asked: list[Storage] = []
         self._grads_read: dict[int, tuple[Any, Tensor | None]] = {}
         self._grads_written: dict[int, Any] = {}
@@ -166,7 +168,7 @@ class Recorder:
     ) -> Storage:
         base = tensor.uop if is_view else tensor._storage.uop
         shape = tuple(map(unbound, shape_of(base)))
-        kind = BufferKind(tensor.dtype, shape, tensor.device)
+        kind = BufferKind(tensor.dtype, shape, place_of(base, tensor.device))
         node = kind.without_memory()
         storage = Storage(node, tensor.device)
         self._inputs.append(
@@ -184,7 +186,7 @@ class Recorder:
         for storage in storages:
             self._asked.append(storage)
             if storage.memory is None:
-                self._realized[storage.uop] = storage.device
+                self._realized[storage.uop] = storage.place
 
     def adopt(self, storage: Storage) -> None:
         self._adopted.add(storage)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.engine.devices import Place
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError, NotSupported
 from weft.tensor import nodes
-from weft.tensor.checks import ints_of, known, shape_from
+from weft.tensor.checks import device_text, ints_of, known, shape_from
 from weft.tensor.convert import dtype_of
 from weft.tensor.creation import device_name, require_known
 from weft.tensor.host_data import from_host
@@ -33,7 +34,7 @@ DTypeLike = DType | str | None
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY: Final = 0x1BD11BDA
 _seed = 0
-_STATES: Final[dict[str, Storage]] = {}
+_STATES: Final[dict[Any, Storage]] = {}  # by device, or by the tuple of several
 
 
 def threefry(key: tuple[UOp, UOp], counter: tuple[UOp, UOp]) -> tuple[UOp, UOp]:
@@ -67,7 +68,7 @@ def manual_seed(seed: int = 0) -> None:
         storage.write((), _first_state(device))
 
 
-def _first_state(device: str) -> UOp:
+def _first_state(device: Place) -> UOp:
     return from_host(_start(), dtypes.uint32, device)
 
 
@@ -76,7 +77,7 @@ def _start() -> list[int]:
     return [_seed & 0xFFFFFFFF, _seed >> 32 & 0xFFFFFFFF, 0, 0]
 
 
-def _state(device: str) -> Storage:
+def _state(device: Place) -> Storage:
     if device not in _STATES:
         _STATES[device] = Storage(_first_state(device), device)
         if tracing.trace is not None:
@@ -95,7 +96,7 @@ def random_state() -> dict[str, Any]:
     """The seed, and the four words of each device; computes them."""
     from weft.tensor.tensor import Tensor
 
-    words = {name: Tensor._of(storage).tolist() for name, storage in _STATES.items()}
+    words = {device_text(on): Tensor._of(storage).tolist() for on, storage in _STATES.items()}
     return {"seed": _seed, "devices": words}
 
 
@@ -119,9 +120,10 @@ def restore_random_state(state: dict[str, Any]) -> None:
         )
     assert devices is not None
     _seed = int(state["seed"])
-    for name in devices.keys() | _STATES.keys():
+    for name in devices.keys() | set(map(device_text, _STATES)):
         # Written in place, because what captured the state goes on with the same memory.
-        _state(name).write((), from_host(devices.get(name, _start()), dtypes.uint32, name))
+        on = tuple(name.split(", ")) if "," in name else name
+        _state(on).write((), from_host(devices.get(name, _start()), dtypes.uint32, on))
     if tracing.trace is None:
         realize(_STATES.values())
 
@@ -130,7 +132,7 @@ def _word(state: UOp, position: int) -> UOp:
     return nodes.reshape(nodes.shrink(state, [(position, position + 1)]), ())
 
 
-def draw(count: int, device: str) -> tuple[UOp, UOp]:
+def draw(count: int, device: Place) -> tuple[UOp, UOp]:
     """Two words of noise for each of `count` elements; the device's counter advances."""
     if count >= 1 << 32:
         raise NotSupported(

@@ -23,6 +23,7 @@ from weft.support.errors import ArgumentError
 from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.pairs import Picked
+from weft.tensor.sharding import whole_along
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -98,6 +99,7 @@ def _first(name: str, self: Tensor, count: int | None, dim: int, descending: boo
 
 def positions_in_order(rows: Tensor, count: int | None = None, descending: bool = False) -> Tensor:
     """The positions of the elements along the last axis in order, as int64."""
+    rows = whole_along(rows, -1)
     size = known(rows.shape[-1])
     count = size if count is None else count
     if 0 in rows.shape or count == 0:

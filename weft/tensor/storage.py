@@ -9,14 +9,17 @@ so a write in place is seen by the views of this storage and by nobody else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Self
+from contextlib import nullcontext
+from typing import Any, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
-from weft.engine.realize import Overwritten
+from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import BufferKind, new_buffer
+from weft.engine.versions import Overwritten
 from weft.ir.dtypes import dtypes
+from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
@@ -38,11 +41,11 @@ _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
 
 
 class Storage:
-    """A value with versions, on one device."""
+    """A value with versions, on one device or on several."""
 
     __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "uop")
 
-    def __init__(self, uop: UOp, device: str) -> None:
+    def __init__(self, uop: UOp, device: Any) -> None:
         self.uop = uop
         self.device = device
         self.memory: UOp | None = None
@@ -55,7 +58,7 @@ class Storage:
             self._own(uop)
 
     @classmethod
-    def over(cls, memory: UOp, device: str) -> Self:
+    def over(cls, memory: UOp, device: Any) -> Self:
         """The storage of memory that is new, so that nobody owns it."""
         made = cls.__new__(cls)
         made.uop = made.memory = memory
@@ -67,6 +70,11 @@ class Storage:
     @property
     def is_realized(self) -> bool:
         return self.uop.op == Op.BUFFER
+
+    @property
+    def place(self) -> Place:
+        """The device; or how the value lies on several, where nothing says so whole on each."""
+        return place_of(self.uop, self.device)
 
     def _own(self, memory: UOp) -> None:
         if self.memory is not None:  # a write handed the memory over to a new node
@@ -86,7 +94,7 @@ class Storage:
         """
         if self.memory is None:
             value = self.uop
-            buffer = new_buffer(value.dtype, shape_of(value), self.device)
+            buffer = new_buffer(value.dtype, shape_of(value), self.place)
             self._own(buffer)
             self.set_version(_after(buffer, buffer, value))
 
@@ -99,7 +107,7 @@ class Storage:
             return
         place = self.uop
         for count, step in enumerate(steps):
-            if step[0] not in _WRITABLE:
+            if step[0] not in _WRITABLE or _mixes_parts(place, step):
                 value = updated(place, steps[count:], value)
                 break
             place = nodes.apply(place, step)
@@ -116,6 +124,15 @@ class Storage:
         self.set_version(_after(self.uop, place, value))
 
 
+def _mixes_parts(place: UOp, step: Step) -> bool:
+    """Whether a view of memory over several devices is no view of what each of them has."""
+    before = layout_of(place)
+    if before is None or before.axis is None:
+        return False
+    after = layout_of(nodes.apply(place, step))
+    return after is None or after.axis is None
+
+
 # In the order in which they became lazy, so that equal programs make equal graphs.
 _LAZY: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
 _OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
@@ -124,6 +141,11 @@ _OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
 def owner_of(buffer: UOp) -> Storage | None:
     """The storage whose memory a BUFFER is."""
     return _OWNERS.get(buffer.arg[0])
+
+
+def place_of(uop: UOp, device: Any) -> Place:
+    """A device; of several, how a value lies on them."""
+    return device if isinstance(device, str) else tuple(layout_of(uop) or Layout(device))
 
 
 def _after(version: UOp, place: UOp, value: UOp) -> UOp:
@@ -193,7 +215,7 @@ def realize(storages: Iterable[Storage]) -> None:
 
 def _by_program(storages: list[Storage]) -> list[list[Storage]]:
     """The storages that are computed together: on one device, with one value of each variable."""
-    groups: list[tuple[str, dict[str, int], list[Storage]]] = []
+    groups: list[tuple[Any, dict[str, int], list[Storage]]] = []
     for storage in storages:
         values = bound_values(storage.uop)
         for device, known, group in groups:
@@ -216,7 +238,7 @@ def _separate(storages: list[Storage]) -> None:
         seen.add(storage.uop)
 
 
-def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None:
+def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None:
     """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
     asked = set(wanted)
     others = [each for each in _LAZY if each not in asked]
@@ -230,6 +252,8 @@ def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None
             others = [each for each in others if each not in along]
             _separate(wanted)
             nodes = topological(*(each.uop for each in wanted))
+    if not isinstance(device, str):
+        _lay_out(wanted)
     roots = [each.uop for each in wanted]
     leaves = live_leaves()
     follows = history.followed(nodes, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
@@ -238,7 +262,8 @@ def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None
     pending = [each.uop for each in others]
     if overwritten:
         pending += history.small_versions([graph for _, graph in graphs])
-    with Context(DEVICE=device):  # where a graph without memory is computed
+    # A graph without memory is computed on the default device; on several, SHARD says where.
+    with Context(DEVICE=device) if isinstance(device, str) else nullcontext():
         made = realize_graphs(roots, pending)
     _take_results(wanted, others, made)
     history.forget_overwritten(overwritten.last)
@@ -246,8 +271,15 @@ def _realize_on(device: str, wanted: list[Storage], alone: bool = False) -> None
         history.remember_graph(storage.uop, graph, made)
 
 
+def _lay_out(storages: list[Storage]) -> None:
+    """Say where values are computed that nothing in memory leads to: on each of their devices."""
+    for each in storages:
+        if layout_of(each.uop) is None:
+            each.uop = make(Op.SHARD, each.uop.dtype, (each.uop,), each.place)
+
+
 def _is_cheap_now(
-    storage: Storage, device: str, overwritten: Overwritten, computed: set[UOp]
+    storage: Storage, device: Any, overwritten: Overwritten, computed: set[UOp]
 ) -> bool:
     """Whether a lazy value costs less to compute now than copies of what it reads.
 
@@ -314,7 +346,7 @@ class StandIn:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._uop, self._memory = storage.uop, storage.memory
-        kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.device)
+        kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.place)
         self.node = kind.without_memory()
         storage.uop = storage.memory = self.node
         _OWNERS[self.node.arg[0]] = storage

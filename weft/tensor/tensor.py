@@ -14,6 +14,7 @@ import numpy as np
 from weft.engine.disk import map_file
 from weft.engine.realize import device_of
 from weft.ir.dtypes import DType, dtypes
+from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor import (
@@ -49,6 +50,7 @@ from weft.tensor import (
     scan,
     scatters,
     selection,
+    sharding,
     sorting,
     special,
     spellings,
@@ -325,6 +327,7 @@ class Tensor(Core):
     float, double = convert.to_float, convert.to_double
     short, int, long = convert.to_short, convert.to_int, convert.to_long
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
+    shard, shard_, shard_like = sharding.shard, sharding.shard_, sharding.shard_like
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
     dim, nelement, equal = spellings.dim, convert.numel, spellings.equal
     cpu, cuda, is_contiguous = spellings.cpu, spellings.cuda, spellings.is_contiguous
@@ -360,7 +363,8 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
     if isinstance(data, UOp):
         if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
             return owner
-        return Storage(data, device_of(data))
+        layout = layout_of(data)
+        return Storage(data, device_of(data) if layout is None else layout.devices)
     if isinstance(data, np.generic):  # some are Python floats too, and have a dtype all the same
         data = np.asarray(data)
     if isinstance(data, (bool, int, float)):

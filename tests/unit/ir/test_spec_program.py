@@ -162,6 +162,6 @@ def test_illegal_ops():
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "SCAN", "SCATTER", "STAGE", "READ"),
-        *("TUPLE", "ITEM", "SINK", "KERNEL", "CALL", "PROGRAM", "CUSTOM_GRADIENT"),
+        *("TUPLE", "ITEM", "SINK", "KERNEL", "CALL", "PROGRAM", "CUSTOM_GRADIENT", "SHARD"),
     }
     assert range_(0, 4).op in PROGRAM_SPEC.ops

@@ -168,6 +168,10 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.COPY, f32, (x,), "CUDA"),
         make(Op.COPY, f32, (x,), 0),
     ),
+    "the parts of SHARD make up its value": (
+        make(Op.SHARD, f32, (x,), (("CPU", "CPU:1"), 1, (5, 3))),
+        make(Op.SHARD, f32, (x,), (("CPU", "CPU:1"), 1, (4, 3))),
+    ),
     "several values together are void": (pair, make(Op.TUPLE, f32, (x, rows))),
     "ITEM picks a value of a TUPLE, with its dtype": (
         make(Op.ITEM, i32, (pair,), 1),
@@ -184,6 +188,13 @@ CASES: dict[str, tuple[UOp, UOp]] = {
 FURTHER_FAULTS = {
     "a constant of another kind": make(Op.CONST, i32, (), 2.5),
     "a void constant": make(Op.CONST, void, (), 2),
+    "SHARD over one device": make(Op.SHARD, f32, (x,), (("CPU",), None, ())),
+    "SHARD over a device twice": make(Op.SHARD, f32, (x,), (("CPU", "CPU"), None, ())),
+    "SHARD with a part of nothing": make(Op.SHARD, f32, (x,), (("CPU", "C"), 0, (4, 0))),
+    "SHARD along no axis": make(Op.SHARD, f32, (x,), (("CPU", "C"), 2, (2, 2))),
+    "a BUFFER whose parts are too few": make(
+        Op.BUFFER, f32, (), (0, (4, 8), (("CPU", "C"), 0, (3,)))
+    ),
     "NEG of bool": make(Op.NEG, dtypes.bool, (true,)),
     "AND of floats": make(Op.AND, f32, (x, y)),
     "SHL of bool": make(Op.SHL, dtypes.bool, (true, true)),
@@ -234,7 +245,8 @@ def test_further_faults(case: str):
 
 
 LEGAL = (
-    "DETACH COPY BIND REDUCE SCAN INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL BUFFER PARAM IOTA"
+    "DETACH COPY SHARD BIND REDUCE SCAN INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL BUFFER PARAM "
+    "IOTA"
 )
 
 

@@ -71,6 +71,7 @@ EXAMPLES: dict[int, UOp] = {
     Op.FLIP: make(Op.FLIP, f32, (x,), (1,)),
     Op.DETACH: make(Op.DETACH, f32, (x,)),
     Op.COPY: make(Op.COPY, f32, (x,), "CUDA:1"),
+    Op.SHARD: make(Op.SHARD, f32, (x,), (("CPU", "CPU:1"), 0, (3, 1))),
     Op.BIND: bind(n, 5),
     Op.REDUCE: reduce_axes(x, Op.MAX, (0, 1)),
     Op.SCAN: scan_axis(x, Op.ADD, 1),

@@ -105,6 +105,8 @@ def per_parameter(
         for p in params:
             for name, shape in slots(p).items():
                 made = in_memory(initial, shape, state_dtype(p), device or p.device)
+                if made.device == p.device and made.shape == p.shape:
+                    made = _laid_like(made, p)
                 state.setdefault(name, []).append(made)
         return state
 
@@ -133,6 +135,14 @@ def per_parameter(
         return made, new
 
     return Method(init, update)
+
+
+def _laid_like(state: Tensor, p: Tensor) -> Tensor:
+    """State in memory that lies on several devices as its parameter does."""
+    laid = state.shard_like(p)
+    if laid is not state:
+        laid._storage.take_memory()
+    return laid
 
 
 def _applied(

@@ -19,6 +19,8 @@ Renderer = Callable[[Program, Target], str]
 class NullDevice:
     """Handles are sizes."""
 
+    stores_nothing = True  # so a copy to it needs no contents
+
     def __init__(self, renderer: Renderer, target: Target, name: str = "NULL") -> None:
         self.name = name
         self.target = target

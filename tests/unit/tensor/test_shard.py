@@ -1,0 +1,481 @@
+"""Tensors over several devices: every program gives what it gives on one."""
+
+import numpy as np
+import pytest
+
+from weft import Tensor, dtypes, nn
+from weft.engine.storage import GlobalCounters
+from weft.ir.layouts import layout_of
+from weft.nn import optim
+from weft.support.errors import ArgumentTypeError, DeviceError, ShapeError
+from weft.tensor.jit import jit
+
+TWO = ("CPU:0", "CPU:1")
+THREE = ("CPU:0", "CPU:1", "CPU:2")
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# Programs of x (6, 5), y (6, 5) and w (5, 4).
+PROGRAMS = {
+    "itself": lambda x, y, w: x,
+    "elementwise": lambda x, y, w: (x * y + 1).relu() / 2,
+    "a scalar": lambda x, y, w: x - x.mean(),
+    "a number": lambda x, y, w: 3 - x,
+    "where": lambda x, y, w: (x > 0).where(x, y),
+    "a row": lambda x, y, w: x + w[:, 0],
+    "sum of all": lambda x, y, w: x.sum(),
+    "sum over rows": lambda x, y, w: x.sum(0),
+    "sum over columns": lambda x, y, w: x.sum(1, keepdim=True),
+    "max": lambda x, y, w: x.max(0) + x.min(1).max(),
+    "prod": lambda x, y, w: x.prod(0),
+    "argmax": lambda x, y, w: x.argmax(0),
+    "mean and deviation": lambda x, y, w: (x - x.mean(0)) / x.std(0),
+    "any": lambda x, y, w: (x > 1).any(0),
+    "softmax over rows": lambda x, y, w: x.softmax(0),
+    "softmax over columns": lambda x, y, w: x.softmax(1),
+    "log_softmax": lambda x, y, w: x.log_softmax(0),
+    "logsumexp": lambda x, y, w: x.logsumexp(0),
+    "matmul": lambda x, y, w: x @ w,
+    "matmul twice": lambda x, y, w: (x @ w).relu() @ w.T,
+    "contraction over the cut axis": lambda x, y, w: x.T @ y,
+    "a bias": lambda x, y, w: x @ w + w.sum(0),
+    "transpose": lambda x, y, w: x.T,
+    "reshape to more axes": lambda x, y, w: x.reshape(2, 3, 5).sum(1),
+    "reshape to fewer axes": lambda x, y, w: x.reshape(30) * 2,
+    "unsqueeze": lambda x, y, w: x.unsqueeze(1).expand(6, 3, 5) + 1,
+    "permute and pad": lambda x, y, w: x.permute(1, 0).pad(((1, 2), (0, 0))),
+    "pad rows": lambda x, y, w: x.pad(((1, 2), (0, 1))),
+    "flip": lambda x, y, w: x.flip(0) + x.flip(1),
+    "shrink columns": lambda x, y, w: x[:, 1:4],
+    "shrink rows": lambda x, y, w: x[1:4],
+    "a row of it": lambda x, y, w: x[4] + x[-1],
+    "strides": lambda x, y, w: x[::2, ::-1],
+    "cat": lambda x, y, w: x.cat(y, dim=1),
+    "cat rows": lambda x, y, w: x.cat(y, dim=0),
+    "stack": lambda x, y, w: x.stack(y).sum(1),
+    "split": lambda x, y, w: x.split(2, dim=1)[1],
+    "cumsum": lambda x, y, w: x.cumsum(0) + x.cumsum(1),
+    "sort": lambda x, y, w: x.sort(1)[0],
+    "sort rows": lambda x, y, w: x.sort(0)[0],
+    "cast": lambda x, y, w: (x * 10).int().float(),
+    "clone": lambda x, y, w: x.clone() + x.contiguous(),
+    "einsum": lambda x, y, w: Tensor.einsum("bi,io->bo", x, w),
+    "one_hot": lambda x, y, w: x.argmax(1).one_hot(5),
+    "gather": lambda x, y, w: x.gather(1, x.argsort(1)),
+    "indexed by a tensor": lambda x, y, w: w[(x[:, :2] > 0).int()],
+    "rows by a tensor": lambda x, y, w: x[(w[:, 0] > 0).int()],
+    "columns by a tensor": lambda x, y, w: x[:, (w[0] > 0).int()],
+    "layernorm": lambda x, y, w: x.layernorm(),
+    "conv": lambda x, y, w: (
+        x.reshape(6, 1, 5).unsqueeze(2).conv2d(w[:3, 0].reshape(1, 1, 1, 3), padding=(0, 1))
+    ),
+    "attention": lambda x, y, w: x.scaled_dot_product_attention(y, y),
+}
+
+
+# Rows meet columns: the two axes of the result cannot both be cut over the same devices.
+REFUSED = {("contraction over the cut axis", 1), ("attention", 0)}
+
+
+def operands(devices, axis):
+    x, y, w = Tensor(numbers(6, 5)), Tensor(numbers(6, 5, seed=1)), Tensor(numbers(5, 4, seed=2))
+    if devices is None:
+        return x, y, w
+    return x.shard(devices, axis), y.shard(devices, axis), w.shard(devices)
+
+
+CASES = [(name, TWO, 0) for name in PROGRAMS] + [(name, THREE, 1) for name in PROGRAMS]
+CASES += [(name, TWO, None) for name in ("sum over rows", "matmul", "shrink rows", "sort")]
+SMOOTH = [name for name in PROGRAMS if name not in ("argmax", "any", "one_hot", "cast")]
+
+
+@pytest.mark.parametrize(("name", "devices", "axis"), CASES)
+def test_program(name, devices, axis):
+    """Six rows on two devices are even; five columns on three are two, two and one."""
+    if (name, axis) in REFUSED:
+        with pytest.raises(DeviceError, match="operands are cut differently"):
+            PROGRAMS[name](*operands(devices, axis))
+        return
+    found = []
+    for leaves in (operands(None, None), operands(devices, axis)):
+        value = PROGRAMS[name](*leaves)
+        found.append([value.numpy()])
+        if name in SMOOTH:
+            leaves = [leaf.clone().requires_grad_() for leaf in leaves]
+            value = PROGRAMS[name](*leaves)
+            given = (value * value).sum().gradient(*leaves, materialize_grads=True)
+            found[-1] += [each.numpy() for each in given]
+    for plain, laid in zip(*found, strict=True):
+        assert plain.dtype == laid.dtype
+        np.testing.assert_allclose(laid, plain, rtol=1e-4, atol=1e-4)
+    assert value.device == tuple(each.replace(":0", "") for each in devices)
+
+
+@pytest.mark.parametrize("device", ["PYTHON", "OPENCL"])
+def test_other_devices(device):
+    if device == "OPENCL":
+        pytest.importorskip("pyopencl")
+    devices = (device, "CPU:1")
+    x = Tensor(numbers(6, 5), device=device).shard(devices, 0)
+    w = Tensor(numbers(5, 4)).shard(devices)
+    loss = ((x @ w).softmax(0) * 2).sum()
+    expected = numbers(6, 5) @ numbers(5, 4)
+    assert loss.item() == pytest.approx(8.0, rel=1e-4)
+    np.testing.assert_allclose((x @ w).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+class TestLayout:
+    def test_device_is_a_tuple_and_the_parts_differ_by_one(self):
+        x = Tensor(numbers(7, 2)).shard(THREE, 0)
+        assert x.device == ("CPU", "CPU:1", "CPU:2")
+        assert layout_of(x.uop).sizes == (3, 2, 2)
+        assert x.realize().uop.arg[2] == (("CPU", "CPU:1", "CPU:2"), 0, (3, 2, 2))
+
+    def test_one_device_is_no_shard(self):
+        assert Tensor([1.0]).shard(("CPU:1",), 0).device == "CPU:1"
+
+    def test_negative_axis(self):
+        assert layout_of(Tensor(numbers(2, 6)).shard(TWO, -1).uop).axis == 1
+
+    def test_gathers(self):
+        values = numbers(5, 3)
+        x = Tensor(values).shard(TWO, 0)
+        for back in (x.to("CPU"), x.to("CPU:2"), (x * 1).to("CPU:1")):
+            assert isinstance(back.device, str)
+            np.testing.assert_array_equal(back.numpy(), values)
+        assert x.tolist() == values.tolist()
+        assert bytes(x.data()) == values.tobytes()
+
+    def test_another_layout(self):
+        values = numbers(4, 6)
+        rows = Tensor(values).shard(TWO, 0).realize()
+        for other in (rows.shard(TWO, 1), rows.shard(THREE, 1), rows.shard(TWO), rows.to("CPU")):
+            np.testing.assert_array_equal(other.numpy(), values)
+        assert rows.shard(TWO, 0) is rows
+
+    def test_shard_like(self):
+        x = Tensor(numbers(2, 6)).shard(TWO, 1)
+        row = Tensor(numbers(6)).shard_like(x)
+        column = Tensor(numbers(2, 1)).shard_like(x)
+        assert (layout_of(row.uop).axis, layout_of(column.uop).axis) == (0, None)
+        expected = numbers(2, 6) * numbers(6) + numbers(2, 1)
+        np.testing.assert_allclose((x * row + column).numpy(), expected, rtol=1e-6)
+        assert x.shard_like(Tensor([1.0])).device == "CPU"
+
+    def test_new_tensors_like_it(self):
+        x = Tensor(numbers(4, 6)).shard(TWO, 1)
+        assert layout_of(x.zeros_like().uop) == layout_of(x.uop)
+        assert x.ones_like().sum().item() == 24.0
+        assert Tensor.zeros(3, device=TWO).device == x.device
+
+    def test_replicas_hold_the_same_bits(self):
+        from weft.engine.storage import parts_of, read_bytes
+
+        for shape in ((64, 7), (64, 30_000)):
+            x = Tensor(numbers(*shape)).shard(THREE, 0)
+            total = x.sum(0).realize()
+            contents = {bytes(read_bytes(part)) for part in parts_of(total.uop)}
+            assert len(contents) == 1
+            np.testing.assert_allclose(total.numpy(), numbers(*shape).sum(0), rtol=1e-3, atol=1e-4)
+
+    def test_random_numbers_do_not_depend_on_devices(self):
+        Tensor.manual_seed(5)
+        plain = Tensor.rand(6, 4).numpy()
+        Tensor.manual_seed(5)
+        laid = Tensor.rand(6, 4, device=TWO)
+        np.testing.assert_array_equal(laid.numpy(), plain)
+        Tensor.manual_seed(5)
+        np.testing.assert_array_equal(Tensor.rand(6, 4).shard(TWO, 0).numpy(), plain)
+
+    def test_dropout(self):
+        with Tensor.train():
+            x = Tensor.ones(1000, 4).shard(TWO, 0).dropout(0.5)
+            kept = (x.numpy() == 2).mean()
+        assert 0.4 < kept < 0.6
+
+    def test_detach_and_copies_keep_the_layout(self):
+        x = Tensor(numbers(4, 6)).shard(TWO, 1)
+        for each in (x.detach(), x.clone(), x.contiguous(), x.half().float()):
+            assert layout_of(each.uop).axis == 1
+
+    def test_symbolic_size_of_another_axis(self):
+        from weft import Variable
+
+        n = Variable("n", 1, 6).bind(4)
+        x = Tensor(numbers(6, 6)).shard(TWO, 1)[:n]
+        np.testing.assert_allclose(x.sum(1).numpy(), numbers(6, 6)[:4].sum(1), rtol=1e-5)
+        np.testing.assert_allclose(x.sum(0).numpy(), numbers(6, 6)[:4].sum(0), rtol=1e-5)
+
+
+class TestWrites:
+    @pytest.mark.parametrize("axis", [0, 1, None])
+    @pytest.mark.parametrize("is_realized", [False, True])
+    def test_writes_mean_what_numpy_means(self, axis, is_realized):
+        values = numbers(6, 4)
+        x = Tensor(values).shard(TWO, axis)
+        expected = values.copy()
+        if is_realized:
+            x.realize()
+        before = x * 1
+        view = x[1:5]
+        x += 1
+        expected += 1
+        x[2:5] = 7
+        expected[2:5] = 7
+        x[:, 1] = x[:, 2] * 3
+        expected[:, 1] = expected[:, 2] * 3
+        view[0, 3] = -1
+        expected[1, 3] = -1
+        x[x > 5] = 0
+        expected[expected > 5] = 0
+        x.assign(x * 2)
+        expected *= 2
+        np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+        np.testing.assert_allclose(view.numpy(), expected[1:5], rtol=1e-6)
+        np.testing.assert_allclose(before.numpy(), values, rtol=1e-6)
+
+    @pytest.mark.parametrize("axis", [0, None])
+    def test_index_tensors(self, axis):
+        values = numbers(6, 4)
+        x = Tensor(values).shard(TWO, axis).realize()
+        index = Tensor([0, 4, 5]).shard(TWO)
+        x[index] = Tensor(numbers(3, 4, seed=3)).shard(TWO)
+        expected = values.copy()
+        expected[[0, 4, 5]] = numbers(3, 4, seed=3)
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+    def test_memory_is_written_in_place(self):
+        x = Tensor(numbers(8, 4)).shard(TWO, 0).realize()
+        used = dict(GlobalCounters.mem_used_by)
+        for _ in range(3):
+            x.assign(x + 1)
+            x.realize()
+        assert GlobalCounters.mem_used_by == used
+
+    def test_a_whole_value_is_cut_when_it_is_written(self):
+        x = Tensor.zeros(4, 2).shard(TWO, 0).realize()
+        x.assign(Tensor(numbers(4, 2)).shard(TWO))
+        assert layout_of(x.realize().uop).axis == 0
+        np.testing.assert_array_equal(x.numpy(), numbers(4, 2))
+
+    def test_copy_of_what_was_written_on_another_device(self):
+        """A copy computes the write that it reads, once."""
+        a = Tensor([1.0, 2.0]).realize()
+        a += 1
+        b = a.to("CPU:1") * 2
+        a += 1
+        assert b.tolist() == [4.0, 6.0]
+        assert a.tolist() == [3.0, 4.0]
+
+
+class TestMemory:
+    @pytest.mark.parametrize("kind", ["CPU", "NULL"])
+    def test_each_device_holds_its_part(self, kind):
+        devices = tuple(f"{kind}:{number}" for number in range(4, 8))
+        before = dict(GlobalCounters.mem_used_by)
+        x = Tensor.zeros(1024, 64, device=devices[0]).shard(devices, 0).contiguous().realize()
+        used = [GlobalCounters.mem_used_by[name] - before.get(name, 0) for name in devices]
+        assert used == [1024 * 64] * 4  # of 4 bytes each, a quarter of the elements
+        del x
+        after = [GlobalCounters.mem_used_by[name] - before.get(name, 0) for name in devices]
+        assert after == [0] * 4
+
+    def test_a_model_on_devices_that_are_not_there(self):
+        """NULL counts the kernels and the memory of a training step, and runs nothing."""
+        devices = tuple(f"NULL:{number}" for number in range(8))
+        x = Tensor.empty(64, 32, device="NULL").shard(devices, 0).realize()
+        w = Tensor.empty(32, 16, device="NULL", requires_grad=True).shard_(devices).realize()
+        GlobalCounters.reset()
+        (x @ w).relu().sum().backward()
+        w.assign(w - 0.1 * w.grad).realize()
+        assert GlobalCounters.kernel_count >= 16
+        assert {GlobalCounters.peak_memory[name] for name in devices[1:-1]}.__len__() == 1
+        with pytest.raises(DeviceError, match="has no value"):
+            w.numpy()
+
+
+def train(devices, axes, jitted=False, make=optim.SGD, steps=3, **options):
+    """Losses and parameters of a small network after some steps."""
+    Tensor.manual_seed(3)
+    first, second = nn.Linear(6, 8), nn.Linear(8, 3)
+    parameters = [first.weight, first.bias, second.weight, second.bias]
+    x, y = Tensor(numbers(12, 6)), Tensor(np.arange(12) % 3)
+    if devices is not None:
+        for parameter, axis in zip(parameters, axes[1:], strict=True):
+            parameter.shard_(devices, axis)
+        x, y = x.shard(devices, axes[0]), y.shard(devices, axes[0])
+    optimizer = make(parameters, lr=0.1, **options)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = second(first(x).relu()).cross_entropy(y).backward()
+        optimizer.step()
+        return loss
+
+    run = jit(step) if jitted else step
+    with Tensor.train():
+        losses = [run(x, y).item() for _ in range(steps)]
+    return losses, [each.numpy().copy() for each in parameters]
+
+
+class TestTraining:
+    @pytest.mark.parametrize("jitted", [False, True])
+    @pytest.mark.parametrize(
+        ("make", "options"),
+        [(optim.SGD, {"momentum": 0.9}), (optim.Adam, {})],
+        ids=["sgd", "adam"],
+    )
+    @pytest.mark.parametrize("devices", [TWO, ("CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4")])
+    def test_data_parallel(self, devices, make, options, jitted):
+        self.compare(devices, (0, None, None, None, None), make, options, jitted)
+
+    @pytest.mark.parametrize("jitted", [False, True])
+    def test_tensor_parallel(self, jitted):
+        """Columns of the first layer and rows of the second: one exchange at the end."""
+        self.compare(TWO, (None, 0, 0, 1, None), optim.Adam, {}, jitted)
+
+    def compare(self, devices, axes, make, options, jitted):
+        losses, parameters = train(None, None, make=make, **options)
+        laid_losses, laid = train(devices, axes, jitted, make=make, **options)
+        np.testing.assert_allclose(laid_losses, losses, rtol=1e-5)
+        for one, other in zip(laid, parameters, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+    def test_state_of_an_optimizer_lies_like_its_parameter(self):
+        w = Tensor(numbers(8, 4), requires_grad=True).shard_(TWO, 0)
+        optimizer = optim.Adam([w])
+        slots = [each for each in nn.state.get_parameters(optimizer) if each.shape == w.shape]
+        assert slots
+        assert {layout_of(each.uop).axis for each in slots} <= {0}
+
+    def test_batch_norm_over_a_cut_batch(self):
+        found = []
+        for devices in (None, TWO):
+            norm = nn.BatchNorm2d(3)
+            x = Tensor(numbers(6, 3, 4, 4), requires_grad=True)
+            if devices is not None:
+                for each in nn.state.get_state_dict(norm).values():
+                    each.shard_(devices)
+                x.shard_(devices, 0)
+            with Tensor.train():
+                out = norm(x)
+                (out * out * out).sum().backward()
+            found.append([t.numpy() for t in (out, norm.running_mean, norm.running_var, x.grad)])
+        for plain, laid in zip(*found, strict=True):
+            np.testing.assert_allclose(laid, plain, rtol=1e-3, atol=1e-4)
+
+    def test_gradient_goes_back_through_shard(self):
+        w = Tensor(numbers(4, 2), requires_grad=True)
+        (w.shard(TWO, 0) * w.shard(TWO, 1).shard(TWO, 0)).sum().backward()
+        assert w.grad.device == "CPU"
+        np.testing.assert_allclose(w.grad.numpy(), 2 * numbers(4, 2), rtol=1e-6)
+
+    def test_gradients_that_are_cut_differently_add_up(self):
+        values = numbers(4, 6)
+        w = Tensor(values, requires_grad=True).shard_(TWO)
+        rows, columns = Tensor(values).shard(TWO, 0), Tensor(values).shard(TWO, 1)
+        ((w * rows).sum() + (w * columns).sum()).backward()
+        np.testing.assert_allclose(w.grad.numpy(), 2 * values, rtol=1e-6)
+
+    def test_embedding_rows_are_not_gathered(self):
+        found = []
+        for devices in (None, TWO):
+            table = Tensor(numbers(10, 4), requires_grad=True)
+            tokens = Tensor(np.arange(12).reshape(4, 3) % 7)
+            if devices is not None:
+                table.shard_(devices)
+                tokens = tokens.shard(devices, 0)
+            out = table[tokens]
+            assert devices is None or layout_of(out.uop).axis == 0
+            (out * out).sum().backward()
+            found.append((out.numpy(), table.grad.numpy()))
+        for plain, laid in zip(*found, strict=True):
+            np.testing.assert_allclose(laid, plain, rtol=1e-5)
+
+    def test_gather_along_another_axis_stays_on_its_device(self):
+        logits = Tensor(numbers(6, 5)).shard(TWO, 0)
+        labels = Tensor(np.arange(6) % 5).shard(TWO, 0)
+        picked = logits.gather(1, labels.unsqueeze(1))
+        assert layout_of(picked.uop).axis == 0
+        assert layout_of(logits[Tensor.arange(6, device=TWO), labels].uop).axis == 0
+        np.testing.assert_array_equal(
+            picked.numpy()[:, 0], numbers(6, 5)[np.arange(6), np.arange(6) % 5]
+        )
+
+    def test_function(self):
+        from weft import function
+
+        @function
+        def layer(x, w):
+            return (x @ w).relu()
+
+        x, w = Tensor(numbers(6, 5)).shard(TWO, 0), Tensor(numbers(5, 4)).shard(TWO)
+        result = layer(x, w)
+        assert layout_of(result.uop).axis == 0
+        expected = np.maximum(numbers(6, 5) @ numbers(5, 4), 0)
+        slope = numbers(6, 5).T @ (expected > 0)
+        found = result.sum().gradient(w)[0].numpy()
+        np.testing.assert_allclose(found, slope, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
+
+    def test_no_fold_is_computed_twice(self):
+        """What comes before an exchange and is read after it stays in memory."""
+        x, w = Tensor(numbers(8, 8)).shard(TWO, 0).realize(), Tensor(numbers(8, 8)).shard(TWO)
+        w.realize()
+        hidden = x @ w
+        GlobalCounters.reset()
+        (hidden - hidden.mean(0)).realize()
+        once = GlobalCounters.global_ops
+        assert once < 2 * (2 * 8 * 8 * 8)
+
+
+class TestErrors:
+    def test_cut_differently(self):
+        x = Tensor(numbers(4, 4))
+        with pytest.raises(DeviceError) as caught:
+            x.shard(TWO, 0) + x.shard(TWO, 1)
+        assert str(caught.value).startswith(
+            "add: operands are cut differently (axis 0 in (2, 2) and axis 1 in (2, 2))"
+        )
+        assert "shard_like" in str(caught.value)
+
+    def test_one_device_and_several(self):
+        x = Tensor(numbers(4, 4))
+        with pytest.raises(DeviceError) as caught:
+            x.shard(TWO, 0) * x
+        assert "on different devices (CPU, CPU:1 and CPU)" in str(caught.value)
+        assert "fix: lay one out like the other: y.shard_like(x)" in str(caught.value)
+
+    def test_other_devices(self):
+        x = Tensor(numbers(6, 4))
+        with pytest.raises(DeviceError, match="shard_like"):
+            x.shard(TWO, 0) @ x.T.shard(THREE)
+
+    def test_too_few_elements(self):
+        with pytest.raises(ShapeError, match="2 elements along axis 0 for 3 devices"):
+            Tensor([1.0, 2.0]).shard(THREE, 0)
+
+    def test_devices(self):
+        x = Tensor([1.0, 2.0])
+        with pytest.raises(ArgumentTypeError, match="no devices"):
+            x.shard("CPU:1")
+        with pytest.raises(DeviceError, match="named twice"):
+            x.shard(("CPU", "CPU:0"))
+        with pytest.raises(DeviceError, match="unknown device"):
+            x.shard(("CPU", "CPX"))
+
+    def test_shard_like_of_another_size(self):
+        x = Tensor(numbers(4, 4)).shard(TWO, 1)
+        with pytest.raises(ShapeError, match="axis 0 has 6 elements"):
+            Tensor(numbers(6)).shard_like(x)
+
+
+def test_other_dtypes():
+    for dtype in (dtypes.int64, dtypes.uint8, dtypes.bfloat16, dtypes.bool):
+        x = Tensor(np.arange(12).reshape(4, 3) % 5).cast(dtype)
+        laid = x.shard(TWO, 0)
+        np.testing.assert_array_equal(laid.numpy(), x.numpy())
+        np.testing.assert_array_equal(laid.max(0).numpy(), x.max(0).numpy())
