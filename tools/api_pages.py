@@ -25,7 +25,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-random": ("Tensor: random numbers", "random"),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
-        "convert spellings bits writes in_place gradients training",
+        "convert spellings sharding bits writes in_place gradients training",
     ),
     "tensor-elementwise": ("Tensor: two operands", "elementwise arithmetic"),
     "tensor-unary": ("Tensor: one operand", "unary special"),

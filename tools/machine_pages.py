@@ -14,7 +14,7 @@ from weft.codegen.phases import CODEGEN
 from weft.engine.devices import KINDS
 from weft.ir.ops import ELEMENTWISE, INFO, name
 from weft.rewrite.phase import Pass, Phase
-from weft.schedule.phases import SCHEDULE
+from weft.schedule.phases import SCHEDULE, SHARD
 from weft.target.c import c_target
 from weft.target.cpu import LEVELS, cpu_target
 from weft.target.cuda import cuda_target
@@ -23,19 +23,24 @@ from weft.target.target import Target
 
 # phases.md
 
-PHASES = {"weft/schedule/phases.py": SCHEDULE, "weft/codegen/phases.py": CODEGEN}
+PHASES = (
+    ("weft/schedule/phases.py", SHARD),
+    ("weft/schedule/phases.py", SCHEDULE),
+    ("weft/codegen/phases.py", CODEGEN),
+)
 
 
 def phases_page() -> Iterator[str]:
-    yield from head("Phases", " and ".join(PHASES))
+    yield from head("Phases", " and ".join(dict(PHASES)))
     yield from wrapped("""
-        Every pass between a tensor graph and a program, in the order in which they run. `schedule`
-        runs once for a graph and makes kernels; `codegen` runs once for each kernel and makes a
-        program. A pass that needs an op is skipped where the graph has none. Under `SPEC=1` the
-        graph is checked against the spec of the phase before and after it, and against that of a
-        pass behind the pass.
+        Every pass between a tensor graph and a program, in the order in which they run. `shard`
+        runs where memory lies on several devices, and makes a graph for each; `schedule` runs once
+        for a graph and makes kernels; `codegen` runs once for each kernel and makes a program. A
+        pass that needs an op is skipped where the graph has none. Under `SPEC=1` the graph is
+        checked against the spec of the phase before and after it, and against that of a pass
+        behind the pass.
     """)
-    for file, phase in PHASES.items():
+    for file, phase in PHASES:
         yield ""
         yield f"## {phase.name.capitalize()}"
         yield ""

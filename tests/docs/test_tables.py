@@ -13,7 +13,7 @@ from weft.codegen.phases import CODEGEN
 from weft.engine import devices
 from weft.ir.ops import INFO
 from weft.rules.simplify import SIMPLIFY
-from weft.schedule.phases import SCHEDULE
+from weft.schedule.phases import SCHEDULE, SHARD
 from weft.support.error_table import ERROR_TABLE
 from weft.support.settings import table
 from weft.tensor import in_place
@@ -49,7 +49,7 @@ def test_check_finds_a_stale_page(
         ("settings.md", [row.name for row in table()]),
         ("errors.md", [row.name for row in ERROR_TABLE]),
         ("rules.md", [item.name for item in SIMPLIFY.all_rules]),
-        ("phases.md", [step.name for step in (*SCHEDULE.passes, *CODEGEN.passes)]),
+        ("phases.md", [step.name for step in (*SHARD.passes, *SCHEDULE.passes, *CODEGEN.passes)]),
         ("devices.md", list(devices.KINDS)),
         ("command.md", [f"weft {name}" for name in COMMANDS]),
     ],

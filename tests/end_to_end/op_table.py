@@ -58,5 +58,6 @@ NOT_IN_THE_TABLE = {
         "multinomial new_empty normal normal_ rand rand_like randint randn randn_like randperm "
         "scaled_uniform uniform uniform_"
     ),
+    "on several devices, tested in tests/unit/tensor/test_shard.py": "shard shard_ shard_like",
     "a Python bool": "allclose equal",
 }

@@ -29,7 +29,7 @@ _NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE)
 
 
 def may_hold_parts(roots: Sequence[UOp]) -> bool:
-    """Whether graphs may hold something on several devices; where nothing is, no walk is needed."""
+    """Whether graphs may hold something on several devices; if not, no walk is needed."""
     return PartedBuffer.count > 0 or any(root.ops & _LAID for root in roots)
 
 

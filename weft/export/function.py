@@ -107,7 +107,10 @@ def _require_exportable(program: Program) -> None:
     """A file cannot hold what only this process knows."""
     tensors = [n for n, leaf in enumerate(program.leaves) if isinstance(leaf, TensorKind)]
     problem = ""
-    if program.gradients_in or any(row.is_gradient for row in program.rows):
+    places = [*program.graph.devices, *(each.device for each in program.graph.outputs)]
+    if any(not isinstance(place, str) for place in places):
+        problem = "takes or returns tensors that lie on several devices"
+    elif program.gradients_in or any(row.is_gradient for row in program.rows):
         problem = "reads gradients from outside"
     elif [row.leaf for row in program.rows] != tensors:
         problem = "has arguments that share memory with each other, or with a captured tensor"
@@ -119,7 +122,8 @@ def _require_exportable(program: Program) -> None:
     if problem:
         raise NotSupported(
             f"save_function: the function {problem}",
-            law="an exported function has arguments that are apart, and returns what it computes",
+            law="an exported function has arguments that are apart, on one device each, and"
+            " returns what it computes",
         )
 
 

@@ -156,7 +156,8 @@ def _require_equal_cuts(node: UOp, given: Given) -> None:
         f" ({_cut(cuts[0][1])} and {_cut(other)})",
         facts=[(sides[n], shape_of(node.src[n]), str(each)) for n, each in cuts],
         law="operands on several devices are cut alike, or are whole on each device",
-        fix=f"lay the {sides[number]} one out like the other: y.shard_like(x)",
+        fix=f"lay the {sides[number]} one out like the other, y.shard_like(x), or make it whole\n"
+        f"on each device: y.shard({other.devices})",
     )
 
 

@@ -77,10 +77,10 @@ class _Sharding:
         if node.op == Op.TUPLE:
             return Several(tuple(given))
         if node.op == Op.ITEM and isinstance(given[0], Several):
-            picked: Value = given[0].values[node.arg]
-            return picked
+            return given[0].values[node.arg]
         if node.op == Op.PARAM and self._arguments:
-            return self._arguments[node.arg[0]]
+            argument: Value = self._arguments[node.arg[0]]
+            return argument
         if node.op == Op.BUFFER and is_laid(node):
             return Parts(Layout(*node.arg[2]), tuple(self._parts_of(node)))
         if node.op == Op.SHARD:

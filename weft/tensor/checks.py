@@ -176,7 +176,7 @@ def require_one_device(name: str, *tensors: Tensor) -> None:
                 (_operand(i, len(tensors)), each.shape, f"on {device_text(each.device)}")
                 for i, each in enumerate(tensors)
             ],
-            law="one operation runs on one device, or on the same several",
+            law="one operation runs on one device" + ", or on the same several" * is_laid,
             fix="lay one out like the other: y.shard_like(x)"
             if is_laid
             else f"move one of them: .to({names[0]!r})",

@@ -232,7 +232,7 @@ def _try_part(tensor: Tensor) -> Storage | None:
     """The memory behind a view that shows one piece of it, without a copy."""
     node = tensor._storage.uop
     offset = _try_offset(shape_of(node), tensor._steps)
-    if offset is None:
+    if offset is None or not isinstance(tensor.device, str):
         return None
     kind = BufferKind(tensor.dtype, tensor.shape, tensor.device)
     try:

@@ -32,8 +32,8 @@ from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Grap
 from weft.tensor.storage import Storage, readers_of, realize
 
 Variables = dict[UOp, UOp]
-# Graphs that hold this are realized anew in every call.
-_ANEW: Final = 1 << Op.COPY
+# Graphs that hold one of these are realized anew in every call.
+_ANEW: Final = 1 << Op.COPY | 1 << Op.SHARD
 # A storage refers to the node of its memory twice, and a call refers to it once more.
 _UNSEEN: Final = 3
 
