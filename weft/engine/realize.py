@@ -25,7 +25,7 @@ from weft.engine.storage import buffer_of, copy_buffer, hand_over, new_buffer
 from weft.engine.versions import Overwritten
 from weft.ir.build import param, sink, store
 from weft.ir.layouts import is_laid
-from weft.ir.ops import Op
+from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
@@ -136,9 +136,19 @@ def _copied(ready: list[UOp], roots: list[UOp], pending: Sequence[UOp]) -> dict[
     for copy in ready:
         source = done.get(copy.src[0], copy.src[0])
         done[copy] = copy_buffer(source, copy.arg)
-        if not copy.src[0].ops >> Op.BUFFER & 1:  # computed anywhere, so memory for nobody else
-            done.pop(copy.src[0], None)
+    for source in {copy.src[0] for copy in ready}:
+        # What needs no memory is computed anywhere, and a view is also a place that is written.
+        if not source.ops >> Op.BUFFER & 1 or _is_view(source):
+            done.pop(source, None)
     return done
+
+
+def _is_view(node: UOp) -> bool:
+    """Whether a node is memory, seen through movement ops or indices."""
+    base = node
+    while base.op in MOVEMENT or base.op == Op.INDEX:
+        base = base.src[0]
+    return base is not node and base.op in (Op.BUFFER, Op.AFTER)
 
 
 def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:

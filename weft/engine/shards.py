@@ -25,7 +25,7 @@ Wanted = tuple[UOp, str | None]
 Compute = Callable[[Sequence[Wanted], Sequence[UOp], dict[UOp, UOp]], list[UOp]]
 _FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN | 1 << Op.SCATTER | 1 << Op.CALL
 _LAID: Final = 1 << Op.SHARD | 1 << Op.CALL
-_NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE)
+_NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE, Op.INDEX)
 
 
 def may_hold_parts(roots: Sequence[UOp]) -> bool:

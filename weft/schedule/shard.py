@@ -122,38 +122,36 @@ class _Sharding:
                 fix="write the whole tensor: x.assign(...)",
                 where=node.line,
             )
-        wanted = _brought(value, Layout(layout.devices) if is_index else layout, node)
+        wanted = _brought(value, layout, node)
         stores = [
             make(Op.STORE, dtypes.void, pair) for pair in zip(target.nodes, wanted, strict=True)
         ]
         return Parts(layout, tuple(stores))
 
     def _index_places(self, place: UOp) -> Parts:
-        """The places of an INDEX in each part: where an index is outside of it, there is none."""
+        """The places of an INDEX in each part, with the layout of what is written there.
+
+        Where the axis that is cut is indexed, an index outside of a part names no place in it.
+        """
         memory = _one(self._found[place.src[0]])
         layout = memory.layout
         assert layout is not None
         whole = Layout(layout.devices)
         rest = [_brought(_one(self._found[each]), whole, place) for each in place.src[1:]]
+        count = len(rest) - 1
         nodes = []
         for number, part in enumerate(memory.nodes):
             gate, *indices = [each[number] for each in rest]
-            if layout.axis is not None and layout.axis < len(indices):
+            if layout.axis is not None and layout.axis < count:
                 start, stop = layout.bounds[number]
                 index = indices[layout.axis]
                 gate = gate & ~(index < start) & (index < stop)
                 indices[layout.axis] = index - start
-            elif layout.axis is not None:
-                raise NotSupported(
-                    "a write by index tensors to memory that is cut along another axis",
-                    facts=[("memory", shape_of(place.src[0]), str(layout))],
-                    law="index tensors write where they index the axis that is cut, or where"
-                    " every device has all of the memory",
-                    fix="use scatter, which gives a new tensor, or where with a mask",
-                    where=place.line,
-                )
             nodes.append(make(Op.INDEX, place.dtype, (part, gate, *indices)))
-        return Parts(layout, tuple(nodes))
+        if layout.axis is None or layout.axis < count:
+            return Parts(whole, tuple(nodes))
+        moved = layout.axis + len(shape_of(place)) - len(shape_of(place.src[0]))
+        return Parts(layout._replace(axis=moved), tuple(nodes))
 
 
 def _one(value: Value) -> Parts:

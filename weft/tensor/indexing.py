@@ -159,12 +159,13 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
     axes = list(advanced)
     view._require_no_expand("index")
     view._storage.take_memory()
-    if any(step[0] == Op.PAD for step in view._steps):  # a strided view has no place of its own
+    steps = [step for step in view._steps if step[0] != Op.DETACH]
+    # A strided view has no place of its own, nor has one that mixes what several devices have.
+    if any(step[0] == Op.PAD for step in steps) or view._storage.mixes_parts(steps):
         whole = view.clone()
         _set_by_tensors(whole, advanced, value)
         view._write(whole, "index")
         return
-    steps = [step for step in view._steps if step[0] != Op.DETACH]
     plain = view._of(view._storage, tuple(steps))
     place, count = place_of(plain, axes, list(advanced.values()))
     shape = shape_of(place)

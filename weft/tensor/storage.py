@@ -113,6 +113,15 @@ class Storage:
             place = nodes.apply(place, step)
         self.set_version(_after(self.uop, place, value))
 
+    def mixes_parts(self, steps: Sequence[Step]) -> bool:
+        """Whether a view is no view of what each of several devices has."""
+        place = self.uop
+        for step in steps:
+            if _mixes_parts(place, step):
+                return True
+            place = nodes.apply(place, step)
+        return False
+
     def take_over(self, memory: UOp) -> None:
         """Be the owner of memory that has been written; no write waits any more."""
         self._own(memory)
