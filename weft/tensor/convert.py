@@ -313,7 +313,8 @@ def to(
     if isinstance(device, DType):
         device, dtype = None, device
     elif isinstance(device, self.__class__):
-        device, dtype = device.device, device.dtype
+        like: Tensor = device
+        device, dtype = like.device, like.dtype
     moved = self if device is None or device == self.device else _moved_to(self, device)
     return moved if dtype is None else moved.cast(dtype)
 
