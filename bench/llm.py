@@ -21,9 +21,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+from package_file import NotAvailable
+from smollm2 import chat, load, weights_path
+
 from bench.peers import is_installed
-from examples.package_file import NotAvailable
-from examples.smollm2 import chat, load, weights_path
 from weft import Context
 from weft.llm.llama import generate
 

@@ -8,12 +8,14 @@ writes on from a line of its own.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from progress import progress
 
 from weft import Tensor, jit, nn
+
+Pair = tuple[np.ndarray, np.ndarray]  # tokens, and what follows each of them
 
 
 class Block:
@@ -82,7 +84,7 @@ class Text:
         return "".join(self.symbols[token] for token in tokens)
 
 
-def batches(tokens: np.ndarray, count: int, context: int, seed: int):
+def batches(tokens: np.ndarray, count: int, context: int, seed: int) -> Iterator[Pair]:
     """Without end: pieces from random places of a text, and the same pieces one token later."""
     numbers = np.random.default_rng(seed)
     while True:
@@ -95,7 +97,7 @@ def loss_of(model: GPT, tokens: Tensor, targets: Tensor) -> Tensor:
     return model(tokens).flatten(0, 1).cross_entropy(targets.flatten())
 
 
-def trainer(model: GPT, lr: float, steps: int):
+def trainer(model: GPT, lr: float, steps: int) -> Callable[[Tensor, Tensor], Tensor]:
     """The function that trains the model with a batch and returns the loss."""
     optimizer = nn.optim.AdamW(
         nn.state.get_parameters(model), lr=lr, b1=0.9, b2=0.99, weight_decay=0.01

@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from progress import progress
 
 from weft import Tensor, function, jit, nn
 
@@ -62,7 +63,7 @@ def learn(sign: Callable[[Tensor], Tensor], hidden: int, epochs: int) -> float:
         return loss
 
     loader = nn.DataLoader((images, y.astype(np.int32)), 64, shuffle=True, drop_last=True)
-    for _ in range(epochs):
+    for _ in progress(range(epochs), "epochs"):
         for batch, labels in loader:
             train_step(batch, labels)
     return (model(Tensor(tests)).argmax(1) == Tensor(y_test)).float().mean().item()

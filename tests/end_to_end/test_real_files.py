@@ -4,8 +4,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from package_file import NotAvailable, package_file
 
-from examples.package_file import NotAvailable, package_file
 from weft import FileFormatError
 from weft.io import torch_load
 

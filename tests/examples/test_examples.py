@@ -9,7 +9,7 @@ import pytest
 from weft.support.settings import settings
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SHARED = {"__init__", "package_file", "progress"}
+SHARED = {"package_file", "progress"}
 WITH_WEIGHTS = {"minilm", "smollm2"}  # in tests/end_to_end/test_examples.py
 
 

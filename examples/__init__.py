@@ -1,1 +1,0 @@
-"""Programs that show Weft at work, each short enough to read."""
