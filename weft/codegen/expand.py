@@ -27,6 +27,7 @@ from weft.codegen.loops import (
     own_ranges,
     ranges_of,
 )
+from weft.ir.dtypes import BOOL, INDEX, dtypes
 from weft.ir.linear import linear
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, const, make
@@ -146,6 +147,8 @@ class _Expander:
 
     def elementwise(self, node: UOp, src: list[UOp]) -> UOp:
         lanes = max(source.dtype.lanes for source in src)
+        if lanes > 1 and (known := constant_lanes(node, src, lanes)) is not None:
+            return known
         made = make(
             node.op,
             node.dtype.vector(lanes),
@@ -220,6 +223,8 @@ class _Expander:
 
     def gate(self, gate: UOp, point: Point) -> UOp:
         made = self.value(gate, point)
+        if made.op == Op.CONST:
+            return pick(made, 0)
         return simplify(made) if made.dtype.lanes == 1 else made
 
     def reduce(self, node: UOp, point: Point) -> UOp:
@@ -321,6 +326,9 @@ def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
     lanes_at: dict[int, list[int]] = {}
     for lane, offset in enumerate(offsets):
         lanes_at.setdefault(offset, []).append(lane)
+    if (known := _listed(gate)) is not None:
+        is_read = [any(known[lane].arg for lane in lanes_at.get(at, ())) for at in range(width)]
+        return _of_constants([const(dtypes.bool, each) for each in is_read])
     both = gate.dtype.scalar.vector(2 * count)
     with_false = make(Op.VECTOR, both, (gate, const(gate.dtype, False)))
     kind = gate.dtype.scalar.vector(width)
@@ -330,6 +338,35 @@ def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
         order = tuple([lanes[turn] if turn < len(lanes) else count for lanes in found])
         parts.append(make(Op.LANES, kind, (with_false,), order))
     return _joined(Op.OR, parts)
+
+
+def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
+    """An op on lanes that are all known, such as the mask of a copy of a loop."""
+    if node.dtype.kind not in (INDEX, BOOL):
+        return None
+    listed = [_listed(spread(source, lanes)) for source in src]
+    if any(each is None for each in listed):
+        return None
+    made: list[UOp] = []
+    for parts in zip(*[each for each in listed if each is not None], strict=True):
+        made.append(simplify(make(node.op, node.dtype, parts, node.arg)))
+    return _of_constants(made) if all(each.op == Op.CONST for each in made) else None
+
+
+def _listed(node: UOp) -> list[UOp] | None:
+    """The lanes of a vector of constants."""
+    if node.op == Op.CONST:
+        return [const(node.dtype.scalar, node.arg)] * node.dtype.lanes
+    is_known = node.op == Op.VECTOR and all(source.op == Op.CONST for source in node.src)
+    return list(node.src) if is_known and len(node.src) == node.dtype.lanes else None
+
+
+def _of_constants(lanes: list[UOp]) -> UOp:
+    """A vector of constants; one constant where all of them are the same."""
+    dtype = lanes[0].dtype.vector(len(lanes))
+    if all(each is lanes[0] for each in lanes):
+        return const(dtype, lanes[0].arg)
+    return make(Op.VECTOR, dtype, tuple(lanes))
 
 
 def spread(node: UOp, lanes: int) -> UOp:
@@ -346,6 +383,8 @@ def pick(node: UOp, lane: int) -> UOp:
     """One lane of a vector."""
     if node.op == Op.VECTOR and len(node.src) == node.dtype.lanes:
         return node.src[lane]
+    if node.op == Op.CONST:
+        return const(node.dtype.scalar, node.arg)
     return make(Op.LANES, node.dtype.scalar, (node,), (lane,))
 
 

@@ -16,7 +16,12 @@ from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
 from weft.codegen.heuristic_contraction import tile_contraction
-from weft.codegen.heuristic_folds import read_streams, tile_rows, walk_row_by_row
+from weft.codegen.heuristic_folds import (
+    read_streams,
+    tile_rows,
+    unroll_short_folds,
+    walk_row_by_row,
+)
 from weft.codegen.loops import (
     GRID,
     LOOP,
@@ -33,7 +38,7 @@ from weft.codegen.opts import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
 from weft.codegen.share_values import shared_value
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, range_ids
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
@@ -52,7 +57,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     chooser.merge_loops()
     chooser.share_values()
     if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
-        chooser.vectorize()
+        chooser.vectorize_around_folds()
         tile_rows(chooser)
         walk_row_by_row(chooser)
     if target.has_groups:
@@ -104,6 +109,17 @@ class _Chooser(Chooser):
                     if value is not None and any(value.ops >> op & 1 for op in HEAVY):
                         self.take(Share(own[0], number))
 
+    def vectorize_around_folds(self) -> None:
+        """Lanes along the stores where folds are short; along any loop where that fails."""
+        mark = self.mark()
+        if unroll_short_folds(self):
+            self.vectorize()
+            if any(kind == VECTOR for kind in kinds_of(self.kernel).values()):
+                return
+            self.undo_to(mark)
+        self.vectorize()
+        unroll_short_folds(self)
+
     def vectorize(self) -> None:
         """Make lanes of the loop in each nest that most accesses walk contiguously."""
         if self.transpose_squares():
@@ -115,9 +131,14 @@ class _Chooser(Chooser):
                 return
             number, lanes, is_fold = best
             tried.add(number)
+            has_tail = (self.extent(number) or 0) % lanes != 0
             inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)
-            if inner not in (number, -1):
+            if inner in (number, -1):
+                continue
+            if has_tail and (self.extent(number) or 0) <= MOST_COPIES:
+                self.take(Unroll(number))  # the mask of each copy is a constant
+            else:
                 self.unroll(number, is_fold)
 
     def transpose_squares(self) -> bool:
@@ -155,6 +176,7 @@ class _Chooser(Chooser):
     def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
         accesses = accesses_of(self.kernel)
         kinds = kinds_of(self.kernel)
+        turns = self.turns_of([access.node for access in accesses])
         best: tuple[int, int, int, bool] | None = None
         for node, own in self.closers():
             if any(kinds[r.arg] == VECTOR for r in own_ranges(node)):
@@ -163,13 +185,21 @@ class _Chooser(Chooser):
                 lanes = self.lanes(number, accesses)
                 if number in tried or lanes < 2 or not self.can_be_lanes(number):
                     continue
-                score = sum(_merit(access, number, lanes) for access in accesses)
+                score = sum(
+                    _merit(access, number, lanes) * turns.get(access.node, 1)
+                    for access in accesses
+                )
                 if score > 0 and (best is None or (score, position) > best[:2]):
                     is_fold = node.op == Op.REDUCE
                     best = (score, position, number, is_fold)
         if best is None:
             return None
         return best[2], self.lanes(best[2], accesses), best[3]
+
+    def turns_of(self, nodes: list[UOp]) -> dict[UOp, int]:
+        """How often each of these is evaluated: once for each turn of what it depends on."""
+        extents = {number: self.extent(number) or 1 for number in kinds_of(self.kernel)}
+        return {node: math.prod(extents[n] for n in range_ids(node.ranges)) for node in nodes}
 
     def can_be_lanes(self, number: int) -> bool:
         """Whether no value that depends on a range has lanes already."""

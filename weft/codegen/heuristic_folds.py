@@ -16,6 +16,7 @@ from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of
 from weft.codegen.opts import Accumulate, Split, Unroll
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
+from weft.ir.walk import topological
 
 MOST_ROWS: Final = 6
 # Places in memory that a fold reads at once: its parts, if it has so many vectors, or rows.
@@ -24,6 +25,9 @@ LONG_FOLD: Final = 4096
 # Bytes from row to row that make it slow to walk down a column, and rows to walk at once.
 LONG_STEP: Final = 2048
 ROWS_AT_ONCE: Final = 8
+# Turns of a fold that is written out, and nodes that it may become.
+SHORT_FOLD: Final = 16
+MOST_NODES: Final = 512
 # Rows of a factor whose vectors stay in registers.
 MOST_TOGETHER: Final = 8
 
@@ -109,6 +113,19 @@ def _tile(chooser: Chooser, number: int, most: int) -> bool:
     else:
         rows = 4 if extent > 8 else 1
     return rows > 1 and chooser.split_and(number, rows, "clamp", Unroll) >= 0
+
+
+def unroll_short_folds(chooser: Chooser) -> bool:
+    """Write folds of a few turns out: no loop, and folds over the same elements share them."""
+    mark = chooser.mark()
+    for node, own in chooser.closers():
+        if node.op != Op.REDUCE:
+            continue
+        turns = math.prod(chooser.extent(number) or 1 << 30 for number in own)
+        size = len(topological(node.src[0]))
+        if turns <= SHORT_FOLD and turns * size <= MOST_NODES:
+            chooser.take(*map(Unroll, own))
+    return chooser.mark() != mark
 
 
 def walk_row_by_row(chooser: Chooser) -> None:

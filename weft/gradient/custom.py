@@ -2,7 +2,9 @@
 
 The body is a function of (inputs…, values…, gradients of the values…, what else it reads…) that
 gives a TUPLE with a gradient for each of its slots. It is called like any other function, so it
-can be differentiated again; the values that it is handed are those with the custom gradient.
+can be differentiated again; the values that it is handed are those with the custom gradient. A
+body that keeps nothing in memory is written out instead, so that it becomes part of the kernels
+around it: a call runs by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute, topological
+
+# What makes a body one to call.
+_BY_ITSELF: Final = 1 << Op.STAGE | 1 << Op.CALL | 1 << Op.CUSTOM_GRADIENT | 1 << Op.STORE
 
 
 def _custom_gradient(node: UOp, g: UOp) -> Parts:
@@ -31,12 +37,20 @@ def _custom_gradient(node: UOp, g: UOp) -> Parts:
             make(Op.ITEM, kind.dtype, (node,), position) for position, kind in enumerate(kinds)
         )
         seeds = _seeds(values, g)
-    done = call(body, *given, *values, *seeds, *others)
+    found = _results(body, (*given, *values, *seeds, *others))
     parts: list[UOp | None] = [None] * len(node.src)
-    for position, slot in enumerate(slots):
-        part = make(Op.ITEM, body.src[position].dtype, (done,), position)
+    for part, slot in zip(found, slots, strict=True):
         parts[1 + slot] = as_shape(part, shape_of(given[slot]))
     return tuple(parts)
+
+
+def _results(body: UOp, arguments: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    """What a body gives for some arguments."""
+    if body.ops & _BY_ITSELF:
+        done = call(body, *arguments)
+        return tuple(make(Op.ITEM, part.dtype, (done,), i) for i, part in enumerate(body.src))
+    parameters = [node for node in topological(body) if node.op == Op.PARAM]
+    return substitute(body, {node: arguments[node.arg[0]] for node in parameters}).src
 
 
 def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:

@@ -12,11 +12,21 @@ from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import constant, require_positive, state
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
+from weft.tensor.custom_gradient import with_body
 from weft.tensor.tensor import Tensor
 
 
 def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype.bits < 32 else x
+
+
+def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Mean and variance over some axes."""
+    wide = _wide(x)
+    mean = wide.mean(axes)
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    centered = wide - mean.reshape(shape)
+    return mean, (centered * centered).mean(axes)
 
 
 class BatchNorm:
@@ -53,28 +63,50 @@ class BatchNorm:
     def __call__(self, x: Tensor) -> Tensor:
         self._require_channels(x)
         if Tensor.training or not self.track_running_stats:
-            mean, variance = self._of_batch(x)
-        else:
-            mean, variance = self.running_mean, self.running_var
+            return self._by_batch(x)
+        return self._scaled(x, self.running_mean, self.running_var, self.weight, self.bias)
+
+    def _scaled(
+        self, x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None
+    ) -> Tensor:
         shape = (1, -1, *[1] * (x.ndim - 2))
-        wide = _wide(x)
         scale = (variance + self.eps).rsqrt()
-        scale = scale if self.weight is None else scale * self.weight
-        result = (wide - mean.reshape(shape)) * scale.reshape(shape)
-        result = result if self.bias is None else result + self.bias.reshape(shape)
+        scale = scale if weight is None else scale * weight
+        result = (_wide(x) - mean.reshape(shape)) * scale.reshape(shape)
+        result = result if bias is None else result + bias.reshape(shape)
         return result.cast(x.dtype)
 
-    def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each channel; the running ones move towards them."""
+    def _by_batch(self, x: Tensor) -> Tensor:
+        """Scaled by the mean and the variance of each channel; the running ones move to them."""
         axes = (0, *range(2, x.ndim))
-        wide = _wide(x)
-        mean = wide.mean(axes)
-        centered = wide - mean.reshape((1, -1, *[1] * (x.ndim - 2)))
-        variance = (centered * centered).mean(axes)
+        mean, variance = _moments(x, axes)
         if self.track_running_stats and Tensor.training:
             count = math.prod(known(x.shape[axis]) for axis in axes)
             self._move(mean, variance * (count / max(count - 1, 1)))
-        return mean, variance
+        result = self._scaled(x, mean, variance, self.weight, self.bias)
+        if not x.dtype.is_float:
+            return result
+        inputs = [each for each in (x, self.weight, self.bias) if each is not None]
+        key = ("batch norm", self.eps)
+        return with_body(result, inputs, key, lambda given, _, slope: self._slopes(given, slope))
+
+    def _slopes(self, given: Sequence[Tensor], slope: Tensor) -> list[Tensor]:
+        """The gradients of the input, the weight and the bias, from two sums over the batch.
+
+        Reverse mode would find them too, through the mean and the variance one after the other:
+        a third sum, which needs the result of another.
+        """
+        x, *affine = given
+        axes, shape = (0, *range(2, x.ndim)), (1, -1, *[1] * (x.ndim - 2))
+        mean, variance = _moments(x, axes)
+        scale = (variance + self.eps).rsqrt()
+        centered, g = _wide(x) - mean.reshape(shape), _wide(slope)
+        along = (g * centered).mean(axes) * scale
+        normal = centered * scale.reshape(shape)
+        of_x = g - g.mean(axes).reshape(shape) - normal * along.reshape(shape)
+        by = scale if self.weight is None else scale * affine[0]
+        sums = [(g * centered).sum(axes) * scale, g.sum(axes)]
+        return [of_x * by.reshape(shape), *(sums if affine else [])]
 
     def _move(self, mean: Tensor, variance: Tensor) -> None:
         self.num_batches_tracked.assign(self.num_batches_tracked + 1)

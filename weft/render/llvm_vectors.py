@@ -13,6 +13,9 @@ from weft.render.llvm_writer import Writer
 def write_vector(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
     """Join the lanes of all sources, in order."""
     scalar = scalar_type(node.dtype)
+    if all(source.op == Op.CONST and source.dtype.lanes == 1 for source in node.src):
+        # A literal is one in every block: LLVM folds what is computed with it.
+        return f"<{', '.join(f'{scalar} {operand}' for operand in operands)}>"
     if all(source.dtype.lanes == 1 for source in node.src):
         return _join_scalars(writer, scalar, operands)
     lanes, joined = 0, ""
@@ -63,6 +66,8 @@ def _shuffle(
     writer: Writer, scalar: str, lanes: int, pair: tuple[str, str], order: Sequence[int]
 ) -> str:
     """Lanes of a pair of vectors, counted through both; of poison any lane will do."""
+    if scalar == "i1":
+        return _shuffle_bits(writer, lanes, pair, order)
     type_name = f"<{lanes} x {scalar}>"
     last = 2 * lanes - 1
     picks = ", ".join(f"i32 {min(lane, last)}" for lane in order)
@@ -70,6 +75,20 @@ def _shuffle(
     return writer.value(
         f"shufflevector {type_name} {x}, {type_name} {y}, <{len(order)} x i32> <{picks}>"
     )
+
+
+def _shuffle_bits(
+    writer: Writer, lanes: int, pair: tuple[str, str], order: Sequence[int]
+) -> str:
+    """Lanes of bools, moved as bytes: masks have no shuffle, and LLVM moves them bit by bit."""
+    wide = [
+        each
+        if each == "poison"
+        else writer.value(f"zext <{lanes} x i1> {each} to <{lanes} x i8>")
+        for each in pair
+    ]
+    moved = _shuffle(writer, "i8", lanes, (wide[0], wide[1]), order)
+    return writer.value(f"icmp ne <{len(order)} x i8> {moved}, zeroinitializer")
 
 
 def is_pair(node: UOp) -> bool:

@@ -7,11 +7,10 @@ take the path of their forward forms: few kernels that multiply blocks.
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weft.ir.ops import Op
-from weft.ir.uop import UOp, make
 from weft.tensor.checks import known
 from weft.tensor.windows import windows
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 # Bytes of windows that are in memory at a time; longer batches are taken in parts.
 MOST_BYTES: Final = 64 << 20
-_BODIES: Final[dict[tuple[Any, ...], Any]] = {}
-_MOST_BODIES: Final = 256
 
 
 class Shape(NamedTuple):
@@ -34,46 +31,80 @@ class Shape(NamedTuple):
 
 
 def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tensor:
-    """The result of a convolution, with these gradients for its operands.
+    """The result of a convolution, with these gradients for its operands."""
+    from weft.tensor.custom_gradient import with_body
 
-    The graph of the gradients depends on shapes and dtypes alone, so it is built once for each.
-    """
-    from weft.tensor.custom_gradient import with_gradient
-
-    key = (shape, x.shape, x.dtype, weight.shape, weight.dtype, result.dtype, x.device)
-    arg = _BODIES.get(key)
-    if arg is None:
-        node = with_gradient(
-            [result.uop],
-            [x.uop, weight.uop],
-            lambda inputs, _, slope: (
-                _slope_of_input(slope, inputs[1], inputs[0], shape),
-                _slope_of_weight(slope, inputs[1], inputs[0], shape),
-            ),
-            x.device,
-        )[0]
-        if len(_BODIES) >= _MOST_BODIES:
-            _BODIES.pop(next(iter(_BODIES)))
-        arg = _BODIES[key] = node.arg
-    made: UOp = make(Op.CUSTOM_GRADIENT, result.dtype, (result.uop, x.uop, weight.uop), arg)
-    return result._new(made)
+    return with_body(
+        result,
+        (x, weight),
+        shape,
+        lambda inputs, _, slope: (
+            _slope_of_input(slope, inputs[1], inputs[0], shape),
+            _slope_of_weight(slope, inputs[1], inputs[0], shape),
+        ),
+    )
 
 
 def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
-    """The output's gradient, with zeros between where windows skip, by the turned weight."""
-    from weft.tensor.nn_ops import convolved, with_zeros_between
+    """The output's gradient by the turned weight, for each phase of the strides by itself.
+
+    Elements of the input whose places are the same but for a multiple of the stride meet the same
+    taps of the weight, and no others; between them they meet each tap once.
+    """
+    from weft.tensor.nn_ops import with_zeros_between
 
     rank = len(shape.kernel)
-    turned = weight.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
-    spread = with_zeros_between(slope, shape.strides)
+    sizes = tuple(known(size) for size in x.shape[2:])
+    steps = tuple(
+        step if gap == 1 else 1 for step, gap in zip(shape.strides, shape.gaps, strict=True)
+    )
+    rest = tuple(step // by for step, by in zip(shape.strides, steps, strict=True))
+    spread = with_zeros_between(slope, rest)
+    if max(steps, default=1) == 1:
+        return _phase(spread, weight, sizes, shape, steps, (0,) * rank)
+    counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
+    phases = [
+        _phase(spread, weight, counts, shape, steps, starts).contiguous()
+        for starts in itertools.product(*map(range, steps))
+    ]
+    joined = phases[0].stack(*phases[1:], dim=-1) if len(phases) > 1 else phases[0]
+    # (batch, in, counts…, steps…) to (batch, in, count, step, count, step, …)
+    apart = joined.reshape((*joined.shape[: 2 + rank], *steps))
+    order = (0, 1, *(axis for i in range(rank) for axis in (2 + i, 2 + rank + i)))
+    lead = joined.shape[:2]
+    whole = [count * step for count, step in zip(counts, steps, strict=True)]
+    beside = apart.permute(order).reshape((*lead, *whole))
+    return beside.shrink((None, None, *((0, size) for size in sizes)))
+
+
+def _phase(
+    slope: Tensor,
+    weight: Tensor,
+    counts: tuple[int, ...],
+    shape: Shape,
+    steps: tuple[int, ...],
+    starts: tuple[int, ...],
+) -> Tensor:
+    """The gradient of the elements at start + step * i, `counts` of them along each axis."""
+    from weft.tensor.nn_ops import convolved
+
+    rank = len(shape.kernel)
+    taps: list[slice] = []
     borders: list[tuple[int, int]] = [(0, 0), (0, 0)]
-    for number, (taps, gap, (low, _)) in enumerate(
+    for axis, (size, gap, (low, _)) in enumerate(
         zip(shape.kernel, shape.gaps, shape.edges, strict=True)
     ):
-        reach = gap * (taps - 1)
-        size, have = known(x.shape[2 + number]), known(spread.shape[2 + number])
-        borders.append((reach - low, size + low - have))
-    return convolved(spread.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
+        first = (starts[axis] + low) % steps[axis]
+        taps.append(slice(first, None, steps[axis]))
+        reach = gap * max((size - 1 - first) // steps[axis], 0)
+        before = reach - (starts[axis] + low) // steps[axis]
+        have = known(slope.shape[2 + axis])
+        borders.append((before, counts[axis] + reach - before - have))
+    some = weight[(slice(None), slice(None), *taps)]
+    if 0 in some.shape:
+        return slope.zeros((slope.shape[0], weight.shape[1], *counts), dtype=slope.dtype)
+    turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
+    return convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
 
 
 def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:

@@ -7,8 +7,8 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
 
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -20,6 +20,26 @@ from weft.tensor.tracing import Traced, close_over
 
 # (inputs, outputs, gradients of the outputs) -> gradients of the inputs
 Gradient = Callable[[Any, Any, Any], Any]
+# The bodies of gradients that depend on shapes and dtypes alone, by what they are made for.
+_BODIES: Final[dict[Hashable, Any]] = {}
+_MOST_BODIES: Final = 256
+
+
+def with_body(value: Tensor, inputs: Sequence[Tensor], key: Hashable, gradient: Gradient) -> Tensor:
+    """A value whose gradient reads its inputs only; its body is built once for a key.
+
+    The key, with the shapes and dtypes of the inputs, says all that the body depends on.
+    """
+    sources = [each.uop for each in inputs]
+    of_inputs = tuple((each.shape, each.dtype) for each in inputs)
+    place = (key, of_inputs, value.dtype, value.device)
+    arg = _BODIES.get(place)
+    if arg is None:
+        (node,) = with_gradient([value.uop], sources, gradient, value.device)
+        if len(_BODIES) >= _MOST_BODIES:
+            _BODIES.pop(next(iter(_BODIES)))
+        arg = _BODIES[place] = node.arg
+    return value._new(make(Op.CUSTOM_GRADIENT, value.dtype, (value.uop, *sources), arg))
 
 
 def with_gradient(

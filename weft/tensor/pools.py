@@ -97,6 +97,8 @@ def max_pool2d(
     taps = _windows_of("max_pool2d", self, frame, least, least)
     axes = tuple(range(self.ndim, taps.ndim))
     greatest = taps.max(axes)
+    if self.dtype.is_float and greatest.numel():
+        greatest = _with_slope_of_first(greatest, taps, self, frame)
     if not return_indices:
         return greatest
     spatial = [known(size) for size in self.shape[self.ndim - len(axes) :]]
@@ -105,6 +107,35 @@ def max_pool2d(
     places = _windows_of("max_pool2d", numbers, frame, beyond, beyond)
     is_found = (taps == greatest.reshape((*greatest.shape, *[1] * len(axes)))) | taps.isnan()
     return greatest, is_found.where(places, beyond).min(axes)
+
+
+def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Frame) -> Tensor:
+    """The pool, whose gradient goes to the first tap of each window that is the greatest.
+
+    Which tap that is takes a byte for each window, and so all that the gradient reads are these
+    bytes. Padding is never chosen.
+    """
+    from weft.tensor.custom_gradient import with_body
+
+    rank = len(frame.kernel)
+    count = math.prod(frame.kernel)
+    dtype = dtypes.uint8 if count < 256 else dtypes.int32
+    spatial = [known(size) for size in x.shape[x.ndim - rank :]]
+
+    def slope_of_taps(inputs: Any, value: Tensor, slope: Tensor) -> Tensor:
+        seen: Tensor = inputs[0]
+        axes = tuple(range(seen.ndim - rank, seen.ndim))
+        wide = (*value.shape, *[1] * rank)
+        number = x.arange(count, dtype=dtype, device=x.device).reshape(frame.kernel)
+        is_found = (seen == value.reshape(wide)) | seen.isnan()
+        if any(map(any, [*frame.edges, *frame.room])):
+            ones = x.ones(spatial, dtype=dtypes.bool, device=x.device)
+            is_found = is_found & _windows_of("max_pool2d", ones, frame, False, False)
+        first = is_found.where(number, count).min(axes, keepdim=True)
+        return (first == number).where(slope.reshape(wide), 0)
+
+    key = ("max_pool2d", frame.kernel, frame.stride, frame.dilation, *frame.edges, *frame.room)
+    return with_body(greatest, (taps,), (key, *spatial), slope_of_taps)
 
 
 def max_unpool2d(

@@ -112,6 +112,25 @@ def test_batch_norm(shape, momentum):
         np.testing.assert_allclose(got, value.numpy(), rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_is_differentiated_twice(affine):
+    import torch
+
+    theirs = torch.nn.BatchNorm2d(3, affine=affine)
+    ours = nn.BatchNorm(3, affine=affine)
+    values = drawn(4, 3, 2, 5)
+    x, y = Tensor(values), torch.tensor(values, requires_grad=True)
+    with Tensor.train():
+        weights = [ours.weight] if affine else []
+        slopes = (ours(x) ** 3).sum().gradient(x, *weights)
+    second = sum((slope * slope).sum() for slope in slopes).gradient(x)[0]
+    wanted = [y, theirs.weight] if affine else [y]
+    first = torch.autograd.grad((theirs(y) ** 3).sum(), wanted, create_graph=True)
+    (expected,) = torch.autograd.grad(sum((slope * slope).sum() for slope in first), y)
+    for mine, other in zip((*slopes, second), (*first, expected), strict=True):
+        np.testing.assert_allclose(mine.numpy(), other.detach().numpy(), rtol=2e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 def test_multi_head_attention(batch_first, bias):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import assert_like_torch, numbers
+from weft import Tensor
 
 pytestmark = pytest.mark.peers("torch")
 
@@ -83,6 +84,67 @@ def test_pools(kernel: int, stride: int | None, padding: int, ceil_mode: bool):
         x,
         other=lambda x: functional.max_pool2d(x, 2, dilation=2),
     )
+
+
+@pytest.mark.parametrize("rest", ((2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 3, 1)), ids=str)
+def test_the_gradient_of_a_max_pool_goes_to_the_first(rest: tuple[int, int, int]):
+    import torch.nn.functional as functional
+
+    kernel, stride, padding = rest
+    few = numbers("float32", (2, 3, 7, 6), 4).round()  # many equal elements
+    lowest = np.full((1, 1, 5, 5), -np.inf, "float32")  # as low as the padding
+    for x in (few, np.maximum(few, 0), lowest):
+        assert_like_torch(
+            lambda x: x.max_pool2d(kernel, stride, padding=padding),
+            x,
+            other=lambda x: functional.max_pool2d(x, kernel, stride, padding),
+        )
+
+
+def test_a_max_pool_is_differentiated_twice():
+    import torch
+
+    values = numbers("float32", (2, 2, 6, 6), 5)
+    x = Tensor(values)
+    (first,) = (x.max_pool2d(3, 2) ** 3).sum().gradient(x)
+    (second,) = (first * first).sum().gradient(x)
+    y = torch.tensor(values, requires_grad=True)
+    pooled = torch.nn.functional.max_pool2d(y, 3, 2)
+    (slope,) = torch.autograd.grad((pooled**3).sum(), y, create_graph=True)
+    (expected,) = torch.autograd.grad((slope * slope).sum(), y)
+    np.testing.assert_allclose(second.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+STRIDED = (
+    ((2, 3, 9, 8), (4, 3, 3, 3), 2, 1, 1),
+    ((2, 3, 9, 8), (4, 3, 3, 3), 3, 1, 1),
+    ((1, 2, 10, 10), (3, 2, 1, 1), 2, 0, 1),  # phases without a tap
+    ((1, 2, 10, 10), (3, 2, 2, 2), 3, 0, 1),
+    ((1, 2, 12, 12), (3, 2, 5, 5), 2, 2, 1),
+    ((1, 2, 12, 12), (3, 2, 3, 3), 2, 2, 2),  # gaps as well: zeros between
+    ((2, 3, 11, 8), (4, 3, 3, 2), (2, 1), (1, 0), (1, 2)),
+    ((1, 2, 7, 7), (3, 2, 3, 3), 4, 0, 1),
+)
+
+
+@pytest.mark.parametrize("case", STRIDED, ids=str)
+def test_gradients_of_strided_convolutions(case):
+    import torch
+
+    of_x, of_w, stride, padding, dilation = case
+    rest = {"stride": stride, "padding": padding, "dilation": dilation}
+    values = numbers("float32", of_x, 1), numbers("float32", of_w, 2)
+    inputs = [Tensor(each) for each in values]
+    slopes = (inputs[0].conv2d(inputs[1], **rest) ** 2).sum().gradient(*inputs)
+    second = sum((slope * slope).sum() for slope in slopes).gradient(*inputs)
+    theirs = [torch.tensor(each, requires_grad=True) for each in values]
+    result = torch.nn.functional.conv2d(*theirs, **rest)
+    first = torch.autograd.grad((result**2).sum(), theirs, create_graph=True)
+    again = torch.autograd.grad(sum((slope * slope).sum() for slope in first), theirs)
+    for ours, other in zip((*slopes, *second), (*first, *again), strict=True):
+        expected = other.detach().numpy()
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(ours.numpy() / scale, expected / scale, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("reduction", ("mean", "sum", "none"))
