@@ -1,7 +1,8 @@
 """The rewrite behind the opt Accumulate: a fold goes on, block by block, in its result.
 
 A range of the fold becomes a loop of the store, an ordered one: each turn adds its share to what
-the turns before it have stored. What is done with the finished sum happens in the last turn.
+the turns before it have stored. What is done with the finished sum happens in the last turn. A
+sum that is stored as it is can have several such loops.
 """
 
 from __future__ import annotations
@@ -15,6 +16,16 @@ from weft.ir.walk import substitute
 from weft.rules.simplify import simplify
 
 
+def carried_sum(store: UOp, fold: UOp) -> UOp | None:
+    """The load to which a store adds a fold, if that is all it does, at its own place."""
+    place, value = store.src[:2]
+    if value.op != Op.ADD or value.src[0] is not fold or value.src[1].op != Op.LOAD:
+        return None
+    other = value.src[1].src[0]
+    is_own = other.src[0] is place.src[0] and other.src[2:] == place.src[2:]
+    return value.src[1] if is_own else None
+
+
 def accumulate(kernel: UOp, number: int) -> UOp:
     """The kernel with a range of its fold moved out to the loops of its store."""
     fold = fold_over(kernel, number)
@@ -26,6 +37,10 @@ def accumulate(kernel: UOp, number: int) -> UOp:
     share = make(Op.REDUCE, fold.dtype, (fold.src[0], *rest), fold.arg) if rest else fold.src[0]
     memory, gate, *indices = place.src
     before = simplify(gate & (block >= 1))
+    carried = carried_sum(store, fold)
+    if carried is not None:  # of another range: all turns but the very first find a sum
+        before = simplify(carried.src[0].src[1] | before)
+        value = fold
     total = make(Op.ADD, fold.dtype, (share, load(index_of(memory, indices, before))))
     done = substitute(value, {fold: total})
     if value is not fold:

@@ -24,7 +24,7 @@ from weft.codegen.chooser import Chooser
 from weft.codegen.contraction import Contraction, contraction_of, factors_of
 from weft.codegen.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.opts import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
-from weft.codegen.register_tile import MOST_VECTORS, Tile, best_tile
+from weft.codegen.register_tile import MOST_ROWS, MOST_VECTORS, Tile, best_tile
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
@@ -36,6 +36,8 @@ FEW_ROWS: Final = 4
 FOLD_BLOCK: Final = 512
 # The share of the second cache that a panel may take; the rest is for rows and the result.
 PANEL_SHARE: Final = 0.4
+# Bytes from turn to turn of the fold at which rows are read where they are.
+SHORT_STEP: Final = 16
 # Operations on each element of the result from which they are a loop of their own.
 LONG_EPILOGUE: Final = 8
 # Lanes that may be wasted before columns of several ranges are taken together.
@@ -123,7 +125,9 @@ class _Recipe:
         self.panel_size = int(min(PANEL_SHARE * target.cache_bytes[1], target.local_bytes) / size)
         self.row = max(shape.rows, key=self.extent)
         self.column = shape.columns[-1]
-        self.outer = shape.batch + [n for n in shape.rows if n != self.row] + shape.columns[:-1]
+        self.outer = shape.batch + shape.columns[:-1]
+        self.others = [n for n in shape.rows if n != self.row]  # they share a panel
+        self.together: list[int] = []  # further rows of a tile
         self.fold = shape.folded
         self.blocks: list[int] = []  # ordered blocks of the fold
 
@@ -141,14 +145,27 @@ class _Recipe:
             return False
         columns = self.extent(self.column) * joined
         self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
-        tile = best_tile(
-            self.extent(self.row), columns, self.lanes, self.chooser.target.vector_registers
-        )
+        tile = self.tile_of(columns)
         if self.lanes < 4 or tile.rows < 2:
             return False
         if joined > 1:
             return self.with_joined_columns(joined, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
+
+    def tile_of(self, columns: int) -> Tile:
+        """The best tile; short ranges of rows, as the taps of a window, fill it together."""
+        registers = self.chooser.target.vector_registers
+        rows, taken = self.extent(self.row), [self.row]
+        for number in sorted(self.others, key=self.extent):
+            if rows * self.extent(number) <= MOST_ROWS:
+                rows *= self.extent(number)
+                taken.append(number)
+        tile = best_tile(rows, columns, self.lanes, registers)
+        if len(taken) > 1 and (tile.rows < rows or self.wants_copied_rows()):
+            return best_tile(self.extent(self.row), columns, self.lanes, registers)
+        self.together = taken[1:]
+        self.others = [n for n in self.others if n not in taken]
+        return tile
 
     # ---- what the columns are
 
@@ -242,6 +259,8 @@ class _Recipe:
     def split_fold(self, columns: int) -> None:
         """Blocks of the fold, so that a panel of these columns stays near."""
         most = min(FOLD_BLOCK * 5 // 4, max(self.panel_size // columns, 1))
+        while self.turns(self.fold[1:]) > 2 * most and self.accumulates(self.fold[0]):
+            self.blocks, self.fold = [*self.blocks, self.fold[0]], self.fold[1:]
         whole = self.turns(self.fold)
         first = self.fold[0]
         if whole <= most:
@@ -255,14 +274,19 @@ class _Recipe:
             return
         mark = self.chooser.mark()
         inner = [self.chooser.split(first, size)] if size > 1 else []
-        split = self.chooser.mark()
         rest_of_fold = [*inner, *self.fold[1:]]
-        if rest_of_fold and self.chooser.take(Accumulate(first)):
-            self.chooser.undo_to(split)  # taken again when the rows are split
-            self.blocks = [first]
+        if rest_of_fold and self.accumulates(first):
+            self.blocks = [*self.blocks, first]
             self.fold = rest_of_fold
         else:
             self.chooser.undo_to(mark)
+
+    def accumulates(self, number: int) -> bool:
+        """Whether a range can be a block; it becomes one when the rows are split."""
+        mark = self.chooser.mark()
+        is_legal = self.chooser.take(*map(Accumulate, [*self.blocks, number]))
+        self.chooser.undo_to(mark)
+        return is_legal
 
     def columns_in_registers(self, number: int, tile: Tile) -> list[int]:
         """Split a tile off a range of columns: copies, and the lanes of vectors."""
@@ -293,6 +317,9 @@ class _Recipe:
     def stage(self, layout: list[int]) -> list[int]:
         """Keep the factor with the columns in this layout; the ranges that fill it."""
         first = self.chooser.next_number()
+        size = self.turns(layout) * self.shape.contraction.fold.dtype.itemsize
+        if size > 2 * self.chooser.target.local_bytes:  # a fold that could not be cut
+            return []
         if not self.chooser.take(Stage(self.fold[-1], self.shape.factor, tuple(layout))):
             return []
         return list(range(first, first + len(layout)))
@@ -308,13 +335,19 @@ class _Recipe:
         """Rows, the order of the loops, threads, and what stays in registers."""
         chooser = self.chooser
         spread = self.outer + blocks
+        threads = chooser.target.threads
+        others = self.others if fill else []
+        while others and self.turns(spread) < threads:
+            spread, others = [*spread, others[0]], others[1:]
+        spread += [] if fill else self.others
         if self.wants_copied_rows():
             rows, copies, left = self.copy_rows(tile)
         else:
             copies, left = chooser.split(self.row, tile.rows), []
             rows = [] if copies == self.row else [self.row]
         spread += self.spread_rows(rows, self.turns(spread)) if rows else []
-        loops = [*spread, *self.blocks, *rows, *panels, *self.fold, copies, *inner]
+        tile_rows = [*self.together, copies]
+        loops = [*spread, *self.blocks, *others, *rows, *panels, *self.fold, *tile_rows, *inner]
         if not chooser.take(*map(Accumulate, self.blocks)) or not chooser.order(loops):
             return False
         *unrolled, vector = inner
@@ -322,12 +355,12 @@ class _Recipe:
             return False
         if self.has_long_epilogue():
             first = chooser.next_number()
-            kept = tuple(n for n in (copies, *inner) if self.extent(n) > 1)
+            kept = tuple(n for n in (*tile_rows, *inner) if self.extent(n) > 1)
             if not chooser.take(Epilogue(self.fold[-1], kept), Vectorize(vector)):
                 return False
             *unrolled, vector = range(first, first + len(kept))
         else:
-            unrolled = [copies, *unrolled]
+            unrolled = [*tile_rows, *unrolled]
         if not chooser.take(*map(Unroll, unrolled), Vectorize(vector)):
             return False
         self.bind(spread)
@@ -346,7 +379,8 @@ class _Recipe:
             return True
         place = next(n for n in self.rows_places() if n.op == Op.INDEX)
         (access,) = self.chooser.accesses(place)
-        return access.stride(self.fold[-1]) != 1
+        step = access.stride(self.fold[-1])
+        return step is None or not 0 < step * access.dtype.itemsize <= SHORT_STEP
 
     def rows_places(self) -> list[UOp]:
         """The place that the factor with the rows is loaded from, as the opts have left it."""

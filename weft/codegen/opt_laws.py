@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.codegen.accesses import accesses_of, walks_as_one
+from weft.codegen.accumulate import carried_sum
 from weft.codegen.contraction import factors_of
 from weft.codegen.loops import (
     GRID,
@@ -255,7 +256,9 @@ def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
     if kernel.ops >> Op.SCAN & 1:
         yield "the kernel has a scan"
     memory = behind(place.src[0])
-    if any(n.op == Op.LOAD and behind(n.src[0].src[0]) is memory for n in nodes_of(kernel)):
+    loads = [n for n in nodes_of(kernel) if n.op == Op.LOAD]
+    own = carried_sum(kernel.src[0], fold)
+    if any(behind(n.src[0].src[0]) is memory for n in loads if n is not own):
         yield "the kernel reads the memory that it writes"
     direct = topological(value, enter=lambda node: node.op not in (Op.REDUCE, Op.STAGE))
     if fold not in direct:

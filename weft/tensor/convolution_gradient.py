@@ -1,24 +1,21 @@
 """The gradients of a convolution, written as what they are: a convolution and a matrix product.
 
-Reverse mode would give the same numbers through windows that are added up again. As a convolution
-of the output's gradient with the turned weight, and as a product with the windows in memory, they
-take the path of their forward forms: few kernels that multiply blocks.
+Reverse mode would give the same numbers through windows that are added up again. As convolutions
+of the output's gradient with the turned weight, and as a product with the windows of the padded
+input, they take the path of their forward forms: few kernels that multiply blocks.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.tensor.checks import known
+from weft.tensor.matmul import contract
 from weft.tensor.windows import windows
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
-
-# Bytes of windows that are in memory at a time; longer batches are taken in parts.
-MOST_BYTES: Final = 64 << 20
 
 
 class Shape(NamedTuple):
@@ -64,7 +61,7 @@ def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> T
         return _phase(spread, weight, sizes, shape, steps, (0,) * rank)
     counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
     phases = [
-        _phase(spread, weight, counts, shape, steps, starts).contiguous()
+        _phase(spread, weight, counts, shape, steps, starts)
         for starts in itertools.product(*map(range, steps))
     ]
     joined = phases[0].stack(*phases[1:], dim=-1) if len(phases) > 1 else phases[0]
@@ -104,29 +101,24 @@ def _phase(
     if 0 in some.shape:
         return slope.zeros((slope.shape[0], weight.shape[1], *counts), dtype=slope.dtype)
     turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
-    return convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
+    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
+    return found if max(steps, default=1) == 1 else found.contiguous()
 
 
 def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
-    """The output's gradient by the windows, summed over positions and, in parts, the batch."""
+    """The windows by the output's gradient, summed over positions and the batch.
+
+    The padded input is in memory, so that windows are read there without a mask: the same rows
+    for all taps. Outputs are the last axis, along which products are vectors.
+    """
     rank = len(shape.kernel)
-    padded = x.pad([(0, 0), (0, 0), *shape.edges]) if any(map(any, shape.edges)) else x
-    batch, outputs = known(x.shape[0]), known(weight.shape[0])
-    places = math.prod(known(size) for size in slope.shape[2:])
-    taps = math.prod(known(size) for size in weight.shape[1:])
-    size = max(places * taps * x.dtype.itemsize, 1)
-    most = max(MOST_BYTES // size, 1)
-    total: Tensor | None = None
-    for start in range(0, batch, most):
-        end = min(start + most, batch)
-        some, part = padded[start:end], slope[start:end]
-        # (batch, in, positions…, taps…) to (batch, positions…, taps…, in)
-        order = (0, *range(2, 2 + 2 * rank), 1)
-        seen = windows(some, shape.kernel, shape.strides, shape.gaps).permute(order).contiguous()
-        right = seen.reshape(((end - start) * places, taps))
-        left = part.transpose(0, 1).reshape((outputs, (end - start) * places))
-        product = left @ right
-        total = product if total is None else total + product
-    assert total is not None
-    turned = total.contiguous().reshape((outputs, *shape.kernel, known(weight.shape[1])))
-    return turned.permute((0, 1 + rank, *range(1, 1 + rank)))
+    is_padded = any(map(any, shape.edges))
+    padded = x.pad([(0, 0), (0, 0), *shape.edges]).contiguous() if is_padded else x
+    # (batch, in, positions…, taps…) to (in, taps…, 1, batch, positions…)
+    order = (1, *range(2 + rank, 2 + 2 * rank), 0, *range(2, 2 + rank))
+    seen = windows(padded, shape.kernel, shape.strides, shape.gaps).permute(order)
+    left = seen.unsqueeze(1 + rank)
+    right = slope.transpose(0, 1)  # (out, batch, positions…)
+    folded = tuple(range(2 + rank, 3 + 2 * rank))
+    total = contract(left, right, folded, None).contiguous()
+    return total.permute((1 + rank, *range(1 + rank)))

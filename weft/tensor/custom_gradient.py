@@ -25,7 +25,9 @@ _BODIES: Final[dict[Hashable, Any]] = {}
 _MOST_BODIES: Final = 256
 
 
-def with_body(value: Tensor, inputs: Sequence[Tensor], key: Hashable, gradient: Gradient) -> Tensor:
+def with_body(
+    value: Tensor, inputs: Sequence[Tensor], key: Hashable, gradient: Gradient
+) -> Tensor:
     """A value whose gradient reads its inputs only; its body is built once for a key.
 
     The key, with the shapes and dtypes of the inputs, says all that the body depends on.
