@@ -29,7 +29,7 @@ from weft.codegen.loops import (
 )
 from weft.ir.dtypes import BOOL, INDEX, dtypes
 from weft.ir.linear import linear
-from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.ops import COMPARE, ELEMENTWISE, Op
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
@@ -129,6 +129,8 @@ class _Expander:
         return self.made[self.key(root, point)]
 
     def expanded(self, node: UOp, point: Point) -> UOp:
+        if node.op in COMPARE and node.ops >> Op.FLOORMOD & 1 and is_index_arithmetic(node):
+            return self.comparison(node, point)
         if node.op in ELEMENTWISE:
             return self.elementwise(node, [self.value(source, point) for source in node.src])
         if node.op == Op.RANGE:
@@ -156,6 +158,15 @@ class _Expander:
             node.arg,
         )
         return simplify(made) if lanes == 1 and is_index_arithmetic(made) else made
+
+    def comparison(self, node: UOp, point: Point) -> UOp:
+        """Whether a remainder is this or that, which may differ from lane to lane only."""
+        lane = self.vector_range(node.ranges, point)
+        if lane is not None:
+            each = [self.value(node, {**point, lane: at}) for at in range(self.extents[lane])]
+            if all(made.op == Op.CONST for made in each):
+                return _of_constants(each)
+        return self.elementwise(node, [self.value(source, point) for source in node.src])
 
     def counter(self, node: UOp, point: Point) -> UOp:
         if node.arg in point:

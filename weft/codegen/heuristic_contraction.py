@@ -16,17 +16,26 @@ and a factor that is padded, cast or computed is computed once, when the panel i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
-from weft.codegen.accesses import Access
 from weft.codegen.chooser import Chooser
-from weft.codegen.contraction import Contraction, contraction_of, factors_of
-from weft.codegen.loops import kinds_of, nodes_of, own_ranges
-from weft.codegen.opts import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
+from weft.codegen.contraction import factors_of
+from weft.codegen.contraction_shape import ContractionShape
+from weft.codegen.heuristic_folds import SHORT_FOLD
+from weft.codegen.loops import nodes_of, own_ranges
+from weft.codegen.opts import (
+    Accumulate,
+    Bind,
+    Epilogue,
+    Merge,
+    Split,
+    Stage,
+    Unroll,
+    Vectorize,
+)
 from weft.codegen.register_tile import MOST_ROWS, MOST_VECTORS, Tile, best_tile
 from weft.ir.ops import ELEMENTWISE, Op
-from weft.ir.uop import UOp, range_ids
+from weft.ir.uop import UOp
 from weft.ir.walk import topological
 
 # Rows from which a panel is worth the copy, if the factor can be read as vectors or if it cannot.
@@ -42,11 +51,14 @@ SHORT_STEP: Final = 16
 LONG_EPILOGUE: Final = 8
 # Lanes that may be wasted before columns of several ranges are taken together.
 WASTE: Final = 1.05
+# Lanes that a row of the result may leave empty, and vectors of products that a copy takes.
+MOST_WASTE: Final = 1.34
+COPY: Final = 3
 
 
 def tile_contraction(chooser: Chooser) -> bool:
     """Shape the loops of a kernel that is one contraction; False, and nothing done, if not."""
-    shape = _Shape.of(chooser)
+    shape = ContractionShape.of(chooser)
     if shape is None:
         return False
     mark = chooser.mark()
@@ -56,67 +68,10 @@ def tile_contraction(chooser: Chooser) -> bool:
     return False
 
 
-@dataclass
-class _Shape:
-    """The ranges of a contraction by their part, outermost first, and the sizes that decide."""
-
-    contraction: Contraction
-    factor: int  # which one is kept in panels: the one with the columns
-    batch: list[int]
-    rows: list[int]
-    columns: list[int]  # the last one is contiguous in the result
-    folded: list[int]
-
-    @property
-    def panel(self) -> UOp:
-        return self.contraction.right if self.factor else self.contraction.left
-
-    @staticmethod
-    def of(chooser: Chooser) -> _Shape | None:
-        folds = [n for n in nodes_of(chooser.kernel) if n.op in (Op.REDUCE, Op.STAGE)]
-        found = contraction_of(folds[0]) if len(folds) == 1 else None
-        stores = chooser.stores()
-        if found is None or not stores:
-            return None
-        own = {r.arg for r in own_ranges(stores[0])}
-        if any({r.arg for r in own_ranges(store)} != own for store in stores):
-            return None
-        if set(range_ids(found.fold.ranges)) != own:
-            return None
-        (result,) = chooser.accesses(stores[0].src[0])
-        contiguous = [n for n in own if result.stride(n) == 1]
-        if not contiguous or any(chooser.extent(n) is None for n in kinds_of(chooser.kernel)):
-            return None
-        last = contiguous[0]
-        factor = found.columns >> last & 1
-        rows, columns = found.rows, found.columns
-        if not factor:
-            rows, columns = columns, rows
-        if not columns >> last & 1:
-            return None
-        return _Shape(
-            found,
-            factor,
-            _listed(chooser, found.batch),
-            _listed(chooser, rows),
-            _by_stride(_listed(chooser, columns), result),
-            _listed(chooser, found.folded),
-        )
-
-
-def _listed(chooser: Chooser, numbers: int) -> list[int]:
-    """The ranges of a set in the order of the loops."""
-    return [number for number in kinds_of(chooser.kernel) if numbers >> number & 1]
-
-
-def _by_stride(numbers: list[int], result: Access) -> list[int]:
-    return sorted(numbers, key=lambda number: -abs(result.stride(number) or 1 << 60))
-
-
 class _Recipe:
     """Takes the opts of one contraction, from the result down to its accumulators."""
 
-    def __init__(self, chooser: Chooser, shape: _Shape) -> None:
+    def __init__(self, chooser: Chooser, shape: ContractionShape) -> None:
         self.chooser = chooser
         self.shape = shape
         target = chooser.target
@@ -139,9 +94,12 @@ class _Recipe:
 
     def run(self) -> bool:
         joined = self.joined_columns()
+        rows = self.turns(self.shape.rows)
+        if joined > 1 and self.turns(self.fold) <= SHORT_FOLD and rows < LEAST_ROWS:
+            return False  # it is written out, and each element of it read where it is
         is_staged = joined > 1 or self.wants_panel()
         least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
-        if self.turns(self.shape.rows) < least and is_staged:
+        if rows < least and is_staged:
             return False
         columns = self.extent(self.column) * joined
         self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
@@ -149,6 +107,8 @@ class _Recipe:
         if self.lanes < 4 or tile.rows < 2:
             return False
         if joined > 1:
+            if self.fills_slowly(joined):
+                return self.with_rows_as_vectors()
             return self.with_joined_columns(joined, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
 
@@ -192,6 +152,17 @@ class _Recipe:
 
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
+
+    def fills_slowly(self, joined: int) -> bool:
+        """Whether joined columns take longer, for vectors of their panel are cut at each row.
+
+        Times are in vectors for a column and a turn of the fold: its products, and its copy.
+        """
+        extent = self.extent(self.column)
+        rows = self.turns(self.shape.rows) / self.lanes
+        together = rows * self.waste(joined * extent) + COPY / math.gcd(extent, self.lanes)
+        apart = self.waste(extent) * (rows + COPY / self.lanes)
+        return self.waste(extent) <= MOST_WASTE and apart < together
 
     def is_contiguous(self) -> bool:
         """Whether the factor with the columns is plainly loaded, as vectors."""
@@ -253,6 +224,33 @@ class _Recipe:
         if not inner:
             return False
         return self.finish([], [together] if together not in inner else [], inner, tile, fill)
+
+    def with_rows_as_vectors(self) -> bool:
+        """Each row of the result in vectors of its own, the last with lanes to spare."""
+        before, column, lanes = self.shape.columns[-2], self.column, self.lanes
+        registers = self.chooser.target.vector_registers
+        width = -(-self.extent(column) // lanes)
+        counts = [n for n in range(1, MOST_VECTORS // width + 1) if self.extent(before) % n == 0]
+        tiles = {
+            n: best_tile(self.extent(self.row), n * width * lanes, lanes, registers)
+            for n in counts
+        }
+        fits = [n for n, tile in tiles.items() if tile.vectors == n * width]
+        if not fits:
+            return False
+        count = max(fits, key=lambda n: tiles[n].rows * tiles[n].vectors)
+        tile = tiles[count]
+        copies = [self.chooser.split(before, count)] if count > 1 else []
+        vector = self.chooser.next_number()
+        if -1 in copies or not self.chooser.take(Split(column, lanes, "mask")):
+            return False
+        self.outer = [n for n in self.outer if n not in copies]
+        self.outer += [column] if width == 1 else []
+        inner = [*copies, vector] if width == 1 else [*copies, column, vector]
+        self.split_fold(tile.vectors * lanes)
+        fill = self.stage([*self.fold, *inner])
+        self.merge_fold()
+        return bool(fill) and self.finish([], [], inner, tile, fill)
 
     # ---- the steps
 

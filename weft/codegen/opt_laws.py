@@ -57,7 +57,8 @@ def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[s
         yield f"the turns of range {number} are ordered"
     elif extent.ranges:
         yield f"the extent of range {number} depends on another range"
-    elif not 1 < factor < most:
+    elif not 1 < factor < (2 * most if tail == "mask" else most) or factor == most:
+        # Lanes may be more than turns, the last ones masked.
         yield f"the factor {factor} is not between 1 and the extent {most}"
     elif divisor(extent) % factor:
         if tail == "clamp" and least < 1:

@@ -57,21 +57,25 @@ def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> T
     )
     rest = tuple(step // by for step, by in zip(shape.strides, steps, strict=True))
     spread = with_zeros_between(slope, rest)
-    if max(steps, default=1) == 1:
-        return _phase(spread, weight, sizes, shape, steps, (0,) * rank)
     counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
-    phases = [
-        _phase(spread, weight, counts, shape, steps, starts)
-        for starts in itertools.product(*map(range, steps))
-    ]
-    joined = phases[0].stack(*phases[1:], dim=-1) if len(phases) > 1 else phases[0]
-    # (batch, in, counts…, steps…) to (batch, in, count, step, count, step, …)
-    apart = joined.reshape((*joined.shape[: 2 + rank], *steps))
-    order = (0, 1, *(axis for i in range(rank) for axis in (2 + i, 2 + rank + i)))
-    lead = joined.shape[:2]
-    whole = [count * step for count, step in zip(counts, steps, strict=True)]
-    beside = apart.permute(order).reshape((*lead, *whole))
-    return beside.shrink((None, None, *((0, size) for size in sizes)))
+    total: Tensor | None = None
+    for starts in itertools.product(*map(range, steps)):
+        part = _phase(spread, weight, counts, shape, steps, starts)
+        if part is not None:
+            part = _apart(part, steps, starts)
+            total = part if total is None else total + part
+    assert total is not None, "the first tap of a weight is in some phase"
+    return total.shrink((None, None, *((0, size) for size in sizes)))
+
+
+def _apart(phase: Tensor, steps: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
+    """The elements of a phase where they belong, with zeros between them."""
+    for number, (step, start) in enumerate(zip(steps, starts, strict=True)):
+        axis = 2 + number
+        room = [(0, 0)] * (phase.ndim + 1)
+        room[axis + 1] = (start, step - 1 - start)
+        phase = phase.unsqueeze(axis + 1).pad(room).flatten(axis, axis + 1)
+    return phase
 
 
 def _phase(
@@ -81,8 +85,11 @@ def _phase(
     shape: Shape,
     steps: tuple[int, ...],
     starts: tuple[int, ...],
-) -> Tensor:
-    """The gradient of the elements at start + step * i, `counts` of them along each axis."""
+) -> Tensor | None:
+    """The gradient of the elements at start + step * i, `counts` of them along each axis.
+
+    None where they meet no tap.
+    """
     from weft.tensor.nn_ops import convolved
 
     rank = len(shape.kernel)
@@ -99,7 +106,7 @@ def _phase(
         borders.append((before, counts[axis] + reach - before - have))
     some = weight[(slice(None), slice(None), *taps)]
     if 0 in some.shape:
-        return slope.zeros((slope.shape[0], weight.shape[1], *counts), dtype=slope.dtype)
+        return None
     turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
     found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
     return found if max(steps, default=1) == 1 else found.contiguous()
