@@ -77,14 +77,10 @@ def _shuffle(
     )
 
 
-def _shuffle_bits(
-    writer: Writer, lanes: int, pair: tuple[str, str], order: Sequence[int]
-) -> str:
+def _shuffle_bits(writer: Writer, lanes: int, pair: tuple[str, str], order: Sequence[int]) -> str:
     """Lanes of bools, moved as bytes: masks have no shuffle, and LLVM moves them bit by bit."""
     wide = [
-        each
-        if each == "poison"
-        else writer.value(f"zext <{lanes} x i1> {each} to <{lanes} x i8>")
+        each if each == "poison" else writer.value(f"zext <{lanes} x i1> {each} to <{lanes} x i8>")
         for each in pair
     ]
     moved = _shuffle(writer, "i8", lanes, (wide[0], wide[1]), order)

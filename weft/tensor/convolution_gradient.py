@@ -50,7 +50,6 @@ def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> T
     """
     from weft.tensor.nn_ops import with_zeros_between
 
-    rank = len(shape.kernel)
     sizes = tuple(known(size) for size in x.shape[2:])
     steps = tuple(
         step if gap == 1 else 1 for step, gap in zip(shape.strides, shape.gaps, strict=True)
