@@ -1,8 +1,8 @@
 """The rewrite behind the opt Accumulate: a fold goes on, block by block, in its result.
 
-A range of the fold becomes a loop of the store, an ordered one: each turn adds its share to what
-the turns before it have stored. What is done with the finished sum happens in the last turn. A
-sum that is stored as it is can have several such loops.
+A range of the fold becomes a loop of the store, an ordered one: each turn folds its share into
+what the turns before it have stored. What is done with the result happens in the last turn. A sum
+that is stored as it is can have several such loops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from weft.rules.simplify import simplify
 def carried_sum(store: UOp, fold: UOp) -> UOp | None:
     """The load to which a store adds a fold, if that is all it does, at its own place."""
     place, value = store.src[:2]
-    if value.op != Op.ADD or value.src[0] is not fold or value.src[1].op != Op.LOAD:
+    if fold.arg[0] != Op.ADD or value.op != Op.ADD:
+        return None
+    if value.src[0] is not fold or value.src[1].op != Op.LOAD:
         return None
     other = value.src[1].src[0]
     is_own = other.src[0] is place.src[0] and other.src[2:] == place.src[2:]
@@ -36,12 +38,15 @@ def accumulate(kernel: UOp, number: int) -> UOp:
     rest = tuple(r for r in fold.src[1:] if r is not block)
     share = make(Op.REDUCE, fold.dtype, (fold.src[0], *rest), fold.arg) if rest else fold.src[0]
     memory, gate, *indices = place.src
-    before = simplify(gate & (block >= 1))
+    is_later = simplify(block >= 1)
+    before = simplify(gate & is_later)
     carried = carried_sum(store, fold)
     if carried is not None:  # of another range: all turns but the very first find a sum
         before = simplify(carried.src[0].src[1] | before)
         value = fold
-    total = make(Op.ADD, fold.dtype, (share, load(index_of(memory, indices, before))))
+    total = make(fold.arg[0], fold.dtype, (share, load(index_of(memory, indices, before))))
+    if fold.arg[0] != Op.ADD:  # a load that is gated off is 0, which is no identity of the others
+        total = make(Op.WHERE, fold.dtype, (is_later, total, share))
     done = substitute(value, {fold: total})
     if value is not fold:
         is_last = simplify(block >= (extent_of(block) or 1) - 1)

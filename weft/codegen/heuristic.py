@@ -17,7 +17,7 @@ from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
 from weft.codegen.heuristic_contraction import tile_contraction
 from weft.codegen.heuristic_folds import (
-    read_streams,
+    read_in_order,
     tile_rows,
     unroll_short_folds,
     walk_row_by_row,
@@ -101,7 +101,7 @@ class _Chooser(Chooser):
         for node, own in folds:
             extent = self.extent(own[0]) or 1 << 60
             is_near = extent * node.dtype.itemsize <= self.target.cache_bytes[0] // 2
-            if len(own) != 1 or not is_near:
+            if len(own) != 1 or not is_near or not self.is_contiguous(own[0]):
                 continue
             for _, others in self.closers():
                 for number in others:
@@ -120,6 +120,10 @@ class _Chooser(Chooser):
         self.vectorize()
         unroll_short_folds(self)
 
+    def is_contiguous(self, number: int) -> bool:
+        """Whether something lies in memory along a range; else another range has the lanes."""
+        return any(a.stride(number) == 1 for a in self.accesses() if a.node.op == Op.INDEX)
+
     def vectorize(self) -> None:
         """Make lanes of the loop in each nest that most accesses walk contiguously."""
         if self.transpose_squares():
@@ -134,7 +138,7 @@ class _Chooser(Chooser):
             has_tail = (self.extent(number) or 0) % lanes != 0
             inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)
-            if inner in (number, -1):
+            if inner < 0 or read_in_order(self, number, is_fold) or inner == number:
                 continue
             if has_tail and (self.extent(number) or 0) <= MOST_COPIES:
                 self.take(Unroll(number))  # the mask of each copy is a constant
@@ -222,8 +226,6 @@ class _Chooser(Chooser):
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""
         extent = self.extent(number) or 1
-        if is_fold and read_streams(self, number, extent):
-            return
         heavy = any(node.op in HEAVY for node in nodes_of(self.kernel))
         most = MOST_COPIES if is_fold or not heavy else 1
         for copies in (4, 2):

@@ -1,7 +1,8 @@
-"""The part of the heuristic that shapes folds: streams of loads, tiles of products, some rows.
+"""The part of the heuristic that shapes folds: accumulators, tiles of products, some rows.
 
-A fold that only reads is as fast as memory if loads are many, at several places, in the order that
-memory has. One that multiplies keeps in registers what it uses again.
+A fold that only reads is as fast as memory if its loads are many and in the order that memory has:
+what fetches ahead in a machine follows one stream better than several. One that multiplies keeps
+in registers what it uses again.
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from typing import Final
 from weft.codegen.accesses import Access
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.contraction import Contraction, contraction_of, factors_of, is_contraction
-from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of
-from weft.codegen.opts import Accumulate, Split, Unroll
+from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of, own_ranges
+from weft.codegen.opts import Accumulate, Unroll
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 
 MOST_ROWS: Final = 6
-# Places in memory that a fold reads at once: its parts, if it has so many vectors, or rows.
+# Accumulators that hide how long an addition takes, and how few still do.
+ACCUMULATORS: Final = 8
+LEAST_ACCUMULATORS: Final = 4
+# Vectors of a row that is too short to keep the machine busy, and how many of those do.
+SHORT_ROW: Final = 2
+SHORT_ROWS: Final = 4
+# Rows of the other factor that one is multiplied with at once.
 STREAMS: Final = 4
-LONG_FOLD: Final = 4096
 # Bytes from row to row that make it slow to walk down a column, and rows to walk at once.
 LONG_STEP: Final = 2048
 ROWS_AT_ONCE: Final = 8
@@ -32,35 +38,59 @@ MOST_NODES: Final = 512
 MOST_TOGETHER: Final = 8
 
 
-def read_streams(chooser: Chooser, number: int, extent: int) -> bool:
-    """Let a fold that only reads walk through memory at several places at once.
+def read_in_order(chooser: Chooser, number: int, is_fold: bool) -> bool:
+    """Let a fold that only reads take memory in the order it has, as fast as that comes.
 
-    One stream of loads does not use the memory of the machine; parts of a long fold do, or
-    several results side by side.
+    The range has just lost its lanes. Where it is folded over, some vectors behind each other are
+    accumulators side by side; where it is not, those of a whole row of results are.
     """
     nodes = nodes_of(chooser.kernel)
-    closers = chooser.closers()
-    folds = [node for node, _ in closers if node.op == Op.REDUCE]
+    folds = [node for node in nodes if node.op == Op.REDUCE]
     reads = [node for node in nodes if node.op == Op.LOAD]
-    if len(folds) != 1 or len(reads) > 2 or any(node.op in HEAVY for node in nodes):
+    is_light = len(reads) <= 2 and not any(node.op in HEAVY for node in nodes)
+    if len(folds) != 1 or not is_light:
         return False
     if is_contraction(folds[0]):
-        return _tile_products(chooser, folds[0])
-    if extent >= LONG_FOLD and extent % (STREAMS * STREAMS) == 0:
-        block = math.gcd(extent, 2 * LONG_FOLD)  # streams that are far apart share cache lines
-        number = chooser.split(number, block)
-        inner = chooser.next_number()
-        parts = Split(number, block // STREAMS), Unroll(number)
-        return chooser.take(*parts, Split(inner, STREAMS), Unroll(inner + 1))
-    rows = {n: None for node, own in closers if node.op == Op.STORE for n in own}
-    row = next(reversed(rows), None)
-    if row is None or not all(folds[0].ranges >> n & 1 for n in rows):
+        return is_fold and _tile_products(chooser, folds[0])
+    if chooser.target.has_groups:
         return False
-    if (chooser.extent(row) or 0) <= STREAMS:
+    return (_read_rows if is_fold else _keep_columns)(chooser, number, folds[0])
+
+
+def _read_rows(chooser: Chooser, number: int, fold: UOp) -> bool:
+    """Several accumulators for a row, and several rows where a row is short."""
+    extent = chooser.extent(number) or 1
+    is_lane = kinds_of(chooser.kernel)[number] == VECTOR
+    if not is_lane:
+        even = [n for n in range(ACCUMULATORS, ACCUMULATORS // 2 - 1, -1) if extent % n == 0]
+        copies = min(extent, *even[:1], ACCUMULATORS)
+        if chooser.split_and(number, copies, "clamp", Unroll) < 0:
+            return False
+    rows = [n for node, own in chooser.closers() if node.op == Op.STORE for n in own]
+    row = next((n for n in reversed(rows) if fold.ranges >> n & 1), None)
+    if (is_lane or extent <= SHORT_ROW) and row is not None:
+        if (chooser.extent(row) or 0) > SHORT_ROWS:
+            chooser.split_and(row, SHORT_ROWS, "clamp", Unroll)
+    return True
+
+
+def _keep_columns(chooser: Chooser, number: int, fold: UOp) -> bool:
+    """All columns of a fold down the rows in registers, so that whole rows are read."""
+    is_lane = kinds_of(chooser.kernel)[number] == VECTOR
+    vectors = 1 if is_lane else chooser.extent(number) or 1
+    room = chooser.target.vector_registers - (0 if fold.src[0].op == Op.LOAD else 2)
+    own = [r.arg for r in own_ranges(fold)]
+    stores = chooser.stores()
+    if vectors > room or len(stores) != 1 or not fold.ranges >> number & 1:
         return False
-    chooser.split_and(row, STREAMS, "clamp", Unroll)
-    if extent % 2 == 0 and extent > 2:
-        chooser.split_and(number, 2, "clamp", Unroll)
+    places = [a for a in chooser.accesses() if a.node.op == Op.INDEX]
+    steps = {a.stride(number) for a in places} - {0}
+    if len(steps) != 1 or not (is_lane or chooser.take(Unroll(number))):
+        return False
+    down = max(own, key=lambda n: chooser.extent(n) or 0)
+    copies = LEAST_ACCUMULATORS // vectors
+    if copies > 1 and (chooser.extent(down) or 0) >= 4 * copies:
+        chooser.split_and(down, copies, "clamp", Unroll)
     return True
 
 
@@ -129,9 +159,9 @@ def unroll_short_folds(chooser: Chooser) -> bool:
 
 
 def walk_row_by_row(chooser: Chooser) -> None:
-    """Sum down long columns a few rows at a time, so that memory is read in its order.
+    """Fold down long columns a few rows at a time, so that memory is read in its order.
 
-    The sums of a block of rows go on in the result, which stays in the cache.
+    The folds of a block of rows go on in the result, which stays in the cache.
     """
     folds = [(node, own) for node, own in chooser.closers() if node.op == Op.REDUCE]
     stores = chooser.stores()
@@ -154,11 +184,11 @@ def walk_row_by_row(chooser: Chooser) -> None:
     inner = chooser.split(column, -(-turns // parts))
     rows_at_once = chooser.split(number, ROWS_AT_ONCE)
     outer = [column] if inner != column else []
-    others = [n for n in kinds if n not in (column, number) and kinds[n] == LOOP]
+    batch = [n for n in kinds if n not in (column, number) and kinds[n] == LOOP]
     if not (
         min(inner, rows_at_once) >= 0
         and chooser.take(Accumulate(number))
-        and chooser.order([*outer, number, inner, *others, rows_at_once])
+        and chooser.order([*batch, *outer, number, inner, rows_at_once])
     ):
         chooser.undo_to(mark)
 

@@ -221,6 +221,8 @@ def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[st
 def _is_laid_out(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
     if len(set(numbers)) != len(numbers) or not numbers:
         yield "a stage is laid out along one or more ranges, each named once"
+    if value.ops >> Op.SCAN & 1:
+        yield "the value goes on from turn to turn of a loop"
     ranges = ranges_of(kernel)
     for each in numbers:
         if not value.ranges >> each & 1:
@@ -240,20 +242,20 @@ def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterat
 def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
     """Whether a fold can be continued, block by block, in the memory of its store."""
     fold = fold_over(kernel, number)
-    if fold is None or fold.arg[0] != Op.ADD:
-        yield f"range {number} is not that of one sum"
+    if fold is None:
+        yield f"range {number} is not that of one fold"
         return
     if len(kernel.src) != 1 or kernel.src[0].op != Op.STORE:
         yield "the kernel has more than one store"
         return
     place, value = kernel.src[0].src[:2]
     if fold.dtype is not place.dtype:
-        yield f"the sum is {fold.dtype}, and its memory {place.dtype}"
+        yield f"the fold is {fold.dtype}, and its memory {place.dtype}"
     extent = extent_of(ranges_of(kernel)[number])
     if extent is None:
         yield f"the extent of range {number} is symbolic"
     if extent == 0:
-        yield f"range {number} has no turn in which an empty sum could be stored"
+        yield f"range {number} has no turn in which an empty fold could be stored"
     if kernel.ops >> Op.SCAN & 1:
         yield "the kernel has a scan"
     memory = behind(place.src[0])
@@ -261,6 +263,6 @@ def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
     own = carried_sum(kernel.src[0], fold)
     if any(behind(n.src[0].src[0]) is memory for n in loads if n is not own):
         yield "the kernel reads the memory that it writes"
-    direct = topological(value, enter=lambda node: node.op not in (Op.REDUCE, Op.STAGE))
+    direct = topological(value, enter=lambda node: node.op not in _PLACED)
     if fold not in direct:
-        yield "the sum is not stored, but used by another fold or stage"
+        yield "the fold is not stored, but used by another fold, scan or stage"

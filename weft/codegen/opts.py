@@ -378,7 +378,7 @@ class Epilogue(Opt):
 
 @dataclass(frozen=True)
 class Accumulate(Opt):
-    """Move a range of a sum out to the loops of its store, which then adds up in its memory.
+    """Move a range of a fold out to the loops of its store, which then goes on in its memory.
 
     opt: Accumulate(1)
     before:
@@ -401,7 +401,7 @@ class Accumulate(Opt):
           v1 = reduce ADD over r2: load p1[r0, r1, r2]
           store p0[r0] = v1 + load v0 for r0, r1
 
-    What the store does with the finished sum, it does in the last turn only.
+    What the store does with the finished fold, it does in the last turn only.
     """
 
     range: int

@@ -3,7 +3,8 @@
 In and Out: a tensor graph. A fold that is long and whose results are fewer than the threads of the
 target, or than the groups of a GPU, first folds equal parts into memory and then folds those. The
 parts are turns of a range of the first kernel, and so they are spread over threads. Sums come out
-more exact too.
+more exact too. Results that lie inside the folded axis count as one where all of them fit into
+registers: one thread then reads whole rows, in the order of memory.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def split_reductions(root: UOp, context: Context) -> UOp:
     for node in topological(root):
         new = rebuild(node, tuple([made[source] for source in node.src]))
         if new.op == Op.REDUCE:
-            split = _try_split(new, parts)
+            split = _try_split(new, parts, context.target)
             new = new if split is None else split
         made[node] = new
     return made[root]
@@ -48,7 +49,7 @@ def wanted_parts(target: Target) -> int:
     return target.threads * PARTS_PER_THREAD if target.threads > 1 else 1
 
 
-def _try_split(node: UOp, parts: int) -> UOp | None:
+def _try_split(node: UOp, parts: int, target: Target) -> UOp | None:
     """The fold in two steps.
 
     before: reduce ADD axes (0): x[1000]
@@ -59,8 +60,7 @@ def _try_split(node: UOp, parts: int) -> UOp | None:
     if len(sizes) != len(body) or math.prod(sizes) < LEAST_ELEMENTS:
         return None
     axes = node.arg[1]
-    results = math.prod(size for axis, size in enumerate(sizes) if axis not in axes)
-    goal = parts // max(results, 1)
+    goal = parts // max(_independent_results(sizes, axes, node, target), 1)
     if goal < 2:
         return None
     for axis in axes:
@@ -68,6 +68,17 @@ def _try_split(node: UOp, parts: int) -> UOp | None:
         if 2 * count > goal:
             return _in_two_steps(node, axis, count)
     return None
+
+
+def _independent_results(
+    sizes: list[int], axes: tuple[int, ...], node: UOp, target: Target
+) -> int:
+    """How many threads can compute results without sharing rows of memory."""
+    outside = math.prod(size for axis, size in enumerate(sizes[: max(axes)]) if axis not in axes)
+    inside = math.prod(sizes[max(axes) + 1 :])
+    bits = inside * node.dtype.bits
+    is_kept = not target.has_groups and bits <= target.vector_bits * target.vector_registers
+    return outside if is_kept else outside * inside
 
 
 def _in_two_steps(node: UOp, axis: int, count: int) -> UOp:

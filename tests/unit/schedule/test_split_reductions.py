@@ -65,3 +65,11 @@ def test_what_others_read_too_is_kept() -> None:
     kept = make(Op.STAGE, x.dtype, (x * 2,), ("global", ()))
     stores = (store(param(0, x.dtype, (4, 4)), kept), store(both, kept + 1))
     assert len(make_schedule(sink(*stores), target()).kernels.src) >= 2
+
+
+def test_narrow_columns_are_split_by_rows() -> None:
+    machine = target(threads=2, vector_bits=256, vector_registers=16)
+    assert kernels((1 << 14, 100), (0,), machine) == 2
+    assert kernels((1 << 14, 200), (0,), machine) == 1
+    assert kernels((32, 1 << 10, 100), (1,), machine) == 1
+    assert kernels((1 << 14, 100), (0,), target(threads=2)) == 1
