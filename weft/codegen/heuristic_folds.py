@@ -68,9 +68,9 @@ def _read_rows(chooser: Chooser, number: int, fold: UOp) -> bool:
             return False
     rows = [n for node, own in chooser.closers() if node.op == Op.STORE for n in own]
     row = next((n for n in reversed(rows) if fold.ranges >> n & 1), None)
-    if (is_lane or extent <= SHORT_ROW) and row is not None:
-        if (chooser.extent(row) or 0) > SHORT_ROWS:
-            chooser.split_and(row, SHORT_ROWS, "clamp", Unroll)
+    is_short = is_lane or extent <= SHORT_ROW
+    if is_short and row is not None and (chooser.extent(row) or 0) > SHORT_ROWS:
+        chooser.split_and(row, SHORT_ROWS, "clamp", Unroll)
     return True
 
 
