@@ -49,6 +49,8 @@ PANEL_SHARE: Final = 0.4
 SHORT_STEP: Final = 16
 # Operations on each element of the result from which they are a loop of their own.
 LONG_EPILOGUE: Final = 8
+# Multiply-adds of a vector in the time that an element of the rows takes once more.
+ROWS_AGAIN: Final = 0.8
 # Lanes that may be wasted before columns of several ranges are taken together.
 WASTE: Final = 1.05
 # Lanes that a row of the result may leave empty, and vectors of products that a copy takes.
@@ -296,16 +298,20 @@ class _Recipe:
         return [width, vector] if vector != width else [vector]
 
     def panels_in_block(self, tile: Tile) -> int:
-        """How many panels a thread fills at a time: what fits, in blocks of one size for all."""
+        """How many panels a thread fills at a time, of those that fit into the cache."""
         panels = self.extent(self.column)
-        width = tile.vectors * self.lanes * self.turns(self.fold)
-        most = max(self.panel_size // width, 1)
+        columns = tile.vectors * self.lanes
+        most = max(self.panel_size // (columns * self.turns(self.fold)), 1)
         threads = self.chooser.target.threads
-        least = max(-(-panels // most), min(threads, panels))
-        even = [n for n in range(least, panels + 1) if panels % n == 0]
-        shared = [n for n in even if n % threads == 0 and n <= 2 * least]
-        blocks = next(iter(shared or even), panels)
-        return panels // blocks
+        again = ROWS_AGAIN * self.lanes / (panels * columns)
+
+        def cost(size: int) -> float:
+            """Work past the end, threads that wait, and what is done again for each block."""
+            blocks = -(-panels // size)
+            turns = -(-blocks // threads) * threads
+            return turns * size / panels + again * blocks
+
+        return min(range(1, min(most, panels) + 1), key=lambda size: (cost(size), -size))
 
     def merge_fold(self) -> None:
         """One loop for the fold where its factors now walk through memory as one."""
@@ -396,23 +402,26 @@ class _Recipe:
         step = self.lanes // math.gcd(tile.rows, self.lanes)
         most = self.panel_size // 2 // (self.turns(self.fold) * tile.rows)
         block = chooser.split(self.row, max(most // step, 1) * step * tile.rows, "mask")
-        copies = chooser.split(block, tile.rows, "mask") if block >= 0 else -1
-        rows = [n for n in dict.fromkeys((self.row, block)) if n != copies]
-        if copies < 0 or not rows:
-            return rows, copies, []
-        first = chooser.next_number()
-        layout = (*self.fold, *rows[-1:], copies)
-        if not chooser.take(Stage(self.fold[-1], 1 - self.shape.factor, layout)):
-            return rows, copies, []
-        return rows, copies, list(range(first, first + len(layout)))
+        if block < 0 or self.extent(block) <= tile.rows:
+            copies = chooser.split(self.row, tile.rows, "mask") if block < 0 else block
+            return [n for n in (self.row,) if n != copies], copies, []
+        first, layout = chooser.next_number(), [*self.fold, block]
+        is_even = self.extent(block) % tile.rows == 0  # else the copy needs room for whole tiles
+        if not is_even:
+            layout.append(chooser.split(block, tile.rows, "mask"))
+            first += 1
+        taken = chooser.take(Stage(self.fold[-1], 1 - self.shape.factor, tuple(layout)))
+        copies = chooser.split(block, tile.rows) if is_even else layout[-1]
+        rows = list(dict.fromkeys((self.row, block)))
+        return rows, copies, list(range(first, first + len(layout))) if taken else []
 
     def shape_rows(self, fill: list[int]) -> bool:
         """Vectors along the copied rows, which lie side by side."""
-        *_, tiles, copies = fill
-        if not self.chooser.take(Merge(tiles, copies)):
+        rows = fill[len(self.fold)]
+        if len(fill) > len(self.fold) + 1 and not self.chooser.take(Merge(rows, fill[-1])):
             return True
-        lanes = math.gcd(self.extent(tiles), self.lanes)
-        vector = self.chooser.split(tiles, lanes)
+        lanes = math.gcd(self.extent(rows), self.lanes)
+        vector = self.chooser.split(rows, lanes)
         if lanes > 1 and vector >= 0:
             self.chooser.take(Vectorize(vector))
         return True

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-MOST_ROWS: Final = 14
+# Rows that lie apart by a power of two share a set of the first cache, which has so many places.
+MOST_ROWS: Final = 8
 MOST_VECTORS: Final = 8
 # Cycles until a multiply-add can be added to again, and how many start in one.
 LATENCY: Final = 4
 PORTS: Final = 2
+# What a load that fills a vector with a single element costs, in loads of vectors.
+SPREAD: Final = 1.5
 
 
 @dataclass(frozen=True)
@@ -23,19 +26,19 @@ class Tile:
 def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
     """The tile that needs the fewest cycles for a result of this size.
 
-    A turn of the fold takes as long as its multiply-adds or its loads, where one that fills a
-    vector with a single element counts twice. Accumulators, the vectors of a row and one factor
-    stay in registers.
+    A turn of the fold takes as long as its multiply-adds or its loads, a vector for each column
+    and a single element for each row. Accumulators, the vectors of a row and one factor stay in
+    registers.
 
     >>> best_tile(1024, 1024, 16, 32)
     Tile(rows=6, vectors=4)
     >>> best_tile(1024, 1024, 8, 16)
-    Tile(rows=4, vectors=3)
+    Tile(rows=6, vectors=2)
     """
 
     def cycles(tile: Tile) -> float:
         work = tile.rows * tile.vectors / PORTS
-        loads = (2 * tile.rows + tile.vectors) / PORTS
+        loads = (SPREAD * tile.rows + tile.vectors) / PORTS
         turn = max(work, loads, LATENCY) + 1
         tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
         return tiles * turn
