@@ -42,6 +42,8 @@ from weft.ir.uop import UOp, range_ids
 from weft.target.target import Target
 
 MOST_COPIES: Final = 4
+# Slow ops of a kernel that is still worth two copies: they share constants and fill the pipes.
+FEW_HEAVY: Final = 2
 # Turns of the grid per thread, so that a slow thread does not hold up the others.
 TURNS_PER_THREAD: Final = 4
 # Turns that make a loop worth having for itself.
@@ -226,8 +228,8 @@ class _Chooser(Chooser):
     def unroll(self, number: int, is_fold: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap."""
         extent = self.extent(number) or 1
-        heavy = any(node.op in HEAVY for node in nodes_of(self.kernel))
-        most = MOST_COPIES if is_fold or not heavy else 1
+        heavy = sum(node.op in HEAVY for node in nodes_of(self.kernel))
+        most = MOST_COPIES if is_fold or not heavy else 2 if heavy <= FEW_HEAVY else 1
         for copies in (4, 2):
             if copies <= most and extent % copies == 0 and extent > copies:
                 self.split_and(number, copies, "clamp", Unroll)

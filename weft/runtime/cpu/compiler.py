@@ -7,13 +7,15 @@ LLVM's own optimisation passes stay off, because the renderer leaves them nothin
 alone runs, which moves memory inside the kernel to registers. Two passes of its code generator are
 off for the whole process: loop strength reduction doubles the time of a compilation and gains
 nothing on addresses that codegen has already hoisted, and machine LICM hoists constants out of
-loops until accumulators spill.
+loops until accumulators spill. So constants are read in every turn, and the code model lets an
+instruction do that itself. It needs a linker that puts an object into one piece of memory.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import sys
 import threading
 from typing import Any, Final
 
@@ -26,6 +28,9 @@ _PTX_TRIPLE: Final = "nvptx64-nvidia-cuda"
 _CPUS: Final = {"avx512f": "x86-64-v4", "avx2": "x86-64-v3"}
 _BASE_CPUS: Final = {"x86_64": "x86-64", "aarch64": "generic"}
 _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
+
+# Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
+_LINKS_NEAR: Final = sys.platform != "win32"
 
 _LOCK: Final = threading.Lock()
 _NUMBERS: Final = itertools.count()
@@ -55,7 +60,11 @@ def _machine(arch: str) -> Any:
     triple = name + process[process.index("-") :]
     cpu = next((_CPUS[level] for level in _CPUS if level in features), _BASE_CPUS[name])
     return binding.Target.from_triple(triple).create_target_machine(
-        cpu=cpu, opt=_CODE_EFFORT, reloc="default", codemodel="jitdefault", jit=True
+        cpu=cpu,
+        opt=_CODE_EFFORT,
+        reloc="pic" if _LINKS_NEAR else "default",
+        codemodel="small" if _LINKS_NEAR else "jitdefault",
+        jit=True,
     )
 
 
@@ -131,7 +140,7 @@ class Library:
 @functools.cache
 def _linker(arch: str) -> Any:
     """The linker of this process; it is never closed, since native threads run its code."""
-    return llvm().create_lljit_compiler(_machine(arch))
+    return llvm().create_lljit_compiler(_machine(arch), use_jit_link=_LINKS_NEAR)
 
 
 def load_object(binary: bytes, names: tuple[str, ...], target: Target) -> Library:
