@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.codegen.chooser import Chooser
+from weft.codegen.chooser import HEAVY, Chooser
 from weft.codegen.contraction import factors_of
 from weft.codegen.contraction_shape import ContractionShape
 from weft.codegen.heuristic_folds import SHORT_FOLD
@@ -33,7 +33,7 @@ from weft.codegen.opts import (
     Unroll,
     Vectorize,
 )
-from weft.codegen.register_tile import MOST_ROWS, MOST_VECTORS, Tile, best_tile
+from weft.codegen.register_tile import MOST_ROWS, MOST_VECTORS, ROWS_APART, Tile, best_tile
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -122,7 +122,8 @@ class _Recipe:
             if rows * self.extent(number) <= MOST_ROWS:
                 rows *= self.extent(number)
                 taken.append(number)
-        tile = best_tile(rows, columns, self.lanes, registers)
+        near = MOST_ROWS if len(taken) > 1 else ROWS_APART
+        tile = best_tile(rows, columns, self.lanes, registers, near)
         if len(taken) > 1 and (tile.rows < rows or self.wants_copied_rows()):
             return best_tile(self.extent(self.row), columns, self.lanes, registers)
         self.together = taken[1:]
@@ -374,6 +375,8 @@ class _Recipe:
         """Whether so much is done with the result that it is better written once."""
         values = [store.src[1] for store in self.chooser.stores()]
         done = topological(*values, enter=lambda node: node.op not in (Op.REDUCE, Op.LOAD))
+        if any(node.op in HEAVY for node in done):
+            return True
         return sum(node.op in ELEMENTWISE for node in done) > LONG_EPILOGUE
 
     def wants_copied_rows(self) -> bool:
@@ -399,9 +402,10 @@ class _Recipe:
         Returns the loops over rows, the rows of a tile, and the ranges that fill the copy.
         """
         chooser = self.chooser
-        step = self.lanes // math.gcd(tile.rows, self.lanes)
-        most = self.panel_size // 2 // (self.turns(self.fold) * tile.rows)
-        block = chooser.split(self.row, max(most // step, 1) * step * tile.rows, "mask")
+        most = max(self.panel_size // 2 // (self.turns(self.fold) * tile.rows), 1)
+        tiles = -(-self.extent(self.row) // tile.rows)
+        even = -(-tiles // -(-tiles // most))  # blocks of one size waste no more than a tile each
+        block = chooser.split(self.row, even * tile.rows, "mask")
         if block < 0 or self.extent(block) <= tile.rows:
             copies = chooser.split(self.row, tile.rows, "mask") if block < 0 else block
             return [n for n in (self.row,) if n != copies], copies, []
@@ -420,9 +424,8 @@ class _Recipe:
         rows = fill[len(self.fold)]
         if len(fill) > len(self.fold) + 1 and not self.chooser.take(Merge(rows, fill[-1])):
             return True
-        lanes = math.gcd(self.extent(rows), self.lanes)
-        vector = self.chooser.split(rows, lanes)
-        if lanes > 1 and vector >= 0:
+        vector = self.chooser.split(rows, self.lanes, "mask")
+        if vector >= 0:
             self.chooser.take(Vectorize(vector))
         return True
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+MOST_ROWS: Final = 14
 # Rows that lie apart by a power of two share a set of the first cache, which has so many places.
-MOST_ROWS: Final = 8
+ROWS_APART: Final = 8
 MOST_VECTORS: Final = 8
 # Cycles until a multiply-add can be added to again, and how many start in one.
 LATENCY: Final = 4
@@ -23,7 +24,9 @@ class Tile:
     vectors: int
 
 
-def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
+def best_tile(
+    rows: int, columns: int, lanes: int, registers: int, most_rows: int = ROWS_APART
+) -> Tile:
     """The tile that needs the fewest cycles for a result of this size.
 
     A turn of the fold takes as long as its multiply-adds or its loads, a vector for each column
@@ -46,7 +49,7 @@ def best_tile(rows: int, columns: int, lanes: int, registers: int) -> Tile:
     tiles = [
         Tile(m, v)
         for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
-        for m in range(1, min(MOST_ROWS, rows) + 1)
+        for m in range(1, min(most_rows, rows) + 1)
         if m * v + v + 1 <= registers
     ]
     return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))

@@ -180,6 +180,8 @@ def _logarithm(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _float_pow(x: float, y: float) -> float:
+    if y == 2.0:
+        return x * x  # rounded once; that of a library may not be
     try:
         return math.pow(x, y)
     except OverflowError:

@@ -19,6 +19,7 @@ from weft.rules.modulo import MODULO_RULES
 from weft.rules.multiply import MULTIPLY_RULES
 from weft.rules.negate import NEGATE_RULES
 from weft.rules.order import ORDER_RULES
+from weft.rules.power import POWER_RULES
 from weft.rules.range import RANGE_RULES
 from weft.rules.select import SELECT_RULES
 
@@ -28,6 +29,7 @@ SIMPLIFY = rules(
     RANGE_RULES,
     ADD_RULES,
     MULTIPLY_RULES,
+    POWER_RULES,
     DIVIDE_RULES,
     MODULO_RULES,
     COMPARE_RULES,

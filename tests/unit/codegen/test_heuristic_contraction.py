@@ -10,7 +10,7 @@ from weft import Tensor, dtypes
 from weft.codegen import heuristic
 from weft.codegen.context import Context
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Accumulate, Opt, Share, Stage
+from weft.codegen.opts import Accumulate, Epilogue, Opt, Share, Stage, Vectorize
 from weft.codegen.register_tile import Tile, best_tile
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import DType
@@ -120,3 +120,33 @@ def test_tiles_waste_little() -> None:
     assert covered < 1.03 * 1000 * 1000
     assert best_tile(64, 112, 16, 32) == Tile(3, 7)  # no lane too many
     assert best_tile(3, 16, 16, 32).vectors == 1
+
+
+def shaped(function: Function, shapes: tuple[tuple[int, ...], ...]) -> tuple[Opt, ...]:
+    kernel = normalize_kernel(of(function, shapes), Context(MACHINE))
+    return heuristic.choose_opts(kernel, MACHINE)[0]
+
+
+@pytest.mark.parametrize("rows", [8, 16, 20, 24, 48, 50, 96, 100])
+@pytest.mark.parametrize("fold", [24, 100])
+def test_copied_rows(rows: int, fold: int, seed: int) -> None:
+    shapes = ((fold, rows), (fold, 16))
+    check(Case(of(lambda x, y: x.T @ y, shapes), exact=False), MACHINE, None, seed)
+
+
+def test_a_copy_of_rows_has_lanes_where_tiles_divide_them() -> None:
+    opts = shaped(lambda x, y: x.T @ y, ((24, 96), (24, 16)))
+    stages = [opt for opt in opts if isinstance(opt, Stage)]
+    assert len([opt for opt in opts if isinstance(opt, Vectorize)]) == len(stages) + 1
+
+
+@pytest.mark.parametrize("columns", [52, 68, 76, 92])
+def test_a_prime_number_of_panels(columns: int, seed: int) -> None:
+    shapes = ((20, 24), (columns, 24))
+    check(Case(of(lambda x, y: x @ y.T, shapes), exact=False), MACHINE, None, seed)
+
+
+def test_slow_functions_of_the_result_are_written_once(seed: int) -> None:
+    function, shapes = (lambda x, y: (x @ y).exp()), ((20, 12), (12, 16))
+    assert any(isinstance(opt, Epilogue) for opt in shaped(function, shapes))
+    check(Case(of(function, shapes), exact=False), MACHINE, None, seed)
