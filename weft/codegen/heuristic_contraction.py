@@ -41,6 +41,8 @@ from weft.ir.walk import topological
 # Rows from which a panel is worth the copy, if the factor can be read as vectors or if it cannot.
 LEAST_ROWS: Final = 16
 FEW_ROWS: Final = 4
+# Rows from which a copy is worth it for the alignment of its vectors alone.
+MANY_ROWS: Final = 64
 # Turns of the fold in a block.
 FOLD_BLOCK: Final = 512
 # The share of the second cache that a panel may take; the rest is for rows and the result.
@@ -182,6 +184,9 @@ class _Recipe:
         factor = self.shape.panel
         (access,) = self.chooser.accesses(factor.src[0])
         span = sum((access.stride(n) or 0) * self.extent(n) for n in [*self.fold, self.column])
+        is_aligned = all((access.stride(n) or 0) % self.lanes == 0 for n in self.fold)
+        if not is_aligned and self.turns(self.shape.rows) >= MANY_ROWS:
+            return True  # each vector would lie in two lines of the cache
         return span * factor.dtype.itemsize > self.chooser.target.cache_bytes[1] // 4
 
     # ---- the three structures
