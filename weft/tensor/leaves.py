@@ -40,5 +40,6 @@ def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
 
 
 def live_leaves() -> list[Tensor]:
-    """All leaves that somebody still holds, oldest first."""
-    return [tensor for held in list(_LEAVES.values()) if (tensor := held()) is not None]
+    """All leaves that somebody still holds and that have a value, oldest first."""
+    held = [tensor for each in list(_LEAVES.values()) if (tensor := each()) is not None]
+    return [tensor for tensor in held if not tensor._storage.is_gone]

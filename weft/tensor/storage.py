@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
@@ -44,6 +44,7 @@ class Storage:
     """A value with versions, on one device or on several."""
 
     __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "uop")
+    is_gone: ClassVar[bool] = False  # without a value that anybody can have
 
     def __init__(self, uop: UOp, device: Any) -> None:
         self.uop = uop

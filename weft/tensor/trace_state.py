@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from weft.ir.uop import UOp
@@ -75,6 +75,7 @@ class GoneStorage(Storage):
     """A storage whose value nobody can have any more. `retire` makes it of another storage."""
 
     __slots__ = ()
+    is_gone: ClassVar[bool] = True
 
     @property
     def summary(self) -> str:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import numbers, torch_of
-from weft.support.errors import ArgumentError, DTypeError, ShapeError
+from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor import Tensor
+from weft.tensor.jit import jit
 
 FUNCTIONS: dict[str, Any] = {
     "polynomial": lambda x: x * x * 3 - x / 2,
@@ -126,3 +127,12 @@ def test_backward_of_a_value_without_a_past_is_refused():
     loss.item()
     with pytest.raises(ArgumentError, match="what it was computed from is not known"):
         loss.backward()
+
+
+def test_what_a_failed_trace_leaves_behind_is_no_leaf():
+    failed = jit(lambda x: x * x.sum().item())
+    with pytest.raises(NotSupported) as caught:  # its frames hold the argument of the trace
+        failed(Tensor([1.0], requires_grad=True))
+    w = Tensor([2.0], requires_grad=True)
+    (w * w).sum().backward()
+    assert w.grad.tolist() == [4.0], caught
