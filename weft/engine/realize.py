@@ -13,6 +13,7 @@ scheduled once: parameters make the graphs of two training steps the same node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from weft.engine.bindings import take_bindings
@@ -21,7 +22,8 @@ from weft.engine.disk import brought, is_file, write_files
 from weft.engine.interpret import interpret
 from weft.engine.run import Prepared
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
-from weft.engine.storage import buffer_of, copy_buffer, hand_over, new_buffer
+from weft.engine.storage import buffer_of, copy_contents, hand_over, new_buffer
+from weft.engine.tape import Copy, NotTapedError, Run, Tape
 from weft.engine.versions import Overwritten
 from weft.ir.build import param, sink, store
 from weft.ir.layouts import is_laid
@@ -39,20 +41,28 @@ _PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
 _MOST_PREPARED: Final = 512
 
 
-def realize(roots: Sequence[UOp], pending: Sequence[UOp] = ()) -> dict[UOp, UOp]:
+def realize(
+    roots: Sequence[UOp], pending: Sequence[UOp] = (), tape: Tape | None = None
+) -> dict[UOp, UOp]:
     """Compute the roots; the BUFFER node of each root and of each version written on the way.
 
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
+    With a `tape` nothing runs: it says what would be done to memory.
     """
     if may_hold_parts(roots) and any(map(is_laid, topological(*roots))):
-        return realize_parts(roots, pending, compute)
+        return realize_parts(roots, pending, partial(compute, tape=tape))
     made: dict[UOp, UOp] = {}
-    found = compute([(root, None) for root in roots], pending, made)
+    found = compute([(root, None) for root in roots], pending, made, tape)
     made.update(zip(roots, found, strict=True))
     return made
 
 
-def compute(wanted: Sequence[Wanted], pending: Sequence[UOp], made: dict[UOp, UOp]) -> list[UOp]:
+def compute(
+    wanted: Sequence[Wanted],
+    pending: Sequence[UOp],
+    made: dict[UOp, UOp],
+    tape: Tape | None = None,
+) -> list[UOp]:
     """Compute values of one device each; what else becomes memory on the way goes to `made`.
 
     Without the name of a device, a value is computed where its memory is.
@@ -62,7 +72,7 @@ def compute(wanted: Sequence[Wanted], pending: Sequence[UOp], made: dict[UOp, UO
     is_changed = bool(made) or any(root.ops >> Op.COPY & 1 for root in roots)
     versions = [n for n in topological(*roots) if n.op == Op.AFTER] if is_changed else []
     done = list(substitute(sink(*roots, *versions), made).src)
-    done = carry_out_copies(done, pending, made)
+    done = carry_out_copies(done, pending, made, tape)
     graphs, done_versions = done[: len(roots)], done[len(roots) :]
     by_device: dict[str, list[UOp]] = {}
     found_names = devices_of(graphs)
@@ -72,7 +82,7 @@ def compute(wanted: Sequence[Wanted], pending: Sequence[UOp], made: dict[UOp, UO
             by_device.setdefault(name, []).append(graph)
     found: dict[tuple[str, UOp], UOp] = {}
     for name, several in by_device.items():
-        computed = _realize_on(name, list(dict.fromkeys(several)), pending)
+        computed = _realize_on(name, list(dict.fromkeys(several)), pending, tape)
         found.update({(name, node): memory for node, memory in computed.items()})
         made.update({n: m for n, m in computed.items() if n.op in (Op.AFTER, Op.BUFFER)})
     for version, node in zip(versions, done_versions, strict=True):
@@ -104,7 +114,9 @@ def devices_of(graphs: Sequence[UOp]) -> list[str]:
     return [found[graph] or default_device() for graph in graphs]
 
 
-def carry_out_copies(roots: list[UOp], pending: Sequence[UOp], made: dict[UOp, UOp]) -> list[UOp]:
+def carry_out_copies(
+    roots: list[UOp], pending: Sequence[UOp], made: dict[UOp, UOp], tape: Tape | None
+) -> list[UOp]:
     """The graphs with every COPY carried out; its source is computed on its own device first.
 
     Copies whose sources hold no others go together, so that a device computes all of them in one
@@ -113,29 +125,40 @@ def carry_out_copies(roots: list[UOp], pending: Sequence[UOp], made: dict[UOp, U
     while any(root.ops >> Op.COPY & 1 for root in roots):
         copies = [n for n in topological(*roots) if n.op == Op.COPY]
         ready = [n for n in copies if not n.src[0].ops >> Op.COPY & 1]
-        done = {n: brought(n.src[0], n.arg) for n in ready if is_file(device_of(n.src[0]))}
+        by_device: dict[str, list[UOp]] = {}
+        for copy, name in zip(ready, devices_of([n.src[0] for n in ready]), strict=True):
+            by_device.setdefault(name, []).append(copy)
+        files = [copy for name, several in by_device.items() if is_file(name) for copy in several]
+        done = {copy: brought(copy.src[0], copy.arg) for copy in files}
         if not done:
-            done = _copied(ready, roots, pending)
+            done = _copied(by_device, roots, pending, tape)
         made.update(done)
         roots = list(substitute(sink(*roots), done).src)
         pending = substitute(sink(*pending), done).src
     return roots
 
 
-def _copied(ready: list[UOp], roots: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
+def _copied(
+    by_device: dict[str, list[UOp]],
+    roots: list[UOp],
+    pending: Sequence[UOp],
+    tape: Tape | None,
+) -> dict[UOp, UOp]:
     """Memory on other devices for copies, and all memory that was made for their sources."""
     done: dict[UOp, UOp] = {}
-    by_device: dict[str, list[UOp]] = {}
-    for copy in ready:
-        by_device.setdefault(device_of(copy.src[0]), []).append(copy.src[0])
+    ready = [copy for several in by_device.values() for copy in several]
     for name, several in by_device.items():
-        sources = [source for source in dict.fromkeys(several) if source.op != Op.BUFFER]
+        sources = list(dict.fromkeys(n.src[0] for n in several if n.src[0].op != Op.BUFFER))
         if sources:
             sources += read_again(sources, roots)
-            done.update(_realize_on(name, sources, [*roots, *pending]))
+            done.update(_realize_on(name, sources, [*roots, *pending], tape))
     for copy in ready:
         source = done.get(copy.src[0], copy.src[0])
-        done[copy] = copy_buffer(source, copy.arg)
+        done[copy] = new_buffer(source.dtype, shape_of(source), copy.arg)
+        if tape is None:
+            copy_contents(buffer_of(source), buffer_of(done[copy]), source)
+        else:
+            tape.actions.append(Copy(buffer_of(source), buffer_of(done[copy])))
     for source in {copy.src[0] for copy in ready}:
         # What needs no memory is computed anywhere, and a view is also a place that is written.
         if not source.ops >> Op.BUFFER & 1 or _is_view(source):
@@ -151,12 +174,16 @@ def _is_view(node: UOp) -> bool:
     return base is not node and base.op in (Op.BUFFER, Op.AFTER)
 
 
-def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UOp, UOp]:
+def _realize_on(
+    name: str, graphs: list[UOp], pending: Sequence[UOp], tape: Tape | None
+) -> dict[UOp, UOp]:
     if is_file(name):
         raise computes_nothing()
     nodes = topological(*graphs)
     versions = [node for node in nodes if node.op == Op.AFTER]
     if device(name).target.renderer == "INTERPRETER":
+        if tape is not None:
+            raise NotTapedError
         return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)
     overwritten = Overwritten(nodes)
     last = overwritten.last
@@ -166,14 +193,14 @@ def _realize_on(name: str, graphs: list[UOp], pending: Sequence[UOp]) -> dict[UO
     body = sink(*last.values(), *(store(out, node) for node, out in outputs.items()))
     for memory in last:
         buffer_of(memory).prepare_write()
-    _run(name, body)
+    _run(name, body, list(last), tape)
     made = dict(outputs)
     for memory, version in last.items():
         made[version] = hand_over(memory)
     return made
 
 
-def _run(name: str, body: UOp) -> None:
+def _run(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> None:
     """Schedule a graph over buffers and run it."""
     memory = [node for node in topological(body) if node.op == Op.BUFFER]
     parameters = {
@@ -181,7 +208,12 @@ def _run(name: str, body: UOp) -> None:
     }
     unbound, variables = take_bindings(substitute(body, parameters))
     prepared = prepare(unbound, name)
-    if settings.CHECK == "levels":
+    if tape is not None:
+        if variables:
+            raise NotTapedError
+        buffers = (tuple(map(buffer_of, memory)), tuple(map(buffer_of, written)))
+        tape.actions.append(Run(name, unbound, *buffers))
+    elif settings.CHECK == "levels":
         _run_checked(body, prepared, memory, variables)
     else:
         prepared.run([buffer_of(node) for node in memory], variables)

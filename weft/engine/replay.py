@@ -22,7 +22,8 @@ from weft.engine.bindings import (
 )
 from weft.engine.realize import prepare
 from weft.engine.run import Prepared, temporary_handles
-from weft.engine.storage import Buffer, GlobalCounters
+from weft.engine.storage import Buffer, GlobalCounters, copy_contents
+from weft.engine.tape import Copy, Tape
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
@@ -165,3 +166,42 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
 
 def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
     return _NativeRun(prepared, slots) if hasattr(prepared.device, "run_list") else None
+
+
+class TapeRun:
+    """The steps of a tape. `given` is memory that each run brings; the rest belongs to the run."""
+
+    def __init__(self, tape: Tape, given: Sequence[Buffer]) -> None:
+        self._positions = {id(part): number for number, part in enumerate(given)}
+        self._count = len(given)
+        self._own: list[Buffer] = []
+        self._written: list[int] = []
+        self._steps: list[tuple[Replay | None, list[int]]] = []
+        for action in tape.actions:
+            if isinstance(action, Copy):
+                self._steps.append((None, self._places(action)))
+                continue
+            places = self._places(action.memory)
+            self._steps.append((Replay(action.body, action.device, len(places)), places))
+            self._written += [n for n in self._places(action.written) if n < self._count]
+
+    def _places(self, memory: Sequence[Buffer]) -> list[int]:
+        for part in memory:
+            if id(part) not in self._positions:
+                self._positions[id(part)] = self._count + len(self._own)
+                self._own.append(part)
+        return [self._positions[id(part)] for part in memory]
+
+    def run(self, given: Sequence[Buffer]) -> None:
+        """Do it again on this memory."""
+        memory = [*given, *self._own]
+        for place in self._written:
+            memory[place].prepare_write()
+        for replay, places in self._steps:
+            parts = [memory[place] for place in places]
+            if replay is None:
+                copy_contents(parts[0], parts[1])
+            else:
+                replay.run(parts)
+        for part in self._own:
+            part.free()

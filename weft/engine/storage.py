@@ -329,17 +329,14 @@ def buffer_from(dtype: DType, shape: Shape, place: Place, data: memoryview) -> U
     return node
 
 
-def copy_buffer(node: UOp, device_name: str) -> UOp:
-    """A BUFFER node on a device with the contents of another."""
-    made = new_buffer(node.dtype, shape_of(node), device_name)
-    memory = buffer_of(made)
-    if getattr(memory.device, "stores_nothing", False):
-        memory.allocated()
-        return made
-    data = read_bytes(node)
-    if data:
-        memory.device.copy_in(_part(memory, len(data)), memoryview(data))
-    return made
+def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> None:
+    """Write what some memory holds to other memory; `node` says how much where sizes vary."""
+    target.allocated()
+    size = target.size if node is None else _bytes_of(node)
+    if size and not getattr(target.device, "stores_nothing", False):
+        data = bytearray(size)
+        source.device.copy_out(memoryview(data), _part(source, size))
+        target.device.copy_in(_part(target, size), memoryview(data))
 
 
 def shared_buffer(
@@ -374,10 +371,15 @@ def read_bytes(node: UOp) -> bytearray:
     memory = buffer_of(node)
     if isinstance(memory, PartedBuffer):
         return _read_parts(node, memory.parts)
-    data = bytearray(math.prod(shape_value(shape_of(node))) * node.dtype.itemsize)
+    data = bytearray(_bytes_of(node))
     if data:
         memory.device.copy_out(memoryview(data), _part(memory, len(data)))
     return data
+
+
+def _bytes_of(node: UOp) -> int:
+    """The bytes of a value, by the sizes that are bound."""
+    return math.prod(shape_value(shape_of(node))) * node.dtype.itemsize
 
 
 def _read_parts(node: UOp, parts: Sequence[UOp]) -> bytearray:

@@ -2,8 +2,9 @@
 
 `NativeRun` takes graphs that run on one device: the schedule was made once, memory is exchanged
 slot by slot, values of symbolic sizes by name, and on CPU the run is one native call. `GraphRun`
-takes all others (several devices, the interpreter): it puts the memory of the call into the graph
-and realizes it, as if the function had built it again.
+takes all others: it runs what was planned for several devices, or, for the interpreter and sizes
+that vary, puts the memory of the call into the graph and realizes it, as if the function had built
+it again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sys import getrefcount
 from typing import Any, Final
 
 from weft.engine.devices import device
+from weft.engine.disk import is_file
 from weft.engine.replay import Replay
 from weft.engine.storage import (
     BUFFERS,
@@ -25,15 +27,17 @@ from weft.engine.storage import (
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, topological
 from weft.support.settings import settings
 from weft.tensor.history import forget_overwritten
 from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, body_of
+from weft.tensor.jit_parts import PartsRun
 from weft.tensor.storage import Storage, readers_of, realize
 
 Variables = dict[UOp, UOp]
-# Graphs that hold one of these are realized anew in every call.
+# Graphs that hold one of these are no program of one device.
 _ANEW: Final = 1 << Op.COPY | 1 << Op.SHARD
+_SIZES: Final = 1 << Op.BIND | 1 << Op.VARIABLE
 # A storage refers to the node of its memory twice, and a call refers to it once more.
 _UNSEEN: Final = 3
 
@@ -148,9 +152,15 @@ def _output_slot(graph: Graph, number: int) -> int:
 
 
 class GraphRun:
-    """A graph that is realized anew in every call, with other memory in it."""
+    """A graph that is realized anew in every call, with other memory in it.
 
-    def __init__(self, graph: Graph, constants: Sequence[UOp], hides: bool) -> None:
+    Unless `parts` can run it: then the realize was planned once.
+    """
+
+    def __init__(
+        self, graph: Graph, constants: Sequence[UOp], hides: bool, parts: PartsRun | None = None
+    ) -> None:
+        self._parts = parts
         self._graph = graph
         self._hides = hides
         self._constants = list(constants)
@@ -158,6 +168,11 @@ class GraphRun:
     def run(
         self, inputs: Sequence[Storage], captured: Sequence[Storage], variables: Variables
     ) -> list[Storage]:
+        if self._parts is not None:
+            found = self._parts.try_run(inputs, captured)
+            if found is not None:
+                return found
+            self._parts = None
         owners, nodes = self._memory(inputs, captured, variables)
         graph = self._graph
         outputs: dict[int, Storage] = {}
@@ -219,8 +234,17 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
     name = next(iter(names)) if len(names) == 1 else None
     is_plain = not (ops & _ANEW or settings.CHECK == "levels")
     if not isinstance(name, str) or not is_plain or device(name).target.renderer == "INTERPRETER":
-        return GraphRun(graph, constants, hides)
+        is_taped = not (ops & _SIZES or settings.CHECK == "levels" or _has_files(graph))
+        parts = PartsRun(graph, constants, hides) if is_taped else None
+        return GraphRun(graph, constants, hides, parts)
     return NativeRun(graph, name, constants, hides)
+
+
+def _has_files(graph: Graph) -> bool:
+    roots = (*graph.versions, *(value for value in graph.values if value is not None))
+    copies = [node.arg for node in topological(*roots) if node.op == Op.COPY]
+    places = [*graph.devices, *(each.device for each in graph.outputs), *copies]
+    return any(map(is_file, places))
 
 
 def view_buffer(buffer: Buffer, offset: int, size: int) -> Buffer:
