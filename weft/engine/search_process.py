@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -76,7 +79,8 @@ class Runner:
         self._pipe, theirs = context.Pipe()
         arguments = (theirs, self._device, self._memory, self._variables)
         self._child = context.Process(target=_serve, args=arguments, daemon=True)
-        self._child.start()
+        with _no_main_module():
+            self._child.start()
         theirs.close()
         if self._first is not None and self._ask(self._pipe, self._first) is None:
             return None
@@ -100,6 +104,17 @@ class Runner:
             self._child.kill()
             self._child.join()
             self._pipe = self._child = None
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Start a child that does not run the user's program, which may have no guard against it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _variables(kernel: UOp) -> list[UOp]:

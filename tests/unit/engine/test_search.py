@@ -1,5 +1,10 @@
 """The search: legal candidates in a fixed order, the right answer, and nothing that harms it."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -90,3 +95,15 @@ def test_a_candidate_with_other_results_is_refused() -> None:
     with Runner("CPU", kernel) as runner:
         assert runner.measure(packed(kernel)) is not None
         assert runner.measure(packed(call.arg)) is None
+
+
+def test_the_program_of_the_user_runs_once(tmp_path: Path) -> None:
+    """The child that runs candidates is no second run of a script without a guard."""
+    script = tmp_path / "script.py"
+    script.write_text("from weft import Tensor\nprint((Tensor([1.0, 2.0]) + 1).tolist())\n")
+    root = Path(__file__).resolve().parents[3]
+    environment = {**os.environ, "BEAM": "1", "BEAM_SECONDS": "2", "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("[2.0, 3.0]\n", "", 0)
