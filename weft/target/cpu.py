@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType
+from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType, dtypes
 from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.support.message import nearest
@@ -47,10 +47,12 @@ MOST_LOCAL_BYTES: Final = 1 << 20
 
 
 class Level(NamedTuple):
-    """What a feature brings: the width of vectors and how many registers hold them."""
+    """What a feature brings: the width of vectors, how many registers hold them, and whether
+    an instruction turns float16 into float32."""
 
     vector_bits: int
     vector_registers: int
+    widens_halves: bool = False
 
 
 class Measured(NamedTuple):
@@ -62,8 +64,12 @@ class Measured(NamedTuple):
 
 # The features of each architecture, the best first; "" is what every machine of it has.
 LEVELS: Final[dict[str, dict[str, Level]]] = {
-    "x86_64": {"avx512f": Level(512, 32), "avx2": Level(256, 16), "": Level(128, 16)},
-    "aarch64": {"": Level(128, 32)},
+    "x86_64": {
+        "avx512f": Level(512, 32, widens_halves=True),
+        "avx2": Level(256, 16, widens_halves=True),
+        "": Level(128, 16),
+    },
+    "aarch64": {"": Level(128, 32, widens_halves=True)},
 }
 
 
@@ -94,6 +100,7 @@ def cpu_target(
         native_ops=LLVM_OPS,
         native_dtypes=NATIVE_DTYPES,
         stored_dtypes=STORED_DTYPES,
+        widened_dtypes=frozenset([dtypes.float16] * level.widens_halves),
         vector_bits=level.vector_bits,
         vector_registers=level.vector_registers,
         local_bytes=min(max(cache_bytes[1] // 2, 1 << 18), MOST_LOCAL_BYTES),

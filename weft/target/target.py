@@ -63,6 +63,7 @@ class Target:
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20, 24 << 20)
     has_barrier: bool = False
     has_slow_division: bool = False  # its compiler leaves division by a constant as it is
+    widened_dtypes: frozenset[DType] = frozenset()  # those that it turns into float32, no more
     costs: Costs = field(default_factory=Costs)
     peaks: Peaks = field(default_factory=Peaks)
 

@@ -17,12 +17,15 @@ from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.scalar import evaluate as evaluate_scalar
 from weft.ir.uop import UOp, make
+from weft.ir.walk import topological
 from weft.reference.numpy_values import value_dtype
 from weft.reference.tensor import evaluate
 from weft.rewrite.driver import rewrite
+from weft.tensor import Tensor
 
 LARGE = frozenset(d for d in ALL_DTYPES if d.kind != FLOAT or d.bits >= 32)
 POOR = target(native_dtypes=LARGE)
+WIDENS = target(native_dtypes=LARGE, widened_dtypes=frozenset((dtypes.float16,)))
 F32, F64 = dtypes.float32, dtypes.float64
 Array = Any
 
@@ -110,3 +113,25 @@ def test_emulated_arithmetic_is_correctly_rounded(op: int, dtype: DType, seed: i
         x, y = (small_floats.decode(dtype.format, int(p)) for p in (a, b))
         want = evaluate_scalar(op, dtype, (x, y), dtype)
         assert got == want or (math.isnan(got) and math.isnan(float(want))), (x, y, got, want)
+
+
+def test_a_target_widens_by_itself():
+    """Every float16 is read by one conversion where the target has it; rounding stays as it is."""
+    patterns = np.arange(1 << 16, dtype=np.uint16)
+    raw = buffer(0, dtypes.uint16, patterns.shape, "CPU")
+    value = make(Op.BITCAST, dtypes.float16, (raw,)).cast(F32)
+    made = emulate_small_floats(value, Context(WIDENS))
+    found = {node.op for node in topological(made)} & ELEMENTWISE
+    assert found == {Op.CAST, Op.BITCAST}
+    want = patterns.view(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(evaluate(made, {0: patterns}), want)
+
+
+def test_every_float16_on_the_cpu():
+    patterns = np.arange(1 << 16, dtype=np.uint16)
+    halves = patterns.view(np.float16)
+    with np.errstate(invalid="ignore"):
+        want = halves.astype(np.float32)
+    np.testing.assert_array_equal(Tensor(halves).float().numpy(), want)
+    joined = Tensor(patterns.view(np.uint8).reshape(-1, 2)).bitcast(dtypes.float16)
+    np.testing.assert_array_equal(joined.float().numpy()[:, 0], want)

@@ -1,11 +1,11 @@
 """Floats that a target cannot compute with are computed in float32 and rounded after each op.
 
 In: a lowered kernel. Out: a dtype such as float16, bfloat16 or fp8 that the target lacks occurs no
-more. Memory of it is memory of unsigned integers, its bits, and its values are float32s on the
-grid of the dtype. float32 has more than twice the digits of each of them, so rounding the float32
-result once more is the correctly rounded result. Conversions agree bit for bit with
-`weft.ir.small_floats`: to nearest even, what is too large becomes infinity, or NaN in a format
-without infinities.
+more, but for bits that the target itself turns into a float32. Memory of it is memory of unsigned
+integers, its bits, and its values are float32s on the grid of the dtype. float32 has more than
+twice the digits of each of them, so rounding the float32 result once more is the correctly rounded
+result. Conversions agree bit for bit with `weft.ir.small_floats`: to nearest even, what is too
+large becomes infinity, or NaN in a format without infinities.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def _emulated(node: UOp, made: dict[UOp, UOp], target: Target) -> UOp:
         return const(wide, node.arg)
     src = tuple([made[source] for source in node.src])
     if node.op == Op.LOAD:
-        return _value(make(Op.LOAD, src[0].dtype, src), dtype)
+        return _value(make(Op.LOAD, src[0].dtype, src), dtype, target)
     if node.op == Op.BITCAST:
         raw_dtype = _unsigned(node, dtype)
         is_raw = src[0].dtype is raw_dtype
-        return _value(src[0] if is_raw else make(Op.BITCAST, raw_dtype, src), dtype)
+        return _value(src[0] if is_raw else make(Op.BITCAST, raw_dtype, src), dtype, target)
     if node.op == Op.CAST:
         return round_to(_to_float32(src[0], target), _format(dtype))
     result = make(node.op, wide, src, node.arg)
@@ -139,8 +139,11 @@ def _bits(x: UOp, dtype: DType) -> UOp:
     return make(Op.CAST, _unsigned(x, dtype), (result,))
 
 
-def _value(raw: UOp, dtype: DType) -> UOp:
+def _value(raw: UOp, dtype: DType, target: Target) -> UOp:
     """The value of bits in a format, as a float32."""
+    if dtype.scalar in target.widened_dtypes:
+        small = make(Op.BITCAST, like(raw, dtype.scalar), (raw,))
+        return make(Op.CAST, like(raw, _F32), (small,))
     format = _format(dtype)
     bits = make(Op.CAST, like(raw, dtypes.int32), (raw,))
     size = bits & (format.sign_bit - 1)
