@@ -43,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
             f"demo: a batch of {options.batch} from {len(train[0])} digits",
             law="a batch is no larger than the part of the digits that is learned from",
         )
+    GlobalCounters.reset()
+    start = time.perf_counter()
     model = _Network(nn)
     step = _training_step(model, nn)
     loader = nn.DataLoader(train, options.batch, shuffle=True, seed=options.seed, drop_last=True)
-    GlobalCounters.reset()
-    start = time.perf_counter()
     loss = 0.0
     for epoch in range(options.epochs):
         for x, y in _progress(loader, f"epoch {epoch + 1}/{options.epochs}"):
