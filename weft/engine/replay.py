@@ -51,10 +51,11 @@ class Replay:
         """Whether a run is one native call."""
         return self._native is not None
 
-    def run(self, memory: Sequence[Buffer], variables: Variables = _NO_SIZES) -> None:
+    def run(self, memory: Sequence[Buffer | None], variables: Variables = _NO_SIZES) -> None:
         """Run on this memory, with these values of the variables that are not bound.
 
-        Temporaries are shared by all runs, so one waits for the other.
+        A slot that no kernel has may be None. Temporaries are shared by all runs, so one waits for
+        the other.
         """
         if self._bound:
             require_agreement(self._bound, variables)

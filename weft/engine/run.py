@@ -39,13 +39,15 @@ class Prepared:
             for part, call in zip(loaded, calls, strict=True)
         ]
 
-    def run(self, memory: Sequence[Buffer], variables: Variables) -> None:
+    def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """Run on these buffers, by slot, with these values of the variables, by name.
 
-        Temporaries are added here.
+        A slot that no kernel has may be None. Temporaries are added here.
         """
         require_values(self.variables, variables)
-        handles: dict[int, Handle] = {n: part.allocated() for n, part in enumerate(memory)}
+        handles: dict[int, Handle] = {
+            slot: part.allocated() for slot, part in enumerate(memory) if part is not None
+        }
         arena = Buffer(self.device, self.schedule.plan.size)
         try:
             handles.update(temporary_handles(self.schedule, arena))

@@ -44,6 +44,15 @@ def test_memory_is_exchanged(name):
             assert got.tolist() == (x + y).sum(1).tolist()
 
 
+@pytest.mark.parametrize("name", ["CPU", "NULL"])
+def test_a_slot_that_no_kernel_has_needs_no_memory(name):
+    replay = Replay(body(), name, 4)
+    _, memory = buffers(name, *[np.ones((4, 8), np.int32)] * 2, np.zeros((4, 1), np.int32))
+    for level in (0, 2):
+        with Context(DEBUG=level):
+            replay.run([*memory, None])
+
+
 def test_counters_and_memory():
     replay = Replay(body(), "CPU", 3)
     _, memory = buffers("CPU", *[np.ones((4, 8), np.int32)] * 2, np.zeros((4, 1), np.int32))
