@@ -10,7 +10,8 @@ What the function itself changes while it is traced is left out: it is done once
 
 from __future__ import annotations
 
-import inspect
+import functools
+import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -28,7 +29,8 @@ from weft.tensor.tensor import Tensor
 
 # A longer list is data and no state, and is not watched.
 _MOST_ITEMS: Final = 1024
-_OPAQUE: Final = (type, types.ModuleType, types.BuiltinFunctionType, Tensor, UOp, *SCALARS)
+_OPAQUE: Final = (types.ModuleType, types.BuiltinFunctionType, Tensor, UOp, *SCALARS)
+_LIBRARIES: Final = tuple({path for key, path in sysconfig.get_paths().items() if "lib" in key})
 # The parts of Weft that have state of the user's.
 _LAYERS: Final = ("weft.nn", "weft.llm")
 _MISSING: Final = object()
@@ -79,7 +81,9 @@ class State(NamedTuple):
 def read_state(function: Callable[..., Any], objects: Iterable[Any]) -> State:
     """The state that a function reads, given its arguments that are no tensors."""
     reader = _Reader()
-    reader.add(plain_function(function))
+    plain = plain_function(function)
+    if hasattr(plain, "__code__"):
+        reader.add(plain)
     roots = [getattr(function, "__self__", function), *objects]
     while True:
         before = len(reader.names), len(reader.functions)
@@ -118,15 +122,18 @@ class _Reader:
         for name in global_names(function.__code__) & scope.keys():
             yield from self._note(scope, name, scope[name])
         yield from function.__defaults__ or ()
+        yield from (function.__kwdefaults__ or {}).values()
 
     def _enter(self, thing: Any) -> Iterator[Any]:
         """Note what a thing has; gives what has to be entered next."""
-        function = inspect.unwrap(thing) if callable(thing) else None
+        function = _unwrapped(thing)
         if isinstance(function, types.MethodType):
             yield function.__self__
             function = function.__func__
         if isinstance(function, types.FunctionType):
             self.add(function)
+        elif isinstance(thing, functools.partial):
+            yield from (thing.func, *thing.args, *thing.keywords.values())
         elif isinstance(thing, (list, tuple)):
             yield from self._enter_items(thing, enumerate(thing))
         elif isinstance(thing, dict):
@@ -143,11 +150,12 @@ class _Reader:
             yield from [value] if isinstance(owner, tuple) else self._note(owner, key, value)
 
     def _enter_object(self, thing: Any) -> Iterator[Any]:
-        for kind in type(thing).__mro__[:-1]:
+        """The attributes that are named, of an object or of a class that holds settings."""
+        for kind in type(thing).__mro__[:-1] if not isinstance(thing, type) else ():
             for name in self.names & kind.__dict__.keys():
                 value = kind.__dict__[name]
                 value = value.fget if isinstance(value, property) else value
-                value = inspect.unwrap(value) if callable(value) else value
+                value = _unwrapped(value)
                 if isinstance(value, types.FunctionType):
                     self.add(value)
                 elif isinstance(value, SCALARS) and name not in thing.__dict__:
@@ -161,22 +169,37 @@ class _Reader:
             kept = value if is_plain else Identity(value)
         except TypeError:  # nothing can watch it
             return
-        if not isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType)):
+        if not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
             self.entries.append(Entry(owner, key, kept))
             yield value
 
     def add(self, function: Any) -> None:
-        module = function.__module__ or ""
-        is_ours = module.startswith("weft.") and not module.startswith(_LAYERS)
-        if function.__code__ not in self._known and not is_ours:
-            self._known.add(function.__code__)
+        """Read what a function names, too, unless it is of a library."""
+        is_library = function.__code__.co_filename.startswith(_LIBRARIES)
+        if function not in self._known and not is_library and _is_of_users(function.__module__):
+            self._known.add(function)
             self.functions.append(function)
 
 
+def _unwrapped(thing: Any) -> Any:
+    """What a decorator took, as `functools.wraps` and `jit` note it; no attribute is computed."""
+    seen: set[int] = set()
+    while id(thing) not in seen:
+        seen.add(id(thing))
+        thing = getattr(thing, "__dict__", {}).get("__wrapped__", thing)
+    return thing
+
+
+def _is_of_users(module: str | None) -> bool:
+    """Whether a module has state of the user's: it is no part of Weft, or one with layers."""
+    name = module or ""
+    return not name.startswith("weft.") or name.startswith(_LAYERS)
+
+
 def _has_state(thing: Any) -> bool:
-    module = type(thing).__module__ or ""
-    is_ours = module.startswith("weft.") and not module.startswith(_LAYERS)
-    return hasattr(thing, "__dict__") and type(thing).__weakrefoffset__ != 0 and not is_ours
+    kind = type(thing)
+    home = thing.__module__ if isinstance(thing, type) else kind.__module__
+    return hasattr(thing, "__dict__") and kind.__weakrefoffset__ != 0 and _is_of_users(home)
 
 
 def _look(owner: Any, key: Any) -> Any:

@@ -1,5 +1,6 @@
 """What a jitted function reads of Python objects, and what it does to them."""
 
+import functools
 import gc
 import warnings
 import weakref
@@ -114,6 +115,52 @@ def test_an_object_of_the_closure_that_is_replaced():
     layer = Layer(7)
     assert weighted(Tensor([2])).item() == 14
     assert kept is not layer
+
+
+class Options:
+    scale = 2
+
+
+def test_settings_in_a_class_are_seen():
+    scaled = jit(lambda x: x * Options.scale)
+    x = Tensor([1]).realize()
+    assert scaled(x).item() == 2
+    try:
+        Options.scale = 3
+        assert scaled(x).item() == 3
+    finally:
+        Options.scale = 2
+
+
+def test_functions_of_one_code_have_closures_of_their_own():
+    def times(by):
+        def function(x):
+            return x * by["n"]
+
+        return function
+
+    first, second = {"n": 2}, {"n": 3}
+    steps = [times(first), times(second)]
+
+    @jit
+    def both(x):
+        return steps[0](x) + steps[1](x)
+
+    x = Tensor([1]).realize()
+    assert both(x).item() == 5
+    second["n"] = 10
+    assert both(x).item() == 12
+
+
+def test_partial_functions_and_libraries():
+    by = {"n": 2}
+    scaled = jit(functools.partial(lambda by, x: x * by["n"] + np.prod([1, 1]), by))
+    x = Tensor([1]).realize()
+    assert scaled(x).item() == 3
+    by["n"] = 4
+    assert scaled(x).item() == 5
+    state = scaled.programs[-1].state
+    assert len(state.entries) < 10  # NumPy has much of its own
 
 
 def test_layers_of_nn_are_watched():
