@@ -152,8 +152,10 @@ def unroll_short_folds(chooser: Chooser) -> bool:
         if node.op != Op.REDUCE:
             continue
         turns = math.prod(chooser.extent(number) or 1 << 30 for number in own)
-        size = len(topological(node.src[0]))
-        if turns <= SHORT_FOLD and turns * size <= MOST_NODES:
+        nodes = topological(node.src[0])
+        if any(part.op in HEAVY for part in nodes):  # slow functions are better computed in lanes
+            continue
+        if turns <= SHORT_FOLD and turns * len(nodes) <= MOST_NODES:
             chooser.take(*map(Unroll, own))
     return chooser.mark() != mark
 
@@ -172,8 +174,8 @@ def walk_row_by_row(chooser: Chooser) -> None:
     kinds = kinds_of(chooser.kernel)
     columns = [n for n, kind in kinds.items() if kind == LOOP and _is_column(chooser, n, result)]
     rows = [a for a in chooser.accesses() if a.node.op == Op.INDEX and a is not result]
-    steps = [(a.stride(number) or 0) * a.dtype.itemsize for a in rows]
-    if not columns or max(steps, default=0) < LONG_STEP:
+    long = [a for a in rows if (a.stride(number) or 0) * a.dtype.itemsize >= LONG_STEP]
+    if not columns or not long:
         return
     if (chooser.extent(number) or 0) < 4 * ROWS_AT_ONCE or chooser.target.has_groups:
         return
@@ -184,11 +186,13 @@ def walk_row_by_row(chooser: Chooser) -> None:
     inner = chooser.split(column, -(-turns // parts))
     rows_at_once = chooser.split(number, ROWS_AT_ONCE)
     outer = [column] if inner != column else []
-    batch = [n for n in kinds if n not in (column, number) and kinds[n] == LOOP]
+    others = [n for n in kinds if n not in (column, number) and kinds[n] == LOOP]
+    batch = [n for n in others if any(a.stride(n) != 0 for a in long)]
+    again = [n for n in others if n not in batch]  # they use what was just read
     if not (
         min(inner, rows_at_once) >= 0
         and chooser.take(Accumulate(number))
-        and chooser.order([*batch, *outer, number, inner, rows_at_once])
+        and chooser.order([*batch, *outer, number, inner, *again, rows_at_once])
     ):
         chooser.undo_to(mark)
 

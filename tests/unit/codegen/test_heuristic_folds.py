@@ -1,5 +1,6 @@
 """Folds are shaped so that memory is read in its order, and give what their kernels mean."""
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -12,13 +13,15 @@ from weft.codegen import heuristic
 from weft.codegen.context import Context
 from weft.codegen.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Accumulate, Opt, Share
+from weft.codegen.opts import Accumulate, Opt, Share, Vectorize
 from weft.ir.uop import UOp
+from weft.target.target import Target
 
 SHAPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
-    "rows": (lambda x: x.sum(1), (6, 128)),
+    "rows": (lambda x: x.sum(1), (6, 1024)),
     "rows that no number of accumulators divides": (lambda x: x.sum(1), (6, 83)),
     "rows of a few vectors": (lambda x: x.max(1), (9, 13)),
+    "rows of two wide vectors": (lambda x: x.sum(1), (11, 24)),
     "rows of a vector": (lambda x: x.sum(1), (11, 4)),
     "rows shorter than a vector": (lambda x: x.sum(1), (11, 3)),
     "one row": (lambda x: x.square().sum(), (1000,)),
@@ -29,13 +32,17 @@ SHAPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
     "product of long columns": (lambda x: x.prod(0) + 1, (40, 520)),
     "long columns of a batch": (lambda x: x.sum(1), (2, 40, 520)),
     "softmax of columns": (lambda x: x.softmax(0), (12, 10)),
+    "softmax of short rows": (lambda x: x.softmax(1), (12, 10)),
 }
 
 
-def shaped(name: str) -> tuple[tuple[Opt, ...], UOp]:
+WIDE = dataclasses.replace(MACHINE, vector_bits=512)
+
+
+def shaped(name: str, machine: Target = MACHINE) -> tuple[tuple[Opt, ...], UOp]:
     function, shape = SHAPES[name]
-    kernel = normalize_kernel(of(function, (shape,)), Context(MACHINE))
-    return heuristic.choose_opts(kernel, MACHINE)
+    kernel = normalize_kernel(of(function, (shape,)), Context(machine))
+    return heuristic.choose_opts(kernel, machine)
 
 
 def unrolled(kernel: UOp) -> list[int]:
@@ -49,12 +56,18 @@ def test_gives_what_the_kernel_means(name: str, seed: int) -> None:
     check(Case(of(function, (shape,)), exact=False), MACHINE, None, seed)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_with_wide_vectors(name: str, seed: int) -> None:
+    function, shape = SHAPES[name]
+    check(Case(of(function, (shape,)), exact=False), WIDE, None, seed)
+
+
 def test_a_row_has_several_accumulators_and_is_read_alone() -> None:
     assert unrolled(shaped("rows")[1]) == [8]
 
 
 def test_short_rows_are_read_together() -> None:
-    assert unrolled(shaped("rows of a vector")[1]) == [4]
+    assert unrolled(shaped("rows of two wide vectors", WIDE)[1]) == [4, 2]
 
 
 def test_all_columns_are_kept_where_they_fit() -> None:
@@ -76,3 +89,17 @@ def test_the_block_of_a_fold_stands_inside_the_batch() -> None:
 
 def test_what_lies_along_other_loops_is_not_shared() -> None:
     assert not any(isinstance(opt, Share) for opt in shaped("softmax of columns")[0])
+
+
+def test_what_uses_a_row_again_stands_inside() -> None:
+    kernel = normalize_kernel(of(lambda x, y: x @ y, ((8, 64), (64, 520))), Context(MACHINE))
+    opts, kernel = heuristic.choose_opts(kernel, MACHINE)
+    (block,) = [opt.range for opt in opts if isinstance(opt, Accumulate)]
+    order = list(kinds_of(kernel))
+    assert order.index(block) < order.index(0)
+
+
+def test_slow_functions_of_short_rows_have_lanes() -> None:
+    opts, _ = shaped("softmax of short rows")
+    assert any(isinstance(opt, Share) for opt in opts)
+    assert len([opt for opt in opts if isinstance(opt, Vectorize)]) == 2  # the sum and the store
