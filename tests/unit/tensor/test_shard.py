@@ -87,7 +87,27 @@ def operands(devices, axis):
     return x.shard(devices, axis), y.shard(devices, axis), w.shard(devices)
 
 
-CASES = [(name, TWO, 0) for name in PROGRAMS] + [(name, THREE, 1) for name in PROGRAMS]
+UNEVEN = (
+    *(
+        "itself",
+        "elementwise",
+        "a row",
+        "sum over columns",
+        "max",
+        "softmax over columns",
+        "matmul",
+    ),
+    *(
+        "contraction over the cut axis",
+        "transpose",
+        "reshape to fewer axes",
+        "flip",
+        "cat",
+        "sort",
+    ),
+    *("shrink columns", "strides", "cumsum", "gather", "columns by a tensor", "pad rows", "conv"),
+)
+CASES = [(name, TWO, 0) for name in PROGRAMS] + [(name, THREE, 1) for name in UNEVEN]
 CASES += [(name, TWO, None) for name in ("sum over rows", "matmul", "shrink rows", "sort")]
 DIFFERENTIATED_UNEVENLY = (
     "matmul",
