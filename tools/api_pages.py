@@ -56,7 +56,7 @@ MODULES: dict[str, tuple[str, str, str]] = {
         "Functions: jit, function, custom_kernel, transforms",
         "weft",
         "jit save_function load_function function custom_kernel checkpoint grad value_and_grad "
-        "vjp jvp jacobian hessian vmap",
+        "vjp jvp jacobian hessian vmap scan associative_scan",
     ),
     "runtime": (
         "Devices, settings and counters",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from weft.tensor.user_scans import associative_scan, scan
 
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
@@ -52,6 +53,8 @@ _LAZY = {
     "GlobalCounters": "weft.engine.storage",
     "Tensor": "weft.tensor.tensor",
     "TinyJit": "weft.tensor.jit",
+    "associative_scan": "weft.tensor.user_scans",
+    "scan": "weft.tensor.user_scans",
     "custom_kernel": "weft.tensor.custom",
     "function": "weft.tensor.function",
     "checkpoint": "weft.tensor.transforms",
@@ -93,6 +96,7 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "Variable",
+    "associative_scan",
     "checkpoint",
     "config",
     "custom_kernel",
@@ -106,6 +110,7 @@ __all__ = [
     "load_function",
     "nn",
     "save_function",
+    "scan",
     "value_and_grad",
     "vjp",
     "vmap",

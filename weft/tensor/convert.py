@@ -206,6 +206,16 @@ def data(self: Tensor) -> memoryview:
     return memoryview(elements)
 
 
+def buffer(self: Tensor, flags: int) -> memoryview:
+    """Compute the value; `memoryview(t)` and `numpy.frombuffer(t)` see it where Python asks.
+
+    That is so from Python 3.12 on. The memory is the tensor's own, so it is not written to.
+    """
+    if flags & 1:  # PyBUF_WRITABLE
+        raise BufferError("a tensor is written by assign() and indices, not through its memory")
+    return data(self).toreadonly()
+
+
 def truth(self: Tensor) -> bool:
     """Return the truth of the one element; `if t:` computes it."""
     if math.prod(shape_value(self.shape)) != 1:

@@ -79,7 +79,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
             tracing.depth -= 1
         values: list[UOp] = []
         map_tensors(results, lambda t: _leave(t, values, devices))
-        written = _writes_of(traced)
+        written = writes_of(traced)
         outputs = [*values, *(store.src[1] for _, store in written)]
         done = _call(outputs, traced)
         device = devices[0] if devices else default_device()
@@ -109,7 +109,7 @@ def _leave(tensor: Tensor, values: list[UOp], devices: list[str]) -> Tensor:
     return tensor
 
 
-def _writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
+def writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
     """The stores of values that only exist inside, and the storages that they are written to."""
     inside = set(traced.parameters)
     written: list[tuple[Storage, UOp]] = []

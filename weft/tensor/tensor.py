@@ -133,6 +133,7 @@ class Tensor(Core):
     __format__ = convert.formatted
     __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
     __array__, __dlpack__ = convert.array, interop.to_dlpack
+    __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
     __format__ = spellings.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied

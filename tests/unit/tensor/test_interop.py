@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -56,6 +57,19 @@ def test_asarray():
         x.__array__(np.float64, copy=False)
     with pytest.raises(ArgumentError):
         Tensor([1, 2], device="PYTHON").__array__(copy=False)
+
+
+def test_buffer_protocol():
+    """Python asks for it from 3.12 on; before that it can be called."""
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    view = x.__buffer__(0)
+    assert (view.format, view.shape, view.readonly) == ("f", (2, 2), True)
+    assert np.frombuffer(view, np.float32).tolist() == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(BufferError):
+        x.__buffer__(1)
+    if sys.version_info >= (3, 12):
+        assert memoryview(x).tolist() == x.tolist()  # type: ignore[arg-type]
+        assert np.frombuffer(x, np.float32).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_tensor_of_an_array_is_a_copy():
