@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-from api_examples import example
 from docstring_page import entry, prose
 from table_page import code, head, markdown_table, summary, wrapped
 
@@ -28,7 +27,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "convert spellings sharding bits writes in_place gradients training",
     ),
     "tensor-elementwise": ("Tensor: two operands", "elementwise arithmetic"),
-    "tensor-unary": ("Tensor: one operand", "unary special"),
+    "tensor-unary": ("Tensor: one operand", "unary angles special"),
     "tensor-activations": ("Tensor: activations", "activations"),
     "tensor-reduce": ("Tensor: folds and scans", "reduce order_statistics scan"),
     "tensor-movement": (
@@ -172,8 +171,6 @@ def family_page(name: str) -> Iterator[str]:
             if generated and own.removesuffix("_") in in_place.NAMES.split():
                 continue
             yield from entry(own, getattr(Tensor, own), "Tensor")
-            if ">>>" not in (inspect.getdoc(getattr(Tensor, own)) or ""):
-                yield from example(own)
             others = [code(each) for each in names if each != own]
             if others:
                 yield ""

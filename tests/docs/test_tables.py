@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import api_examples
 import api_pages
 import pytest
 import tables
@@ -73,14 +72,11 @@ def test_every_method_has_its_place():
 
 
 def test_every_method_has_an_example():
-    """In its docstring, in tools/api_examples.py, or a reason; in-place ones have their twin's."""
+    """In its docstring; methods in place have that of their twin."""
     own = {name for names in api_pages.methods().values() for name in names}
     shown = {name for name in own if ">>>" in (getattr(Tensor, name).__doc__ or "")}
     twins = {f"{name}_" for name in in_place.NAMES.split()}
-    called = set(api_examples._CALLS)
-    assert own - shown - twins - called == set(api_examples.WITHOUT_EXAMPLE)
-    assert called <= own
-    assert not called & shown, "the docstring has an example"
+    assert own - shown - twins == {"to_torch"}, "PyTorch may be missing; all others have one"
 
 
 def test_a_file_of_methods_without_a_page_is_found(monkeypatch: pytest.MonkeyPatch):

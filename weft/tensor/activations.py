@@ -29,27 +29,62 @@ def relu(self: Tensor) -> Tensor:
 
 
 def relu6(self: Tensor) -> Tensor:
-    """Clamp to 0 … 6."""
+    """Clamp to 0 … 6.
+
+    Shape and dtype stay. PyTorch: nn.functional.relu6.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-1.0, 3.0, 9.0]).relu6().tolist()
+    [0.0, 3.0, 6.0]
+    """
     return self.clamp(0, 6)
 
 
 def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    """Clamp to `min_val` … `max_val`."""
+    """Clamp to `min_val` … `max_val`.
+
+    Shape and dtype stay. PyTorch: nn.functional.hardtanh.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()
+    [-1.0, 0.5, 1.0]
+    """
     return self.clamp(min_val, max_val)
 
 
 def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
-    """Return alpha x + beta, clamped to 0 … 1."""
+    """Return alpha x + beta, clamped to 0 … 1.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.hardsigmoid.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()
+    [0.0, 0.5, 1.0]
+    """
     return (alpha * self + beta).clamp(0, 1)
 
 
 def hardswish(self: Tensor) -> Tensor:
-    """Return x relu6(x + 3) / 6."""
+    """Return x relu6(x + 3) / 6.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.hardswish.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-4.0, 0.0, 4.0]).hardswish().tolist()
+    [-0.0, 0.0, 4.0]
+    """
     return self * (self + 3).relu6() * (1 / 6)
 
 
 def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
-    """Scale what is below 0."""
+    """Scale what is below 0.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.leaky_relu.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-2.0, 2.0]).leaky_relu(0.5).tolist()
+    [-1.0, 2.0]
+    """
     return (self < 0).where(self * neg_slope, self)
 
 
@@ -71,41 +106,90 @@ def sigmoid(self: Tensor) -> Tensor:
 
 
 def logsigmoid(self: Tensor) -> Tensor:
-    """Return log(sigmoid(x))."""
+    """Return log(sigmoid(x)).
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.logsigmoid.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0]).logsigmoid().tolist()]
+    [-0.6931]
+    """
     return -((-as_float(self)).softplus())
 
 
 def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
-    """Return log(1 + exp(beta x)) / beta."""
+    """Return log(1 + exp(beta x)) / beta.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.softplus.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0]).softplus().tolist()]
+    [0.6931]
+    """
     x = as_float(self) * beta
     return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)
 
 
 def silu(self: Tensor) -> Tensor:
-    """Return x sigmoid(x); also called swish."""
+    """Return x sigmoid(x); also called swish.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.silu.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).silu().tolist()]
+    [-0.2689, 1.7616]
+    """
     x = as_float(self)
     return x * x.sigmoid()
 
 
 def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
-    """Return alpha (exp(x) - 1) below 0."""
+    """Return alpha (exp(x) - 1) below 0.
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.elu.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).elu().tolist()]
+    [-0.6321, 2.0]
+    """
     x = as_float(self)
     return (x <= 0).where(alpha * (x <= 0).where(x, 0.0).expm1(), x)
 
 
 def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
-    """Return alpha (exp(x / alpha) - 1) below 0."""
+    """Return alpha (exp(x / alpha) - 1) below 0.
+
+    Shapes stay, and integers become the default float. PyTorch: celu.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).celu().tolist()]
+    [-0.6321, 2.0]
+    """
     x = as_float(self)
     return (x <= 0).where(alpha * ((x <= 0).where(x, 0.0) / alpha).expm1(), x)
 
 
 def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
-    """Return gamma elu(x, alpha)."""
+    """Return gamma elu(x, alpha).
+
+    Shapes stay, and integers become the default float. PyTorch: selu.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).selu().tolist()]
+    [-1.1113, 2.1014]
+    """
     return gamma * self.elu(alpha)
 
 
 def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
-    """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none"."""
+    """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none".
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.gelu.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).gelu().tolist()]
+    [-0.1588, 1.9546]
+    """
     x = as_float(self)
     if approximate == "none":
         return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
@@ -117,19 +201,40 @@ def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
 
 
 def quick_gelu(self: Tensor) -> Tensor:
-    """Return x sigmoid(1.702 x)."""
+    """Return x sigmoid(1.702 x).
+
+    Shapes stay, and integers become the default float.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).quick_gelu().tolist()]
+    [-0.1542, 1.9357]
+    """
     x = as_float(self)
     return x * (x * 1.702).sigmoid()
 
 
 def mish(self: Tensor) -> Tensor:
-    """Return x tanh(softplus(x))."""
+    """Return x tanh(softplus(x)).
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.mish.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([-1.0, 2.0]).mish().tolist()]
+    [-0.3034, 1.944]
+    """
     x = as_float(self)
     return x * x.softplus().tanh()
 
 
 def softsign(self: Tensor) -> Tensor:
-    """Return x / (1 + |x|)."""
+    """Return x / (1 + |x|).
+
+    Shapes stay, and integers become the default float. PyTorch: nn.functional.softsign.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-1.0, 3.0]).softsign().tolist()
+    [-0.5, 0.75]
+    """
     x = as_float(self)
     return x / (1 + x.abs())
 
@@ -156,14 +261,28 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
 
 
 def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
-    """Return self + weight (end - self), linear interpolation."""
+    """Return self + weight (end - self), linear interpolation.
+
+    Operands broadcast, and their dtypes are promoted. PyTorch: lerp.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25).tolist()
+    [1.0, 12.5]
+    """
     right = lift(self, end, "lerp")
     result: Tensor = self + (right - self) * weight
     return result
 
 
 def logaddexp(self: Tensor, other: Any) -> Tensor:
-    """Return log(exp(self) + exp(other)) without overflow."""
+    """Return log(exp(self) + exp(other)) without overflow.
+
+    Operands broadcast, and their dtypes are promoted. PyTorch and NumPy: logaddexp.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0]).logaddexp(Tensor([0.0])).tolist()]
+    [0.6931]
+    """
     left, right = float_pair(self, other, "logaddexp")
     top = left.maximum(right)
     gap = (left == right).where(0.0, _minus_magnitude(left - right))
@@ -171,7 +290,14 @@ def logaddexp(self: Tensor, other: Any) -> Tensor:
 
 
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Put a value where the mask holds; the dtype stays."""
+    """Put a value where the mask holds; the dtype stays.
+
+    The mask is bool and broadcasts with the tensor. PyTorch: masked_fill.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2, 3]).masked_fill(Tensor([True, False, True]), 0).tolist()
+    [0, 2, 0]
+    """
     if mask.dtype.kind != BOOL:
         raise DTypeError(
             f"masked_fill: the mask is {mask.dtype.name}",
@@ -184,7 +310,14 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 def isclose(
     self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Tell where |self - other| <= atol + rtol |other|."""
+    """Tell where |self - other| <= atol + rtol |other|.
+
+    A bool for each element. PyTorch and NumPy: isclose.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.5])).tolist()
+    [True, False]
+    """
     right = lift(self, other, "isclose")
     if not (self.is_floating_point() or right.is_floating_point()):
         self, right = self.double(), right.double()

@@ -14,6 +14,7 @@ from weft.ir.uop import make
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import axis_of, ints_of, known
+from weft.tensor.examples import with_example
 from weft.tensor.joining import listed
 
 if TYPE_CHECKING:
@@ -88,9 +89,9 @@ def _atleast(rank: int, shape: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> 
         return tuple(made) if others or isinstance(self, (tuple, list)) else made[0]
 
     function.__name__ = function.__qualname__ = f"atleast_{rank}d"
-    function.__doc__ = (
-        f"Give tensors of fewer axes {rank}, of size 1. PyTorch and NumPy: atleast_{rank}d."
-    )
+    summary = f"Give tensors of fewer axes {rank}, of size 1. PyTorch and NumPy: atleast_{rank}d."
+    call = f"Tensor(7).atleast_{rank}d().shape"
+    function.__doc__ = with_example(summary, call, repr((1,) * rank))
     return function
 
 

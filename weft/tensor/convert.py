@@ -24,6 +24,7 @@ from weft.reference.numpy_values import Array, from_storage, is_emulated, storag
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
+from weft.tensor.examples import with_example
 from weft.tensor.nodes import Step, with_values
 from weft.tensor.trace_state import tracing
 
@@ -191,7 +192,14 @@ def item(self: Tensor) -> Scalar:
 
 
 def tolist(self: Tensor) -> Any:
-    """Compute the value and return it as nested lists; a number where there are no axes."""
+    """Compute the value and return it as nested lists; a number where there are no axes.
+
+    Python ints, floats and bools. PyTorch and NumPy: tolist.
+
+    >>> from weft.tensor import Tensor
+    >>> (Tensor([1, 2]) + 1).tolist()
+    [2, 3]
+    """
     return self.numpy().tolist()
 
 
@@ -283,23 +291,24 @@ def cast(self: Tensor, dtype: DType | str) -> Tensor:
     return self._new(make(Op.CAST, target, (self.uop,)))
 
 
-def _caster(dtype: DType) -> Callable[[Tensor], Tensor]:
+def _caster(dtype: DType, name: str, shown: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
         return self.cast(dtype)
 
-    function.__name__ = function.__qualname__ = dtype.name
-    function.__doc__ = f"Convert every element to {dtype.name}."
+    function.__name__ = function.__qualname__ = name
+    summary = f"Convert every element to {dtype.name}, as `cast` does. PyTorch: {name}."
+    function.__doc__ = with_example(summary, f"Tensor([0.0, 1.5]).{name}().tolist()", shown)
     return function
 
 
-to_bool: Final = _caster(dtypes.bool)
-to_half: Final = _caster(dtypes.float16)
-to_bfloat16: Final = _caster(dtypes.bfloat16)
-to_float: Final = _caster(dtypes.float32)
-to_double: Final = _caster(dtypes.float64)
-to_short: Final = _caster(dtypes.int16)
-to_int: Final = _caster(dtypes.int32)
-to_long: Final = _caster(dtypes.int64)
+to_bool: Final = _caster(dtypes.bool, "bool", "[False, True]")
+to_half: Final = _caster(dtypes.float16, "half", "[0.0, 1.5]")
+to_bfloat16: Final = _caster(dtypes.bfloat16, "bfloat16", "[0.0, 1.5]")
+to_float: Final = _caster(dtypes.float32, "float", "[0.0, 1.5]")
+to_double: Final = _caster(dtypes.float64, "double", "[0.0, 1.5]")
+to_short: Final = _caster(dtypes.int16, "short", "[0, 1]")
+to_int: Final = _caster(dtypes.int32, "int", "[0, 1]")
+to_long: Final = _caster(dtypes.int64, "long", "[0, 1]")
 
 
 def to(
@@ -342,7 +351,12 @@ def _moved_to(self: Tensor, device: Any) -> Tensor:
 
 
 def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
-    """Move this tensor to another device."""
+    """Move this tensor to another device.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1]).to_("NULL").device
+    'NULL'
+    """
     moved = self.to(device)
     self._storage, self._steps, self._seen = moved._storage, moved._steps, None
     if self.grad is not None:
@@ -353,7 +367,12 @@ def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
 def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     """Return the value in memory of its own when computed: fusion stops here.
 
-    A tensor that is no view of another and is in memory is returned as it is.
+    A tensor that is no view of another and is in memory is returned as it is. PyTorch: contiguous;
+    NumPy: ascontiguousarray.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+    [[1, 3], [2, 4]]
     """
     if kwargs:
         raise ArgumentError(f"contiguous: unknown arguments {', '.join(kwargs)}")
@@ -363,7 +382,14 @@ def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
 
 
 def clone(self: Tensor, device: str | None = None) -> Tensor:
-    """Return a copy that later writes to this tensor do not reach."""
+    """Return a copy that later writes to this tensor do not reach.
+
+    On the same device unless one is named. PyTorch: clone; NumPy: copy.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).clone().tolist()
+    [1, 2]
+    """
     moved = self.to(device)
     return moved if moved is not self else self._new(_staged(self.uop))
 
@@ -373,33 +399,75 @@ def _staged(node: UOp) -> UOp:
 
 
 def detach(self: Tensor) -> Tensor:
-    """Return the same storage as a view through which no gradient flows."""
+    """Return the same storage as a view through which no gradient flows.
+
+    PyTorch: detach.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).detach().requires_grad
+    False
+    """
     view = self._view((Op.DETACH, None, ()))
     view.requires_grad = False
     return view
 
 
 def numel(self: Tensor) -> Any:
-    """Return the number of elements, symbolic where a size is; `int()` gives its value."""
+    """Return the number of elements, symbolic where a size is; `int()` gives its value.
+
+    PyTorch: numel; NumPy: size.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).numel()
+    4
+    """
     return times(*self.shape)
 
 
 def element_size(self: Tensor) -> int:
-    """Return the bytes of one element."""
+    """Return the bytes of one element.
+
+    PyTorch: element_size; NumPy: itemsize.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).element_size()
+    4
+    """
     return self.dtype.itemsize
 
 
 def nbytes(self: Tensor) -> Any:
-    """Return the bytes of all elements, symbolic where a size is."""
+    """Return the bytes of all elements, symbolic where a size is.
+
+    PyTorch and NumPy: nbytes.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).nbytes()
+    8
+    """
     return times(*self.shape, self.dtype.itemsize)
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:
-    """Return the shape, or the size of one axis."""
+    """Return the shape, or the size of one axis.
+
+    PyTorch: size; NumPy: shape.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2, 3]]).size(1)
+    3
+    """
 
     return self.shape if dim is None else self.shape[axis_of("size", dim, self.ndim)]
 
 
 def is_floating_point(self: Tensor) -> bool:
-    """Tell whether the dtype is a float."""
+    """Tell whether the dtype is a float.
+
+    PyTorch: is_floating_point.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).is_floating_point()
+    True
+    """
     return self.dtype.is_float

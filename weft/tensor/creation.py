@@ -84,7 +84,14 @@ def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
 
 
 def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
-    """Create a tensor of ones, floats unless a dtype is given."""
+    """Create a tensor of ones, floats unless a dtype is given.
+
+    The dtype is the default float, or what dtype= says. PyTorch and NumPy: ones.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(2, 2).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     require_known("ones", kwargs)
     return cls.full(_shape("ones", shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
 
@@ -115,7 +122,14 @@ def empty(
     dtype: DTypeLike = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """Create a tensor in memory whose elements are anything until they are written."""
+    """Create a tensor in memory whose elements are anything until they are written.
+
+    PyTorch and NumPy: empty.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.empty(2, 3).shape
+    (2, 3)
+    """
     sizes = _shape("empty", shape)
     buffer = new_buffer(dtype_of(dtype, dtypes.default_float), sizes, device_name(device))
     return constant(cls, buffer, device, requires_grad)
@@ -304,24 +318,56 @@ def full_like(
     device: str | None = None,
     buffer: bool = True,
 ) -> Tensor:
-    """Create a tensor of this shape, dtype and device with one value everywhere."""
+    """Create a tensor of this shape, dtype and device with one value everywhere.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    full_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).full_like(7).tolist()
+    [7, 7]
+    """
     return _like(self, fill_value, dtype, device)
 
 
 def zeros_like(self: Tensor, **kwargs: Any) -> Tensor:
-    """Create zeros of this shape, dtype and device."""
+    """Create zeros of this shape, dtype and device.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    zeros_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).zeros_like().tolist()
+    [0, 0]
+    """
     require_known("zeros_like", kwargs)
     return _like(self, 0, kwargs.get("dtype"), kwargs.get("device"))
 
 
 def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
-    """Create ones of this shape, dtype and device."""
+    """Create ones of this shape, dtype and device.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    ones_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).ones_like().tolist()
+    [1, 1]
+    """
     require_known("ones_like", kwargs)
     return _like(self, 1, kwargs.get("dtype"), kwargs.get("device"))
 
 
 def empty_like(self: Tensor, dtype: DTypeLike = None, device: str | None = None) -> Tensor:
-    """Create a tensor of this shape whose elements are anything until they are written."""
+    """Create a tensor of this shape whose elements are anything until they are written.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    empty_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).empty_like().shape
+    (2,)
+    """
     name = device_name(self.device if device is None else device)
     place = place_of(self.uop, name) if name == self.device else name
     buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, place)

@@ -20,6 +20,7 @@ from weft.ir.spec_common import kinds_text
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError
 from weft.tensor.checks import broadcast_shape, require_one_device
+from weft.tensor.examples import with_example
 from weft.tensor.nodes import broadcast
 
 if TYPE_CHECKING:
@@ -200,13 +201,16 @@ def _operators(operation: Operation) -> tuple[Callable[[Tensor, Operand], Tensor
     return forward, reflected, in_place
 
 
-def _method(operation: Operation, doc: str) -> Callable[..., Tensor]:
+def _method(operation: Operation, doc: str, at: str, shown: str) -> Callable[..., Tensor]:
     def method(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         result = binary(self, x, operation, reverse)
         return require_result(result, operation.name, x)
 
-    method.__name__ = method.__qualname__ = operation.name
-    method.__doc__ = doc
+    name = operation.name.replace(" division", "_divide")
+    method.__name__ = method.__qualname__ = name
+    call = "Tensor({}).{}({}).tolist()".format(at.split("; ")[0], name, at.split("; ")[1])
+    more = "\n\nShapes broadcast and dtypes are promoted."
+    method.__doc__ = with_example(doc, call, shown, more)
     return method
 
 
@@ -255,24 +259,111 @@ def _scaled(x: Operand, alpha: Any) -> Operand:
     return x if alpha == 1 else x * alpha
 
 
-mul = _method(MULTIPLY, "Multiply elementwise: `self * x`.")
-mod = _method(MODULO, "Return what floor division leaves, with the sign of the divisor.")
+mul = _method(
+    MULTIPLY,
+    "Multiply elementwise: `self * x`. PyTorch: mul; NumPy: multiply.",
+    "[1, 2]; 10",
+    "[10, 20]",
+)
+mod = _method(
+    MODULO,
+    "Return what floor division leaves, with the sign of the divisor."
+    " PyTorch: remainder; NumPy: mod.",
+    "[7, -7]; 3",
+    "[1, 2]",
+)
 remainder = mod
-floor_divide = _method(FLOOR_DIVIDE, "Divide and round down: `self // x`.")
-fmod = _method(TRUNCATED_MODULO, "Return what division leaves, with the sign of the dividend.")
-maximum = _method(MAXIMUM, "Return the greater of two values; NaN if either is NaN.")
-minimum = _method(MINIMUM, "Return the lesser of two values; NaN if either is NaN.")
-bitwise_and = _method(BIT_AND, "Return `self & x`, bit by bit.")
-bitwise_or = _method(BIT_OR, "Return `self | x`, bit by bit.")
-bitwise_xor = _method(BIT_XOR, "Return `self ^ x`, bit by bit.")
-lshift = _method(SHIFT_LEFT, "Shift bits to the left: `self << x`.")
-rshift = _method(SHIFT_RIGHT, "Shift bits to the right; a signed value fills with its sign.")
-eq = _method(EQUAL, "Compare elementwise: `self == x`. NaN equals nothing.")
-ne = _method(UNEQUAL, "Compare elementwise: `self != x`.")
-lt = _method(LESS, "Compare elementwise: `self < x`.")
-gt = _method(GREATER, "Compare elementwise: `self > x`.")
-le = _method(LESS_EQUAL, "Compare elementwise: `self <= x`.")
-ge = _method(GREATER_EQUAL, "Compare elementwise: `self >= x`.")
+floor_divide = _method(
+    FLOOR_DIVIDE,
+    "Divide and round down: `self // x`. PyTorch and NumPy: floor_divide.",
+    "[7, -7]; 2",
+    "[3, -4]",
+)
+fmod = _method(
+    TRUNCATED_MODULO,
+    "Return what division leaves, with the sign of the dividend. PyTorch and NumPy: fmod.",
+    "[7, -7]; 3",
+    "[1, -1]",
+)
+maximum = _method(
+    MAXIMUM,
+    "Return the greater of two values; NaN if either is NaN. PyTorch and NumPy: maximum.",
+    "[1, 5]; 3",
+    "[3, 5]",
+)
+minimum = _method(
+    MINIMUM,
+    "Return the lesser of two values; NaN if either is NaN. PyTorch and NumPy: minimum.",
+    "[1, 5]; 3",
+    "[1, 3]",
+)
+bitwise_and = _method(
+    BIT_AND,
+    "Return `self & x`, bit by bit. PyTorch and NumPy: bitwise_and.",
+    "[6, 3]; 5",
+    "[4, 1]",
+)
+bitwise_or = _method(
+    BIT_OR,
+    "Return `self | x`, bit by bit. PyTorch and NumPy: bitwise_or.",
+    "[6, 3]; 5",
+    "[7, 7]",
+)
+bitwise_xor = _method(
+    BIT_XOR,
+    "Return `self ^ x`, bit by bit. PyTorch and NumPy: bitwise_xor.",
+    "[6, 3]; 5",
+    "[3, 6]",
+)
+lshift = _method(
+    SHIFT_LEFT,
+    "Shift bits to the left: `self << x`. PyTorch: bitwise_left_shift; NumPy: left_shift.",
+    "[1, 3]; 2",
+    "[4, 12]",
+)
+rshift = _method(
+    SHIFT_RIGHT,
+    "Shift bits to the right; a signed value fills with its sign."
+    " PyTorch: bitwise_right_shift; NumPy: right_shift.",
+    "[4, -3]; 1",
+    "[2, -2]",
+)
+eq = _method(
+    EQUAL,
+    "Compare elementwise: `self == x`. NaN equals nothing. PyTorch: eq; NumPy: equal.",
+    "[1, 2]; 2",
+    "[False, True]",
+)
+ne = _method(
+    UNEQUAL,
+    "Compare elementwise: `self != x`. PyTorch: ne; NumPy: not_equal.",
+    "[1, 2]; 2",
+    "[True, False]",
+)
+lt = _method(
+    LESS,
+    "Compare elementwise: `self < x`. PyTorch: lt; NumPy: less.",
+    "[1, 2, 3]; 2",
+    "[True, False, False]",
+)
+gt = _method(
+    GREATER,
+    "Compare elementwise: `self > x`. PyTorch: gt; NumPy: greater.",
+    "[1, 2, 3]; 2",
+    "[False, False, True]",
+)
+le = _method(
+    LESS_EQUAL,
+    "Compare elementwise: `self <= x`. PyTorch: le; NumPy: less_equal.",
+    "[1, 2, 3]; 2",
+    "[True, True, False]",
+)
+ge = _method(
+    GREATER_EQUAL,
+    "Compare elementwise: `self >= x`. PyTorch: ge; NumPy: greater_equal.",
+    "[1, 2, 3]; 2",
+    "[False, True, True]",
+)
 
 
 def div(

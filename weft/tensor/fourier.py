@@ -285,15 +285,36 @@ def fft2(self: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = 
 
 
 def ifft2(self: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse of `fft2`."""
+    """Return the inverse of `fft2`.
+
+    PyTorch and NumPy: fft.ifft2.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(2, 2, 2).ifft2().shape
+    (2, 2, 2)
+    """
     return _complex(self, s, dim, norm, 1, "ifft2")
 
 
 def rfft2(self: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the transform of real (…, m, n) along both axes, as pairs (…, m, n // 2 + 1, 2)."""
+    """Return the transform of real (…, m, n) along both axes, as pairs (…, m, n // 2 + 1, 2).
+
+    PyTorch and NumPy: fft.rfft2.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(2, 2).rfft2().shape
+    (2, 2, 2)
+    """
     return _from_real(self, s, dim, norm, "rfft2")
 
 
 def irfft2(self: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse of `rfft2`."""
+    """Return the inverse of `rfft2`.
+
+    PyTorch and NumPy: fft.irfft2.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(2, 2, 2).irfft2().shape
+    (2, 2)
+    """
     return _to_real(self, s, dim, norm, "irfft2")

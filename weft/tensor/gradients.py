@@ -181,7 +181,14 @@ def gradient(
 
 
 def set_requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Say whether `backward` gives this tensor a gradient, and return it."""
+    """Say whether `backward` gives this tensor a gradient, and return it.
+
+    PyTorch: requires_grad_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).requires_grad_().requires_grad
+    True
+    """
     if not requires_grad:
         self.requires_grad = False
         return self

@@ -148,7 +148,14 @@ def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tens
 
 
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut into at most `chunks` views of equal size; the last may be smaller."""
+    """Cut into at most `chunks` views of equal size; the last may be smaller.
+
+    PyTorch: chunk; NumPy: array_split.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1, 2, 3]).chunk(2)]
+    [[1, 2], [3]]
+    """
     if chunks < 1:
         raise ArgumentError(f"chunk: {chunks} chunks", law="chunk needs 1 or more chunks")
     size = known(self.shape[axis_of("chunk", dim, self.ndim)])
@@ -158,7 +165,14 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Expand vectors to a grid, one result for each of them."""
+    """Expand vectors to a grid, one result for each of them.
+
+    PyTorch and NumPy: meshgrid.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1, 2]).meshgrid(Tensor([3, 4]))]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: unknown indexing {indexing!r}", law='it is "ij" or "xy"')
     vectors = listed("meshgrid", self, args)
@@ -187,7 +201,14 @@ def tril(self: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def triu(self: Tensor, diagonal: int = 0) -> Tensor:
-    """Keep what is on or above a diagonal of the last two axes, and zero the rest."""
+    """Keep what is on or above a diagonal of the last two axes, and zero the rest.
+
+    Shape and dtype stay. PyTorch and NumPy: triu.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).triu().tolist()
+    [[1, 2], [0, 4]]
+    """
     return _triangle(self, "triu", diagonal, below=False)
 
 

@@ -74,7 +74,15 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
 
 
 def matmul(self: Tensor, x: Tensor, reverse: bool = False, dtype: DTypeLike = None) -> Tensor:
-    """Multiply matrices: `self @ x`."""
+    """Multiply matrices: `self @ x`.
+
+    (…, n, k) @ (…, k, m) is (…, n, m); batches broadcast, and vectors are rows or columns. PyTorch
+    and NumPy: matmul.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()
+    [[11]]
+    """
     return lift(self, x, "matmul").dot(self, dtype) if reverse else self.dot(x, dtype)
 
 
@@ -93,7 +101,15 @@ def in_place_at(self: Tensor, other: Any) -> Tensor:
 def linear(
     self: Tensor, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike = None
 ) -> Tensor:
-    """Return self @ weight + bias, or self * weight + bias for a weight with one axis."""
+    """Return self @ weight + bias, or self * weight + bias for a weight with one axis.
+
+    For (…, in) and a weight (in, out) the result is (…, out); PyTorch's weight is (out, in).
+    PyTorch: nn.functional.linear.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).linear(Tensor([[1.0, 0.0], [0.0, 1.0]]), Tensor([10.0, 20.0])).tolist()
+    [11.0, 22.0]
+    """
     x = self if dtype is None else self.cast(dtype)
     w = weight if dtype is None else weight.cast(dtype)
     product = x * w if w.ndim == 1 else x.dot(w)
@@ -205,6 +221,10 @@ def scaled_dot_product_attention(
 
     A bool mask holds where attention is allowed; another one is added to the scores. A row that
     may attend to nothing gives NaN, as in PyTorch.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1.0]]).scaled_dot_product_attention(Tensor([[1.0]]), Tensor([[5.0]])).tolist()
+    [[5.0]]
     """
     if is_causal and attn_mask is not None:
         raise ArgumentError(

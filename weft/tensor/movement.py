@@ -108,7 +108,14 @@ def permute(self: Tensor, order: Any, *args: Any) -> Tensor:
 
 
 def transpose(self: Tensor, dim0: int = 1, dim1: int = 0) -> Tensor:
-    """Swap two axes."""
+    """Swap two axes.
+
+    The result is a view. PyTorch and NumPy: transpose.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).transpose().tolist()
+    [[1, 3], [2, 4]]
+    """
     a, b = axis_of("transpose", dim0, self.ndim), axis_of("transpose", dim1, self.ndim)
     order = list(range(self.ndim))
     if not order:
@@ -226,7 +233,14 @@ def shrink(self: Tensor, arg: Sequence[tuple[Size, Size] | None]) -> Tensor:
 
 
 def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Drop axes of size 1: all of them, or those named that have it."""
+    """Drop axes of size 1: all of them, or those named that have it.
+
+    The result is a view. PyTorch and NumPy: squeeze.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2]]).squeeze(0).tolist()
+    [1, 2]
+    """
     axes = axes_of("squeeze", dim, self.ndim) if dim is not None else range(self.ndim)
     dropped = {axis for axis in axes if self.ndim and self.shape[axis] == 1}
     return self.reshape([size for axis, size in enumerate(self.shape) if axis not in dropped])
@@ -244,7 +258,15 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
 
 
 def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Merge a run of axes into one."""
+    """Merge a run of axes into one.
+
+    The sizes from start_dim to end_dim are multiplied; the result is a view. PyTorch: flatten;
+    NumPy: ravel.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).flatten().tolist()
+    [1, 2, 3, 4]
+    """
     first = axis_of("flatten", start_dim, self.ndim)
     last = axis_of("flatten", end_dim, self.ndim)
     if first > last:
@@ -272,7 +294,14 @@ def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
-    """Expand to a shape; new axes come in front."""
+    """Expand to a shape; new axes come in front.
+
+    A size of 1 becomes any size; the result is a view. PyTorch and NumPy: broadcast_to.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).broadcast_to(2, 2).tolist()
+    [[1, 2], [1, 2]]
+    """
     return self.expand(*shape)
 
 

@@ -147,7 +147,11 @@ def conv_transpose2d(
 ) -> Tensor:
     """Spread each element by a kernel: the gradient of conv2d as a layer of its own.
 
-    The weight is (in, out / groups, …).
+    The weight is (in, out / groups, …). PyTorch: nn.functional.conv_transpose2d.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(1, 1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 1, 2)).tolist()
+    [[[[1.0, 2.0, 1.0]]]]
     """
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)

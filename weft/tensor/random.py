@@ -222,7 +222,12 @@ def rand(
 def randn(cls: type[Tensor], /, *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
     """Draw floats of the normal distribution with mean 0 and deviation 1.
 
-    Box and Muller: a radius from one uniform number and an angle from another.
+    Box and Muller: a radius from one uniform number and an angle from another. The dtype is the
+    default float, or what dtype= says. PyTorch: randn; NumPy: random.randn.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.randn(2, 3).shape
+    (2, 3)
     """
     sizes, device, target, requires_grad = _plan("randn", shape, {"dtype": dtype, **kwargs})
     _require_float("randn", target)
@@ -345,7 +350,14 @@ def uniform(
     dtype: DTypeLike = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Draw numbers from `low` to below `high`, all alike."""
+    """Draw numbers from `low` to below `high`, all alike.
+
+    The dtype is the default float, or what dtype= says. NumPy: random.uniform.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.uniform(2, 3, low=-1.0).shape
+    (2, 3)
+    """
     target = dtype_of(dtype, dtypes.default_float)
     inner = target if target.is_float else dtypes.float32
     sizes, device, _, requires_grad = _plan("uniform", shape, kwargs)
@@ -356,7 +368,14 @@ def uniform(
 def normal(
     cls: type[Tensor], /, *shape: Any, mean: float = 0.0, std: float = 1.0, **kwargs: Any
 ) -> Tensor:
-    """Draw floats of the normal distribution with this mean and deviation."""
+    """Draw floats of the normal distribution with this mean and deviation.
+
+    The dtype is the default float, or what dtype= says. PyTorch: normal; NumPy: random.normal.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.normal(2, 3, mean=1.0).shape
+    (2, 3)
+    """
     requires_grad = kwargs.pop("requires_grad", None)
     value = cls.randn(*shape, **kwargs) * std + mean
     return remember(value, requires_grad)
@@ -374,36 +393,78 @@ def _sizes(name: str, shape: tuple[Any, ...]) -> list[int]:
 
 
 def scaled_uniform(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
-    """Draw from -1 to 1 over the square root of the number of elements."""
+    """Draw from -1 to 1 over the square root of the number of elements.
+
+    The dtype is the default float, or what dtype= says.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.scaled_uniform(2, 3).shape
+    (2, 3)
+    """
     return _scaled(cls, math.prod(_sizes("scaled_uniform", shape)) ** -0.5, shape, kwargs)
 
 
 def glorot_uniform(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
-    """Draw weights whose variance fits the sum of inputs and outputs (Glorot and Bengio)."""
+    """Draw weights whose variance fits the sum of inputs and outputs (Glorot and Bengio).
+
+    The dtype is the default float, or what dtype= says. PyTorch: nn.init.xavier_uniform_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.glorot_uniform(2, 3).shape
+    (2, 3)
+    """
     sizes = _sizes("glorot_uniform", shape)
     return _scaled(cls, math.sqrt(6 / (sizes[0] + math.prod(sizes[1:]))), shape, kwargs)
 
 
 def kaiming_uniform(cls: type[Tensor], /, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
-    """Draw weights whose variance fits the inputs and a leaky relu of slope `a` (He et al.)."""
+    """Draw weights whose variance fits the inputs and a leaky relu of slope `a` (He et al.).
+
+    The dtype is the default float, or what dtype= says. PyTorch: nn.init.kaiming_uniform_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.kaiming_uniform(2, 3).shape
+    (2, 3)
+    """
     fan = math.prod(_sizes("kaiming_uniform", shape)[1:])
     return _scaled(cls, math.sqrt(3 * 2 / (1 + a * a) / fan), shape, kwargs)
 
 
 def kaiming_normal(cls: type[Tensor], /, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
-    """Draw normal weights whose variance fits the inputs and a leaky relu of slope `a`."""
+    """Draw normal weights whose variance fits the inputs and a leaky relu of slope `a`.
+
+    The dtype is the default float, or what dtype= says. PyTorch: nn.init.kaiming_normal_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.kaiming_normal(2, 3).shape
+    (2, 3)
+    """
     fan = math.prod(_sizes("kaiming_normal", shape)[1:])
     return cls.normal(*shape, mean=0.0, std=math.sqrt(2 / (1 + a * a) / fan), **kwargs)
 
 
 def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
-    """Draw floats from 0 to below 1 in this tensor's shape."""
+    """Draw floats from 0 to below 1 in this tensor's shape.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch: rand_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).rand_like().shape
+    (1,)
+    """
     given = {"dtype": self.dtype, "device": self.device, **kwargs}
     return self.__class__.rand(*self.shape, **given)
 
 
 def randn_like(self: Tensor, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
-    """Draw normal floats in this tensor's shape."""
+    """Draw normal floats in this tensor's shape.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch: randn_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).randn_like().shape
+    (1,)
+    """
     given = {"device": self.device, **kwargs}
     return self.__class__.randn(*self.shape, dtype=dtype_of(dtype, self.dtype), **given)
 

@@ -20,6 +20,7 @@ from weft.support.errors import ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import Axes, axes_of, axis_of, size_node
 from weft.tensor.convert import dtype_of
+from weft.tensor.examples import with_example
 from weft.tensor.pairs import Extremes
 from weft.tensor.unary import as_float
 
@@ -75,7 +76,15 @@ def sum_(
 def prod(
     self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
 ) -> Tensor:
-    """Multiply all elements, or those along some axes."""
+    """Multiply all elements, or those along some axes.
+
+    Integers and bools give int64. Without an axis all elements count; keepdim leaves axes of size
+    1. PyTorch and NumPy: prod.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2], [3, 4]]).prod(axis=1).tolist()
+    [2, 12]
+    """
     return _accumulate(self, Op.MUL, axis, keepdim, dtype, "prod")
 
 
@@ -105,7 +114,14 @@ def max_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def min_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """Return the least element; NaN if there is one."""
+    """Return the least element; NaN if there is one.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch and NumPy: min.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 5], [7, 0]]).min(axis=0).tolist()
+    [1, 0]
+    """
     _require_elements(self, axis, "min")
     return fold(self, Op.MIN, axis, keepdim, "min")
 
@@ -185,16 +201,32 @@ def nanmean(
 
 
 def any_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """Tell whether an element is not zero."""
+    """Tell whether an element is not zero.
+
+    The result is bool. Without an axis all elements count; keepdim leaves axes of size 1. PyTorch
+    and NumPy: any.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[True, False], [False, False]]).any(axis=1).tolist()
+    [True, False]
+    """
     return fold(self.bool(), Op.OR, axis, keepdim, "any")
 
 
 def all_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """Tell whether no element is zero."""
+    """Tell whether no element is zero.
+
+    The result is bool. Without an axis all elements count; keepdim leaves axes of size 1. PyTorch
+    and NumPy: all.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[True, False], [True, True]]).all(axis=1).tolist()
+    [False, True]
+    """
     return fold(self.bool(), Op.AND, axis, keepdim, "all")
 
 
-def _arg_extreme(op: int, name: str, doc: str) -> Callable[..., Tensor]:
+def _arg_extreme(op: int, name: str, which: str, shown: str) -> Callable[..., Tensor]:
     def function(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         if axis is None:
             flat = function(self.flatten(), 0)
@@ -211,16 +243,15 @@ def _arg_extreme(op: int, name: str, doc: str) -> Callable[..., Tensor]:
         return fold(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    summary = f"Return the first position of the {which} element as int64; NaN counts."
+    more = f"\n\nWithout an axis it is that in the flat tensor. PyTorch and NumPy: {name}."
+    call = f"Tensor([[1, 5, 2], [7, 0, 7]]).{name}(axis=1).tolist()"
+    function.__doc__ = with_example(summary, call, shown, more)
     return function
 
 
-argmax: Final = _arg_extreme(
-    Op.MAX, "argmax", "Return the first position of the greatest element as int64; NaN counts."
-)
-argmin: Final = _arg_extreme(
-    Op.MIN, "argmin", "Return the first position of the least element as int64; NaN counts."
-)
+argmax: Final = _arg_extreme(Op.MAX, "argmax", "greatest", "[1, 0]")
+argmin: Final = _arg_extreme(Op.MIN, "argmin", "least", "[0, 1]")
 
 
 def _count(self: Tensor, axis: Axes, name: str) -> Size:
@@ -240,7 +271,15 @@ def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
-    """Return the variance: squared distances from the mean over the count less `correction`."""
+    """Return the variance: squared distances from the mean over the count less `correction`.
+
+    Correction 1 is Bessel's. Without an axis all elements count; keepdim leaves axes of size 1.
+    PyTorch and NumPy: var.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 3.0]).var().tolist()
+    1.0
+    """
     x = as_float(self)
     wide = widened(x)
     centered = wide - wide.mean(axis, keepdim=True)
@@ -253,21 +292,42 @@ def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scal
 
 
 def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
-    """Return the standard deviation, the square root of the variance."""
+    """Return the standard deviation, the square root of the variance.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch and NumPy: std.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 3.0]).std().tolist()
+    1.0
+    """
     return self.var(axis, keepdim, correction).sqrt()
 
 
 def var_mean(
     self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return the variance and the mean."""
+    """Return the variance and the mean.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch: var_mean.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1.0, 2.0, 3.0]).var_mean()]
+    [1.0, 2.0]
+    """
     return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
 
 
 def std_mean(
     self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return the standard deviation and the mean."""
+    """Return the standard deviation and the mean.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch: std_mean.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1.0, 2.0, 3.0]).std_mean()]
+    [1.0, 2.0]
+    """
     return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
 
 
@@ -294,18 +354,40 @@ def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
 
 
 def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
-    """Return the logarithm of softmax."""
+    """Return the logarithm of softmax.
+
+    y = x - log Σ exp(x), without overflow; shapes stay. PyTorch: log_softmax.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0, 0.0]).log_softmax().tolist()]
+    [-0.6931, -0.6931]
+    """
     shifted = _shifted(self, axis, dtype)
     return shifted - shifted.exp().sum(axis, keepdim=True).log()
 
 
 def softmin(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
-    """Return the softmax of the negated values."""
+    """Return the softmax of the negated values.
+
+    y = exp(-x) / Σ exp(-x); shapes stay. PyTorch: nn.functional.softmin.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 1.0]).softmin().tolist()
+    [0.5, 0.5]
+    """
     return (-self).softmax(axis, dtype)
 
 
 def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """Return the logarithm of the sum of exponentials, without overflow."""
+    """Return the logarithm of the sum of exponentials, without overflow.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. Integers and bools become
+    the default float. PyTorch: logsumexp.
+
+    >>> from weft.tensor import Tensor
+    >>> round(Tensor([0.0, 0.0]).logsumexp().item(), 4)
+    0.6931
+    """
     x = as_float(self)
     if any(x.shape[i] == 0 for i in axes_of("logsumexp", axis, x.ndim)):
         return fold(x, Op.ADD, axis, keepdim, "logsumexp") - math.inf

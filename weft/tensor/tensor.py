@@ -19,6 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor import (
     activations,
+    angles,
     arithmetic,
     arrangement,
     bits,
@@ -169,10 +170,10 @@ class Tensor(Core):
     sqrt, rsqrt, reciprocal = unary.sqrt, unary.rsqrt, unary.reciprocal
     exp, exp2, expm1 = unary.exp, unary.exp2, unary.expm1
     log, log2, log10, log1p = unary.log, unary.log2, unary.log10, unary.log1p
-    sin, cos, tan = unary.sin, unary.cos, unary.tan
-    asin, acos, atan = unary.asin, unary.acos, unary.atan
-    sinh, cosh, tanh = unary.sinh, unary.cosh, unary.tanh
-    asinh, acosh, atanh, erf = unary.asinh, unary.acosh, unary.atanh, unary.erf
+    sin, cos, tan = unary.sin, unary.cos, angles.tan
+    asin, acos, atan = angles.asin, angles.acos, angles.atan
+    sinh, cosh, tanh = angles.sinh, angles.cosh, unary.tanh
+    asinh, acosh, atanh, erf = angles.asinh, angles.acosh, angles.atanh, unary.erf
     floor, ceil, trunc = unary.floor, unary.ceil, unary.trunc
     round, frac = unary.round_, unary.frac
     isnan, isinf, isfinite, signbit = unary.isnan, unary.isinf, unary.isfinite, unary.is_negative
@@ -184,8 +185,8 @@ class Tensor(Core):
     isposinf, isneginf = arithmetic.isposinf, arithmetic.isneginf
     nan_to_num = arithmetic.nan_to_num
     negative, absolute, fix, sgn = unary.neg, unary.abs_, unary.trunc, unary.sign
-    arcsin, arccos, arctan = unary.asin, unary.acos, unary.atan
-    arcsinh, arccosh, arctanh = unary.asinh, unary.acosh, unary.atanh
+    arcsin, arccos, arctan = angles.asin, angles.acos, angles.atan
+    arcsinh, arccosh, arctanh = angles.asinh, angles.acosh, angles.atanh
 
     # Activations.
     relu, relu6, leaky_relu = activations.relu, activations.relu6, activations.leaky_relu

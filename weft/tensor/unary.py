@@ -15,6 +15,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import DTypeError
 from weft.tensor.elementwise import lift
+from weft.tensor.examples import with_example
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -35,39 +36,50 @@ def float_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
     return self.cast(dtype), right.cast(dtype)
 
 
-def _function(op: int, name: str, doc: str) -> Callable[[Tensor], Tensor]:
+def _function(op: int, name: str, doc: str, at: str, shown: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
         uop = as_float(self).uop
         return self._new(make(op, uop.dtype, (uop,)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    call = f"[round(y, 4) for y in Tensor({at}).{name}().tolist()]"
+    others = "PyTorch" if op == Op.ERF else "PyTorch and NumPy"
+    more = f"Integers become the default float.\n\n{others}: {name}."
+    function.__doc__ = with_example(doc, call, shown, more)
     return function
 
 
-def _rounding(op: int, name: str, doc: str) -> Callable[[Tensor], Tensor]:
+def _rounding(op: int, name: str, doc: str, shown: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
         if self.dtype.kind != FLOAT:
             return self._same()
         return self._new(make(op, self.dtype, (self.uop,)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    call = f"Tensor([1.7, -1.2]).{name}().tolist()"
+    more = f"Integers stay. PyTorch and NumPy: {name}."
+    function.__doc__ = with_example(doc, call, shown, more)
     return function
 
 
-sqrt = _function(Op.SQRT, "sqrt", "Return the square root; NaN below 0.")
-exp = _function(Op.EXP, "exp", "Return e to the power of each element.")
-exp2 = _function(Op.EXP2, "exp2", "Return 2 to the power of each element.")
-log = _function(Op.LOG, "log", "Return the natural logarithm.")
-log2 = _function(Op.LOG2, "log2", "Return the logarithm to base 2.")
-sin = _function(Op.SIN, "sin", "Return the sine of radians.")
-cos = _function(Op.COS, "cos", "Return the cosine of radians.")
-tanh = _function(Op.TANH, "tanh", "Return the hyperbolic tangent.")
-erf = _function(Op.ERF, "erf", "Return the error function.")
-floor = _rounding(Op.FLOOR, "floor", "Round down to an integral value.")
-trunc = _rounding(Op.TRUNC, "trunc", "Drop the fractional part.")
-_rounded = _rounding(Op.ROUND, "round", "Round to the nearest integral value, halves to even.")
+sqrt = _function(
+    Op.SQRT, "sqrt", "Return the square root; NaN below 0.", "[4.0, 2.0]", "[2.0, 1.4142]"
+)
+exp = _function(
+    Op.EXP, "exp", "Return e to the power of each element.", "[0.0, 1.0]", "[1.0, 2.7183]"
+)
+exp2 = _function(
+    Op.EXP2, "exp2", "Return 2 to the power of each element.", "[3.0, -1.0]", "[8.0, 0.5]"
+)
+log = _function(Op.LOG, "log", "Return the natural logarithm.", "[1.0, 2.0]", "[0.0, 0.6931]")
+log2 = _function(Op.LOG2, "log2", "Return the logarithm to base 2.", "[1.0, 8.0]", "[0.0, 3.0]")
+sin = _function(Op.SIN, "sin", "Return the sine of radians.", "[0.0, 1.0]", "[0.0, 0.8415]")
+cos = _function(Op.COS, "cos", "Return the cosine of radians.", "[0.0, 1.0]", "[1.0, 0.5403]")
+tanh = _function(Op.TANH, "tanh", "Return the hyperbolic tangent.", "[0.0, 1.0]", "[0.0, 0.7616]")
+erf = _function(Op.ERF, "erf", "Return the error function.", "[0.0, 1.0]", "[0.0, 0.8427]")
+floor = _rounding(Op.FLOOR, "floor", "Round down to an integral value.", "[1.0, -2.0]")
+trunc = _rounding(Op.TRUNC, "trunc", "Drop the fractional part.", "[1.0, -1.0]")
+_rounded = _rounding(Op.ROUND, "round", "Round to the nearest integral value.", "[2.0, -1.0]")
 
 
 def round_(self: Tensor, decimals: int = 0) -> Tensor:
@@ -86,7 +98,14 @@ def round_(self: Tensor, decimals: int = 0) -> Tensor:
 
 
 def neg(self: Tensor) -> Tensor:
-    """Negate; integers wrap."""
+    """Negate; integers wrap.
+
+    Shape and dtype stay. PyTorch: neg; NumPy: negative.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, -2]).neg().tolist()
+    [-1, 2]
+    """
     if self.dtype.kind == BOOL:
         raise DTypeError(
             "neg: not defined for bool", law="a bool has no sign", fix="use logical_not or ~"
@@ -100,17 +119,38 @@ def positive(self: Tensor) -> Tensor:
 
 
 def ceil(self: Tensor) -> Tensor:
-    """Round up to an integral value."""
+    """Round up to an integral value.
+
+    Integers stay as they are; so do shape and dtype. PyTorch and NumPy: ceil.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.2, -1.2]).ceil().tolist()
+    [2.0, -1.0]
+    """
     return self._same() if self.dtype.kind != FLOAT else -(-self).floor()
 
 
 def frac(self: Tensor) -> Tensor:
-    """Return the fractional part, with the sign of the value."""
+    """Return the fractional part, with the sign of the value.
+
+    x - trunc(x). Shape and dtype stay. PyTorch: frac; NumPy: modf.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.75, -1.25]).frac().tolist()
+    [0.75, -0.25]
+    """
     return self - self.trunc()
 
 
 def abs_(self: Tensor) -> Tensor:
-    """Return the magnitude; the least integer wraps to itself."""
+    """Return the magnitude; the least integer wraps to itself.
+
+    Shape and dtype stay. PyTorch and NumPy: abs.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-2, 3]).abs().tolist()
+    [2, 3]
+    """
     if self.dtype.kind in (BOOL, UINT):
         return self._same()
     greater = self.maximum(-self)
@@ -119,7 +159,14 @@ def abs_(self: Tensor) -> Tensor:
 
 
 def bitwise_not(self: Tensor) -> Tensor:
-    """Invert every bit; of a bool, negate it."""
+    """Invert every bit; of a bool, negate it.
+
+    -x - 1 for signed integers. Shape and dtype stay. PyTorch: bitwise_not; NumPy: invert.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0, 5]).bitwise_not().tolist()
+    [-1, -6]
+    """
     if self.dtype.kind == FLOAT:
         raise DTypeError(
             f"bitwise_not: not defined for {self.dtype.name}",
@@ -130,22 +177,50 @@ def bitwise_not(self: Tensor) -> Tensor:
 
 
 def logical_not(self: Tensor) -> Tensor:
-    """Tell where the value is zero."""
+    """Tell where the value is zero.
+
+    A bool for each element. PyTorch and NumPy: logical_not.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0, 2]).logical_not().tolist()
+    [True, False]
+    """
     return self._new(~self.bool().uop)
 
 
 def square(self: Tensor) -> Tensor:
-    """Return the value times itself."""
+    """Return the value times itself.
+
+    Shape and dtype stay. PyTorch and NumPy: square.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([3, -2]).square().tolist()
+    [9, 4]
+    """
     return self * self
 
 
 def reciprocal(self: Tensor) -> Tensor:
-    """Return one over the value."""
+    """Return one over the value.
+
+    Integers and bools become the default float. PyTorch and NumPy: reciprocal.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([2.0, -4.0]).reciprocal().tolist()
+    [0.5, -0.25]
+    """
     return 1 / as_float(self)
 
 
 def rsqrt(self: Tensor) -> Tensor:
-    """Return one over the square root."""
+    """Return one over the square root.
+
+    Integers and bools become the default float. PyTorch: rsqrt.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([4.0, 0.25]).rsqrt().tolist()
+    [0.5, 2.0]
+    """
     return 1 / self.sqrt()
 
 
@@ -153,6 +228,11 @@ def sign(self: Tensor) -> Tensor:
     """Return -1, 0 or 1 with the sign of the value; 0 for NaN, as in PyTorch.
 
     The zero is what TRUNC makes of the value, so that the gradient is zeros, not none at all.
+    Shape and dtype stay.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
+    [-1.0, 0.0, 1.0]
     """
     if self.dtype.kind == BOOL:
         return self._same()
@@ -163,7 +243,14 @@ def sign(self: Tensor) -> Tensor:
 
 
 def isnan(self: Tensor) -> Tensor:
-    """Tell where the value is not a number."""
+    """Tell where the value is not a number.
+
+    A bool for each element. PyTorch and NumPy: isnan.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, float("nan")]).isnan().tolist()
+    [False, True]
+    """
     return self != self
 
 
@@ -181,14 +268,28 @@ def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = Tr
 
 
 def isfinite(self: Tensor) -> Tensor:
-    """Tell where the value is neither infinite nor NaN."""
+    """Tell where the value is neither infinite nor NaN.
+
+    A bool for each element. PyTorch and NumPy: isfinite.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, float("inf")]).isfinite().tolist()
+    [True, False]
+    """
     if self.dtype.kind != FLOAT:
         return self.ones_like(dtype=dtypes.bool)
     return self.abs() < math.inf
 
 
 def is_negative(self: Tensor) -> Tensor:
-    """Tell where the sign bit is set; -0.0 and NaN with a sign count."""
+    """Tell where the sign bit is set; -0.0 and NaN with a sign count.
+
+    A bool for each element. PyTorch and NumPy: signbit.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-0.0, 2.0]).signbit().tolist()
+    [True, False]
+    """
     if self.dtype.kind != FLOAT:
         return self < 0 if self.dtype.kind != BOOL else self.zeros_like()
     bits = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
@@ -196,26 +297,40 @@ def is_negative(self: Tensor) -> Tensor:
 
 
 def copysign(self: Tensor, other: Any) -> Tensor:
-    """Return the magnitude of this with the sign of the other, whose zero has one too."""
+    """Return the magnitude of this with the sign of the other, whose zero has one too.
+
+    Operands broadcast, and their dtypes are promoted. PyTorch and NumPy: copysign.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([3.0, 4.0]).copysign(Tensor([-1.0, 1.0])).tolist()
+    [-3.0, 4.0]
+    """
     left, right = float_pair(self, other, "copysign")
     magnitude = left.abs()
     return right.signbit().where(-magnitude, magnitude)
 
 
-def tan(self: Tensor) -> Tensor:
-    """Return the tangent of radians."""
-    return self.sin() / self.cos()
-
-
 def log10(self: Tensor) -> Tensor:
-    """Return the logarithm to base 10."""
+    """Return the logarithm to base 10.
+
+    Integers and bools become the default float. PyTorch and NumPy: log10.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 1000.0]).log10().tolist()
+    [0.0, 3.0]
+    """
     return self.log2() * math.log10(2)
 
 
 def log1p(self: Tensor) -> Tensor:
     """Return log(1 + x), accurate for small x.
 
-    What 1 + x loses by rounding is added with the slope of the logarithm.
+    What 1 + x loses by rounding is added with the slope of the logarithm. Integers and bools
+    become the default float. PyTorch and NumPy: log1p.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0, 1e-6]).log1p().tolist()]
+    [0.0, 0.0]
     """
     x = as_float(self)
     total = 1 + x
@@ -227,116 +342,13 @@ def log1p(self: Tensor) -> Tensor:
 def expm1(self: Tensor) -> Tensor:
     """Return exp(x) - 1, accurate for small x.
 
-    exp(x) - 1 = tanh(x / 2) (exp(x) + 1), which cancels nothing.
+    exp(x) - 1 = tanh(x / 2) (exp(x) + 1), which cancels nothing. Integers and bools become the
+    default float. PyTorch and NumPy: expm1.
+
+    >>> from weft.tensor import Tensor
+    >>> [round(y, 4) for y in Tensor([0.0, 1e-6]).expm1().tolist()]
+    [0.0, 0.0]
     """
     x = as_float(self)
     small = x.abs() < 1
     return small.where((small.where(x, 0.0) / 2).tanh() * (x.exp() + 1), x.exp() - 1)
-
-
-def _magnitude(x: Tensor) -> Tensor:
-    """|x|, whose gradient at 0 is that of x: an odd function of it has a slope there."""
-    return x.signbit().where(-x, x)
-
-
-def _odd_series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    """x (1 + c0 x² + c1 x⁴ + …)."""
-    squared = x * x
-    total = coefficients[-1] * squared + coefficients[-2]
-    for coefficient in reversed(coefficients[:-2]):
-        total = total * squared + coefficient
-    return x + x * (squared * total)
-
-
-_SINH = tuple(1 / math.factorial(2 * n + 3) for n in range(9))
-
-
-def sinh(self: Tensor) -> Tensor:
-    """Return the hyperbolic sine."""
-    x = as_float(self)
-    small = x.abs() < 1
-    half = (x.abs() / 2).exp()
-    magnitude = half * half / 2 - 0.5 / half / half
-    return small.where(
-        _odd_series(small.where(x, 0.0), _SINH), (x < 0).where(-magnitude, magnitude)
-    )
-
-
-def cosh(self: Tensor) -> Tensor:
-    """Return the hyperbolic cosine."""
-    half = (as_float(self).abs() / 2).exp()
-    return half / 2 * half + 0.5 / half / half
-
-
-# Taylor's coefficients of the arctangent after x: up to tan(π/16) the rest is below 1e-11.
-_ATAN = tuple((-1) ** (n + 1) / (2 * n + 3) for n in range(6))
-
-
-def atan(self: Tensor) -> Tensor:
-    """Return the arctangent in radians."""
-    x = as_float(self)
-    magnitude = _magnitude(x)
-    inverted = magnitude > 1
-    reduced = inverted.where(1 / inverted.where(magnitude, 1.0), magnitude)  # in [0, 1]
-    # atan(t) = angle + atan((t - slope) / (1 + t slope)) where slope = tan(angle).
-    angle, slope = _nearest_center(reduced)
-    rest = (reduced - slope) / (1 + reduced * slope)
-    result = angle + _odd_series(rest, _ATAN)
-    if x.dtype is dtypes.float64:
-        sine, cosine = result.sin(), result.cos()
-        result = result + (reduced * cosine - sine) / (cosine + reduced * sine)
-    result = inverted.where(math.pi / 2 - result, result)
-    return x.signbit().where(-result, result)
-
-
-def _nearest_center(reduced: Tensor) -> tuple[Tensor, Tensor]:
-    """One of the angles 0, π/8 and π/4, close to the arctangent, and its tangent."""
-    low, high = math.tan(math.pi / 16), math.tan(3 * math.pi / 16)
-    middle = reduced > low
-    far = reduced > high
-    zero = reduced._new(reduced.uop.const_like(0.0))
-    angle = far.where(math.pi / 4, middle.where(math.pi / 8, zero))
-    return angle, far.where(1.0, middle.where(math.tan(math.pi / 8), zero))
-
-
-def asin(self: Tensor) -> Tensor:
-    """Return the arcsine in radians; NaN outside -1 to 1."""
-    x = as_float(self)
-    return (x / ((1 - x) * (1 + x)).sqrt()).atan()
-
-
-def acos(self: Tensor) -> Tensor:
-    """Return the arccosine in radians; NaN outside -1 to 1."""
-    x = as_float(self)
-    return 2 * ((1 - x) / (1 + x)).sqrt().atan()
-
-
-def _is_huge(x: Tensor) -> Tensor:
-    """Where the square of a value would overflow or lose the one that is added to it."""
-    return x.abs() > 2.0 ** {16: 7, 32: 60}.get(x.dtype.bits, 500)
-
-
-def asinh(self: Tensor) -> Tensor:
-    """Return the inverse hyperbolic sine."""
-    x = as_float(self)
-    huge, magnitude = _is_huge(x), _magnitude(x)
-    inside = huge.where(1.0, magnitude)
-    squared = inside * inside
-    near = (inside + squared / (1 + (1 + squared).sqrt())).log1p()
-    result = huge.where(huge.where(magnitude, 1.0).log() + LN2, near)
-    return x.signbit().where(-result, result)
-
-
-def acosh(self: Tensor) -> Tensor:
-    """Return the inverse hyperbolic cosine; NaN below 1."""
-    x = as_float(self)
-    huge = _is_huge(x)
-    above = huge.where(1.0, x) - 1
-    near = (above + above.sqrt() * (above + 2).sqrt()).log1p()
-    return huge.where(huge.where(x, 1.0).log() + LN2, near)
-
-
-def atanh(self: Tensor) -> Tensor:
-    """Return the inverse hyperbolic tangent; NaN outside -1 to 1."""
-    x = as_float(self)
-    return 0.5 * (2 * x / (1 - x)).log1p()
