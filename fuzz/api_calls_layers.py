@@ -217,6 +217,31 @@ def _binary_losses(draw: Draw) -> Call:
     return Call(name, ours, theirs, [x, target.astype(bool)], f"{shape} {reduction}", 64, True)
 
 
+@add_maker("distances")
+def _distance(draw: Draw) -> Call:
+    """Losses of two tensors of one shape."""
+    shape = tuple(draw.integer(1, 4) for _ in range(draw.integer(1, 3)))
+    x, y = draw.values(shape, "float32"), draw.values(shape, "float32")
+    name = draw.choice(("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss"))
+    kwargs: dict[str, Any] = {"reduction": draw.choice(("mean", "sum", "none"))}
+    if name == "huber_loss":
+        kwargs["delta"] = draw.choice((0.5, 1.0, 2.0))
+    theirs: Function = lambda a, b: getattr(nn(), name)(a, b, **kwargs)  # noqa: E731
+    return Call(name, method(name, **kwargs), theirs, [x, y], f"{shape} {kwargs}", 64, True)
+
+
+@add_maker("masked_scatter")
+def _masked_scatter(draw: Draw) -> Call:
+    shape = tuple(draw.integer(0, 4) for _ in range(draw.integer(1, 3)))
+    x = draw.values(shape, draw.choice(FLOATS))
+    mask = draw.values(shape[draw.integer(0, len(shape) - 1) :], "bool")
+    source = draw.values((math.prod(shape) + draw.integer(0, 2),), x.dtype.name)
+    function = method("masked_scatter")
+    return Call(
+        "masked_scatter", function, function, [x, mask, source], f"{shape} {mask.shape}", 0, True
+    )
+
+
 @add_maker("nll_loss")
 def _nll_loss(draw: Draw) -> Call:
     classes, reduction = draw.integer(2, 5), draw.choice(("mean", "sum", "none"))

@@ -25,6 +25,8 @@ HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 ROWS_TOGETHER = 40
 OPENCL_DTYPES = ("float32", "int32")
 OPENCL_GRADIENTS = 3  # one row in so many: gradients are the same graphs on every device
+# One row in so many runs on the interpreter, which other tests compare with every kernel.
+INTERPRETED_STEP = 5
 # Each op of a formula rounds to the small dtype, and a formula has a few.
 SMALL_FLOAT_ULPS = 8.0
 # A gradient has the errors of the value, of the products on the way back and of a sum.
@@ -186,7 +188,7 @@ def tolerance(case: Case) -> float:
 
 
 def groups(is_chosen: Callable[[Row], bool], opencl_step: int = 1) -> list[Any]:
-    """(device, rows): rows one by one on the CPU, several at once for OpenCL."""
+    """(device, rows): rows one by one on the CPU, several at once for OpenCL and in Python."""
     found = []
     missing = pytest.mark.skipif(not HAS_OPENCL, reason="pyopencl is not installed")
     for family, all_rows in FAMILIES.items():
@@ -197,6 +199,9 @@ def groups(is_chosen: Callable[[Row], bool], opencl_step: int = 1) -> list[Any]:
             part = rows[first : first + ROWS_TOGETHER]
             name = f"OPENCL {family} {first // ROWS_TOGETHER}"
             found.append(pytest.param("OPENCL", part, id=name, marks=missing))
+        part = rows[:: INTERPRETED_STEP * opencl_step]
+        if part:
+            found.append(pytest.param("PYTHON", part, id=f"PYTHON {family}"))
     return found
 
 
