@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     sys.path.insert(0, str(Path(options.file).resolve().parent))  # as Python itself does
     before = len(FINDINGS)
     with Context(BEAM=options.width, BEAM_SECONDS=options.seconds):
-        runpy.run_path(options.file, run_name="__main__")
+        status = _run(options.file)
     for name, found in FINDINGS[before:]:
         gain = found.default / found.seconds if found.seconds else 1.0
         print(f"{name:40} {found.measured:4} tried  {gain:5.2f}x", file=sys.stderr)
@@ -37,4 +37,15 @@ def run(options: argparse.Namespace) -> int:
         print(f"run it with BEAM={options.width} to use what was found", file=sys.stderr)
     else:
         print("no kernel was searched: all that it runs was found before", file=sys.stderr)
+    return status
+
+
+def _run(file: str) -> int:
+    """Run a program to its end, which may be `sys.exit`; the exit status."""
+    try:
+        runpy.run_path(file, run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

@@ -120,3 +120,20 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     command = f"{sys.executable} -m weft.cli.main settings | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("sys.exit()", 0), ("sys.exit(3)", 3), ("sys.exit('no')", 1)]
+)
+def test_tune_outlasts_the_end_of_a_program(
+    end: str,
+    status: int,
+    tmp_path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    monkeypatch.setattr("sys.argv", [*sys.argv])
+    (tmp_path / "program.py").write_text(f"import sys\n{end}\n")
+    assert main(["tune", str(tmp_path / "program.py")]) == status
+    assert "no kernel was searched" in capsys.readouterr().err
