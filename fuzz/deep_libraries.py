@@ -159,14 +159,14 @@ class WeftLibrary(Library):
     def attention(self, q: Value, k: Value, v: Value, bias: Value | None) -> Value:
         return q.scaled_dot_product_attention(k, v, attn_mask=bias)
 
-    def conv(self, x: Value, weight: Value, groups: int, padding: int) -> Value:
-        return x.conv2d(weight, groups=groups, padding=padding)
+    def conv(self, x: Value, weight: Value, groups: int, padding: int, stride: int) -> Value:
+        return x.conv2d(weight, groups=groups, padding=padding, stride=stride)
 
-    def max_pool(self, x: Value) -> Value:
-        return (x + self.ramp(x)).max_pool2d((2, 2))
+    def max_pool(self, x: Value, size: int, stride: int) -> Value:
+        return (x + self.ramp(x)).max_pool2d((size, size), stride)
 
-    def average_pool(self, x: Value) -> Value:
-        return x.avg_pool2d((2, 2))
+    def average_pool(self, x: Value, size: int, stride: int) -> Value:
+        return x.avg_pool2d((size, size), stride)
 
     def flip(self, x: Value, axis: int) -> Value:
         return x.flip(axis)
@@ -226,14 +226,14 @@ class TorchLibrary(Library):
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         return (scores if bias is None else scores + bias).softmax(-1) @ v
 
-    def conv(self, x: Value, weight: Value, groups: int, padding: int) -> Value:
-        return self.torch.nn.functional.conv2d(x, weight, groups=groups, padding=padding)
+    def conv(self, x: Value, weight: Value, groups: int, padding: int, stride: int) -> Value:
+        return self.torch.nn.functional.conv2d(x, weight, None, stride, padding, groups=groups)
 
-    def max_pool(self, x: Value) -> Value:
-        return self.torch.nn.functional.max_pool2d(x + self.ramp(x), (2, 2))
+    def max_pool(self, x: Value, size: int, stride: int) -> Value:
+        return self.torch.nn.functional.max_pool2d(x + self.ramp(x), size, stride)
 
-    def average_pool(self, x: Value) -> Value:
-        return self.torch.nn.functional.avg_pool2d(x, (2, 2))
+    def average_pool(self, x: Value, size: int, stride: int) -> Value:
+        return self.torch.nn.functional.avg_pool2d(x, size, stride)
 
     def flip(self, x: Value, axis: int) -> Value:
         return x.flip((axis,))

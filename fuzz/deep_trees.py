@@ -53,7 +53,7 @@ class Tree:
             (2, self.einsum),
             (2, self.attention),
             (3, self.conv),
-            (1, self.pool),
+            (2, self.pool),
             (4, self.scan),
             (3, self.gather),
             (1, self.greatest),
@@ -310,19 +310,28 @@ class Tree:
         batch, channels, height, width = shape
         groups = self.random.choice([each for each in (1, 1, 2, 3) if channels % each == 0])
         inner, kernel = self.random.randint(1, 3), self.random.randint(1, 3)
-        padding = self.random.randint(0, 1)
-        sides = [size + kernel - 1 - 2 * padding for size in (height, width)]
-        if min(sides) < 1:
+        padding, stride = self.random.randint(0, 1), self.random.choice((1, 1, 2, 3))
+        sides = [self.side(size, kernel, stride) - 2 * padding for size in (height, width)]
+        outer = (batch, inner * groups, *sides)
+        if min(sides) < 1 or not self.room(outer):
             return None
-        x = self.value((batch, inner * groups, *sides), depth)
+        x = self.value(outer, depth)
         weight = self.value((channels, inner, kernel, kernel), depth)
-        return self.add(f"lib.conv({x}, {weight}, {groups}, {padding})", shape)
+        return self.add(f"lib.conv({x}, {weight}, {groups}, {padding}, {stride})", shape)
+
+    def side(self, size: int, window: int, stride: int) -> int:
+        """A size over which so many windows fit, some with a rest that none of them sees."""
+        return (size - 1) * stride + window + self.random.randrange(stride)
 
     def pool(self, shape: Shape, depth: int) -> str | None:
-        if len(shape) != 4 or self.room(shape) < 4:
+        if len(shape) != 4:
             return None
-        x = self.value((*shape[:2], shape[2] * 2, shape[3] * 2), depth)
-        return self.add(f"lib.{self.random.choice(('max_pool', 'average_pool'))}({x})", shape)
+        window, stride = self.random.randint(1, 3), self.random.randint(1, 3)
+        outer = (*shape[:2], *(self.side(size, window, stride) for size in shape[2:]))
+        if not self.room(outer):
+            return None
+        word = self.random.choice(("max_pool", "average_pool"))
+        return self.add(f"lib.{word}({self.value(outer, depth)}, {window}, {stride})", shape)
 
     # Reads at positions.
 
