@@ -170,3 +170,22 @@ def test_jit_inside_a_gradient_is_the_same_graph():
 
     assert outer(Tensor([3.0, 4.0])).tolist() == [3.0, 4.0]
     assert inner.traces == 0
+
+
+def test_leaves_without_a_value_are_no_leaves():
+    @jit
+    def failing(x):
+        return x * x.sum().item()
+
+    @jit(donate=(0,))
+    def spent(x):
+        return x * 2
+
+    given, other = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True).realize()
+    with pytest.raises(weft.NotSupported) as kept:  # and with it all names of the trace
+        failing(given)
+    spent(other)
+    weight = Tensor([3.0], requires_grad=True)
+    (weight * weight).sum().backward()
+    assert weight.grad.tolist() == [6.0]
+    assert "failing is being traced" in str(kept.value)
