@@ -10,13 +10,28 @@ from weft import Tensor, dtypes
 from weft.codegen import heuristic
 from weft.codegen.context import Context
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Accumulate, Epilogue, Opt, Share, Stage, Vectorize
+from weft.codegen.opts import (
+    Accumulate,
+    Epilogue,
+    Merge,
+    Opt,
+    Order,
+    Share,
+    Split,
+    Stage,
+    Unroll,
+    Vectorize,
+)
 from weft.codegen.register_tile import Tile, best_tile
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import DType
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 from weft.schedule.schedule import make_schedule
 from weft.target.target import Costs
+from weft.tensor.matmul import contract
+from weft.tensor.windows import windows
 
 # Four lanes, and a second cache that holds 400 elements of a panel.
 MACHINE = target(
@@ -24,6 +39,14 @@ MACHINE = target(
 )
 
 Function = Callable[..., Tensor]
+
+
+def weight_slope(x: Tensor, y: Tensor, stride: int = 1) -> Tensor:
+    """(in, taps…, out): windows of x by y, summed over the batch and positions."""
+    seen = windows(x, (3, 3), (stride, stride), (1, 1)).permute(1, 4, 5, 0, 2, 3)
+    return contract(seen.unsqueeze(3), y.transpose(0, 1), (4, 5, 6), None)
+
+
 SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "plain": (lambda x, y: x @ y, ((32, 24), (24, 16))),
     "uneven everywhere": (lambda x, y: x @ y, ((19, 23), (23, 21))),
@@ -49,6 +72,16 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         lambda x, y: x.conv2d(y, stride=2, padding=1),
         ((1, 2, 9, 9), (16, 2, 3, 3)),
     ),
+    "slope of a weight": (weight_slope, ((2, 6, 6, 7), (2, 8, 4, 5))),
+    "slope of a weight, one channel": (weight_slope, ((2, 1, 6, 7), (2, 8, 4, 5))),
+    "slope of a weight, long": (weight_slope, ((3, 2, 14, 14), (3, 8, 12, 12))),
+    "slope of a weight, strides of two": (
+        lambda x, y: weight_slope(x, y, 2),
+        ((2, 6, 9, 9), (2, 8, 4, 4)),
+    ),
+    "rows as vectors": (lambda x, y: x.conv2d(y, padding=1), ((2, 1, 4, 7), (18, 1, 3, 3))),
+    "short fold": (lambda x, y: x.conv2d(y, padding=1), ((2, 1, 4, 7), (8, 1, 3, 3))),
+    "unaligned columns": (lambda x, y: x @ y, ((70, 8), (8, 19))),
     "wide convolution": (lambda x, y: x.conv2d(y), ((1, 2, 5, 18), (17, 2, 3, 3))),
 }
 
@@ -90,6 +123,57 @@ def test_a_panel_is_filled_where_the_factor_is_not_contiguous() -> None:
 
 def test_a_long_fold_goes_on_in_its_result() -> None:
     assert any(isinstance(opt, Accumulate) for opt in recipe("long fold"))
+
+
+def test_a_fold_of_several_ranges_is_cut_more_than_once() -> None:
+    assert sum(isinstance(opt, Accumulate) for opt in recipe("slope of a weight, long")) == 2
+
+
+def test_a_panel_serves_the_taps_of_a_window() -> None:
+    """Its fill stands outside of them: rows of taps are ordered behind the blocks of the fold."""
+    opts = recipe("slope of a weight, long")
+    order = next(opt.ranges for opt in opts if isinstance(opt, Order))
+    blocks = [order.index(opt.range) for opt in opts if isinstance(opt, Accumulate)]
+    assert max(blocks) < max(order.index(tap) for tap in (1, 2) if tap in order)
+
+
+def test_rows_of_a_result_have_lanes_to_spare() -> None:
+    opts = recipe("rows as vectors")
+    assert opts[0] == Split(3, 4, "mask")
+    assert not any(isinstance(opt, Merge) and opt.outer == 2 for opt in opts)  # no rows joined
+
+
+def test_short_folds_with_few_rows_have_no_panel() -> None:
+    assert not any(isinstance(opt, Stage) for opt in recipe("short fold"))
+
+
+POOLS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "greatest": (lambda x: x.max_pool2d(2), ((2, 3, 8, 14),)),
+    "greatest, uneven": (lambda x: x.max_pool2d(3, 2, padding=1), ((2, 3, 7, 9),)),
+    "where": (lambda x: x.max_pool2d(2, return_indices=True)[1], ((2, 3, 6, 14),)),
+    "one axis": (lambda x: x.reshape(6, 9, 4).sum(2), ((6, 36),)),
+    "slope": (
+        lambda x, y: (x == y.reshape(3, 7, 1).expand(3, 7, 2).reshape(3, 14)).where(x, 0),
+        ((3, 14), (3, 7)),
+    ),
+    "zeros between": (
+        lambda x: x.unsqueeze(2).pad([(0, 0), (0, 0), (1, 0)]).reshape(3, 38) + 1,
+        ((3, 19),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_short_folds_and_masks_of_copies(name: str, seed: int) -> None:
+    check(Case(of(*POOLS[name]), exact=False), MACHINE, None, seed)
+
+
+def test_a_short_fold_is_written_out() -> None:
+    kernel = normalize_kernel(of(*POOLS["greatest"]), Context(MACHINE))
+    opts = heuristic.choose_opts(kernel, MACHINE)[0]
+    folded = {r.arg for node in topological(kernel) if node.op == Op.REDUCE for r in node.src[1:]}
+    assert folded <= {opt.range for opt in opts if isinstance(opt, Unroll)}
+    assert any(isinstance(opt, Vectorize) for opt in opts)
 
 
 def test_small_factors_are_read_where_they_are() -> None:

@@ -45,6 +45,11 @@ def test_examples_are_true(opt: type[Opt]):
 REFUSED = {
     "no such range": ("elementwise", [Split(7, 2)], "the kernel has no range 7"),
     "factor": ("elementwise", [Split(1, 8)], "the factor 8 is not between 1 and the extent 8"),
+    "lanes beyond": (
+        "elementwise",
+        [Split(1, 16, "mask")],
+        "the factor 16 is not between 1 and the extent 8",
+    ),
     "symbolic": ("symbolic", [Split(0, 16)], "the factor 16 is not between 1 and the extent 16"),
     "copies of a symbolic range": ("symbolic", [Unroll(2)], "symbolic"),
     "tail": ("elementwise", [Split(1, 3, "wrap")], "a tail is one of clamp, mask"),

@@ -252,6 +252,24 @@ def test_lanes_and_vectors():
     agree(program(*stores), [Memory(I32, 64), Memory(I32, 64, list(range(64)))])
 
 
+def test_lanes_of_bools():
+    source, out = argument(1, I32), argument(0, dtypes.bool)
+    x, y = (get(at(source, start, lanes=4)) for start in (0, 4))
+    is_less = make(Op.LESS, dtypes.bool.vector(4), (x, y))
+    steps = [
+        lanes_of(is_less, 3, 1, 1, 0),
+        lanes_of(is_less, 2, 0),
+        lanes_of(vector(is_less, is_less), 6, 1, 4, 3, 0, 0, 7, 2),
+        vector(is_less, lanes_of(is_less, 3, 2, 1, 0)),
+    ]
+    stores, position = [], 0
+    for step in steps:
+        stores.append(put(at(out, position, lanes=step.dtype.lanes), step))
+        position += step.dtype.lanes
+    given = Memory(I32, 64, [0, 5, 2, 7] + [3] * 60)
+    agree(program(*stores), [Memory(dtypes.bool, 64), given])
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_memory_inside_the_kernel_holds_every_dtype(dtype: DType):
     values = [value for value in edge_values(dtype) if value == value][:16]

@@ -118,6 +118,11 @@ def test_a_splat_is_one_shuffle():
     assert found.count("insertelement") == 1 and found.count("shufflevector") == 1
 
 
+def test_a_vector_of_constants_is_a_literal():
+    found = text(put(at(argument(0, I32), 0, lanes=2), vector(number(3), number(5))))
+    assert "<i32 3, i32 5>" in found and "insertelement" not in found
+
+
 def refusal(code: Program) -> str:
     with pytest.raises(InternalError) as caught:
         render(code, AVX2)
