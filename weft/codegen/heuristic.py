@@ -183,7 +183,7 @@ class _Chooser(Chooser):
         accesses = accesses_of(self.kernel)
         kinds = kinds_of(self.kernel)
         turns = self.turns_of([access.node for access in accesses])
-        best: tuple[int, int, int, bool] | None = None
+        best: tuple[float, int, int, bool] | None = None
         for node, own in self.closers():
             if any(kinds[r.arg] == VECTOR for r in own_ranges(node)):
                 continue
@@ -191,8 +191,9 @@ class _Chooser(Chooser):
                 lanes = self.lanes(number, accesses)
                 if number in tried or lanes < 2 or not self.can_be_lanes(number):
                     continue
+                extent = self.extent(number) or 1
                 score = sum(
-                    _merit(access, number, lanes) * turns.get(access.node, 1)
+                    _merit(access, number, lanes, extent) * turns.get(access.node, 1)
                     for access in accesses
                 )
                 if score > 0 and (best is None or (score, position) > best[:2]):
@@ -298,11 +299,18 @@ def _to_thread(number: int) -> Opt:
     return Bind(number, THREAD)
 
 
-def _merit(access: Access, number: int, lanes: int) -> int:
-    """What lanes along a range do for an access: whole vectors are good, scattered lanes bad."""
+def _merit(access: Access, number: int, lanes: int, extent: int) -> float:
+    """What lanes along a range do for an access: which share of its instructions they save.
+
+    Whole vectors are good, places near each other take two instructions, scattered ones as many
+    as without lanes, and more to put them together.
+    """
     if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
-        return 0
+        return 0.0
     stride = access.stride(number)
+    if stride == 0:
+        return 0.0
+    filled = extent / -(-extent // lanes)
     if stride == 1:
-        return 1
-    return 0 if stride in (0, -1) or is_nearby(access, number, lanes) else -1
+        return 1 - 1 / filled
+    return max(1 - 2 / filled, 0.0) if stride == -1 or is_nearby(access, number, lanes) else -1.0

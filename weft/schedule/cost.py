@@ -57,11 +57,13 @@ class Work:
 
     def of_fold(self, node: UOp) -> float:
         """One element of a fold: its turns times the work of its body."""
-        size = largest_size(shape_of(node)) or 1
-        count = largest_size(shape_of(node.src[0])) // size
         if sums_reused_products(node):
-            return count * self.target.costs.multiply_add
-        return count * (self._inline(node.src[0]) + self.target.costs.op)
+            return turns_of(node) * self.target.costs.multiply_add
+        return self.without_tile(node)
+
+    def without_tile(self, node: UOp) -> float:
+        """One element of a fold, turn by turn, as in the loop of another fold."""
+        return turns_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
     def compare(
         self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: list[UOp], repeats: int
@@ -79,7 +81,8 @@ class Work:
         for kernel, path, count in uses:
             lanes = min(threads, max(kernel.parallel(path), 1))
             narrowest = min(narrowest, lanes)
-            recompute += count * work / lanes
+            is_tiled = node.op != Op.REDUCE or set(path) <= set(kernel.order)
+            recompute += count * (work if is_tiled else self.without_tile(node)) / lanes
             if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
                 recompute += kernel.work * (1 / lanes - 1 / threads)
         memory = size_of(node) * work / threads
@@ -143,6 +146,11 @@ def turns_per_element(indices: Sequence[UOp]) -> int:
         if index.op == Op.RANGE:
             used_as[index] = 1
     return math.prod(used_as.values())
+
+
+def turns_of(fold: UOp) -> int:
+    """How many elements a fold takes for each of its results."""
+    return largest_size(shape_of(fold.src[0])) // (size_of(fold) or 1)
 
 
 def size_of(node: UOp) -> int:
