@@ -1,11 +1,22 @@
 """A schedule that runs again on other memory, as one native call on CPU."""
 
+import array
+
 import numpy as np
 import pytest
 
-from weft.engine.replay import Replay
+from weft.engine.realize import realize
+from weft.engine.replay import Replay, TapeRun
 from weft.engine.run import Prepared
-from weft.engine.storage import Buffer, GlobalCounters, buffer_from, buffer_of, read_bytes
+from weft.engine.storage import (
+    Buffer,
+    GlobalCounters,
+    buffer_from,
+    buffer_of,
+    new_buffer,
+    read_bytes,
+)
+from weft.engine.tape import Tape
 from weft.ir.build import bind, param, reduce_axes, sink, store, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -131,3 +142,26 @@ def test_values_are_inside_of_their_bounds():
         replay.run(memory)
     with pytest.raises(ArgumentError, match="301 is out of its range"):
         replay.run(memory, {"n": 301})
+
+
+def test_a_tape_holds_what_several_devices_do():
+    """Nothing runs while it is made; then it runs on other memory, again and again."""
+    x = new_buffer(dtypes.float32, (4,), "CPU")
+    w = new_buffer(dtypes.float32, (4,), "CPU:1")
+    there = make(Op.COPY, dtypes.float32, (x * 2.0,), "CPU:1")
+    written = make(Op.AFTER, dtypes.float32, (w, store(w, w + there)))
+    back = make(Op.COPY, dtypes.float32, (written * 10.0,), "CPU")
+    given = [buffer_of(x), buffer_of(w)]
+    tape = Tape()
+    made = realize([written, back], (), tape)
+    given.append(buffer_of(made[back]))
+    assert not any(part.has_contents for part in given)
+    run = TapeRun(tape, given)
+    memory = [
+        buffer_from(dtypes.float32, (4,), device, memoryview(array.array("f", [n] * 4)))
+        for device, n in (("CPU", 1.0), ("CPU:1", 5.0), ("CPU", 0.0))
+    ]
+    run.run([buffer_of(node) for node in memory])
+    run.run([buffer_of(node) for node in memory])
+    found = [memoryview(read_bytes(node)).cast("f").tolist() for node in memory]
+    assert found == [[1.0] * 4, [9.0] * 4, [90.0] * 4]
