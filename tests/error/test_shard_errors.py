@@ -25,6 +25,18 @@ MESSAGES: Messages = {
   fix: lay the right one out like the other, y.shard_like(x), or make it whole
        on each device: y.shard(('CPU', 'CPU:1'))""",
     ),
+    "rows meet columns": (
+        lambda: cut(0) @ cut(0).T,
+        """DeviceError: matmul: operands are cut differently (axis -2 and axis -1)
+
+  left   (4, 6)   axis 0 over CPU, CPU:1
+  right  (6, 4)   axis 1 over CPU, CPU:1
+
+  of operands that are both cut, the axes are the last of the left and that of the
+  right which it meets, or one leading axis of both
+
+  fix: make one of them whole on each device: right.shard(('CPU', 'CPU:1'))""",
+    ),
     "on one device and on several": (
         lambda: cut(0) * Tensor.ones(4, 6),
         """DeviceError: mul: operands are on different devices (CPU, CPU:1 and CPU)

@@ -18,6 +18,7 @@ from weft.tensor.checks import known, require_one_device, symbolic_fix
 from weft.tensor.convert import dtype_of
 from weft.tensor.elementwise import lift
 from weft.tensor.reduce import fold, widened
+from weft.tensor.sharding import require_product_cuts
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -64,6 +65,7 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
             if same_ends
             else symbolic_fix(self.shape[-1], right.shape[inner]),
         )
+    require_product_cuts(self, right)
     if right.ndim == 1:
         return contract(self, right, (-1,), dtype)
     if self.ndim == 1:  # (K,) with (…, K, N)

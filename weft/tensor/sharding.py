@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weft.ir.layouts import Layout, even_layout, layout_of
 from weft.ir.ops import Op
 from weft.ir.uop import make
-from weft.support.errors import ShapeError
+from weft.support.errors import DeviceError, ShapeError
 from weft.tensor.checks import axis_of, devices_of, known
 from weft.tensor.leaves import remember
 
@@ -102,6 +102,26 @@ def whole_along(self: Tensor, axis: int) -> Tensor:
     if layout is None or layout.axis != axis % self.ndim:
         return self
     return _laid_out(self, Layout(layout.devices))
+
+
+def require_product_cuts(left: Tensor, right: Tensor) -> None:
+    """Two matrices that are both cut are so along the axis of the sum, or the same one before."""
+    if isinstance(left.device, str):
+        return
+    a, b = layout_of(left.uop), layout_of(right.uop)
+    if a is None or b is None or a.axis is None or b.axis is None:
+        return
+    first, second = a.axis - left.ndim, b.axis - right.ndim
+    inner = -1 if right.ndim == 1 else -2
+    if a.sizes == b.sizes and ((first, second) == (-1, inner) or first == second < -2):
+        return
+    raise DeviceError(
+        f"matmul: operands are cut differently (axis {first} and axis {second})",
+        facts=[("left", left.shape, str(a)), ("right", right.shape, str(b))],
+        law="of operands that are both cut, the axes are the last of the left and that of the\n"
+        "right which it meets, or one leading axis of both",
+        fix=f"make one of them whole on each device: right.shard({b.devices})",
+    )
 
 
 def _laid_out(self: Tensor, layout: Layout) -> Tensor:
