@@ -169,6 +169,14 @@ DEVIATIONS = (
         "Every reshape is a view here; PyTorch copies where strides cannot say it.",
     ),
     Deviation(
+        "masked_scatter of too few elements",
+        "Tensor([1, 2]).masked_scatter(Tensor([True, True]), Tensor([5]))",
+        "[5, 0] int32",
+        "torch.tensor([1, 2]).masked_scatter(torch.tensor([True, True]), torch.tensor([5]))",
+        "refused",
+        "How many elements a mask takes is not known when the graph is built.",
+    ),
+    Deviation(
         "dropout outside of training",
         "Tensor([1.0]).dropout(1.0)",
         "[1.0] float32",
