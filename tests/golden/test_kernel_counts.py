@@ -132,6 +132,26 @@ def test_the_work_of_a_scatter_is_linear(name, make, count):
     assert GlobalCounters.global_ops <= 40 * size
 
 
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("masked_scatter", lambda x, i: (x.masked_scatter(x > 0, x) * x).sum().gradient(x)[0]),
+        ("bincount", lambda x, i: i.bincount()),
+        ("histc", lambda x, i: x.histc(1000)),
+        ("searchsorted", lambda x, i: x.searchsorted(x)),
+        ("isin", lambda x, i: i.isin(i)),
+        ("cumprod", lambda x, i: x.cumprod(0).sum().gradient(x)[0]),
+        ("cummax", lambda x, i: (x.cummax(0).values * x).sum().gradient(x)[0]),
+        ("median", lambda x, i: x.median()),
+    ],
+)
+def test_no_work_is_quadratic(name, make):
+    """What compares each element with each would do 8,192 ops for one, and this is 3,380."""
+    size = 1 << 13
+    kernels(make, random(size), labels(size, size))
+    assert GlobalCounters.global_ops <= 20 * 13**2 * size
+
+
 def test_the_gradient_of_a_sort_adds_linear_work():
     x = random(1 << 12)
     kernels(lambda: x.sort(0))
