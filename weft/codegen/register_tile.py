@@ -31,7 +31,7 @@ def best_tile(
 
     A turn of the fold takes as long as its multiply-adds or its loads, a vector for each column
     and a single element for each row. Accumulators, the vectors of a row and one factor stay in
-    registers.
+    registers, and one more is left for a constant of what is done with the result.
 
     >>> best_tile(1024, 1024, 16, 32)
     Tile(rows=6, vectors=4)
@@ -50,6 +50,6 @@ def best_tile(
         Tile(m, v)
         for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
         for m in range(1, min(most_rows, rows) + 1)
-        if m * v + v + 1 <= registers
+        if m * v + v + 2 <= registers
     ]
     return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
