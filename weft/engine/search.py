@@ -3,9 +3,9 @@
 `compile.py` asks for the recipe of a kernel where BEAM is set. The search starts from what the
 heuristic chooses and walks to better neighbors, BEAM of them at a time. Candidates are compiled
 side by side here and run in another process, which may hang or crash without harm; each must give
-the results of the default. A candidate wins only if it is faster in a second, alternating
-measurement, so the answer is never worse than the default beyond noise. Answers are kept on disk
-by the content of the kernel, the target and the version of the compiler.
+the results of the default. A candidate wins only if it is faster in each round of a second,
+alternating measurement, so the answer is never worse than the default beyond noise. Answers are
+kept on disk by the content of the kernel, the target and the version of the compiler.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from weft.support.settings import settings
 _CACHE: Final = DiskCache("recipes", 1)
 # A candidate has to be this much faster than the default to take its place.
 GAIN: Final = 0.97
+# How often it has to be, one after the other: on a busy machine a single win is luck.
+ROUNDS: Final = 3
 WORKERS: Final = 2
 
 
@@ -65,10 +67,12 @@ def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
 
 def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:
     """Walk from the default to better recipes until none is found or the time is over."""
-    return _Search(kernel, device, width, time.monotonic() + seconds).run()
+    return Search(kernel, device, width, time.monotonic() + seconds).run()
 
 
-class _Search:
+class Search:
+    """One search: what was measured so far, and the program of each recipe."""
+
     def __init__(self, kernel: UOp, device: Device, width: int, end: float) -> None:
         self.kernel, self.device, self.width, self.end = kernel, device, width, end
         self.shaped = before_opts(kernel, device.target)
@@ -121,17 +125,19 @@ class _Search:
         return b"" if program is None else pack(program.with_binary(self.device.compile(program)))
 
     def verdict(self, runner: Runner) -> Found:
-        """The best candidate if it beats the default once more, measured in turns."""
+        """The best candidate if it beats the default in every round of a duel."""
         default, best = self.default, min(self.measured, key=self.measured.__getitem__)
         count = len(self.measured)
         times = {default: self.measured[default], best: self.measured[best]}
         if best != default:
-            again: dict[Recipe, list[float]] = {default: [], best: []}
-            for _ in range(3):
-                for recipe, found in again.items():
-                    seconds = runner.measure(self.programs[recipe])
-                    found.append(float("inf") if seconds is None else seconds)
-            times = {recipe: min(found) for recipe, found in again.items()}
-        if times[best] > GAIN * times[default]:
-            best = default
+            rounds = [self.duel(best, runner) for _ in range(ROUNDS)]
+            times = {default: min(d for d, _ in rounds), best: min(b for _, b in rounds)}
+            if not all(theirs < GAIN * ours for ours, theirs in rounds):
+                best = default
         return Found(best, times[best], times[default], count, self.refused)
+
+    def duel(self, candidate: Recipe, runner: Runner) -> tuple[float, float]:
+        """The seconds of the default and of a candidate, one after the other."""
+        found = [runner.measure(self.programs[each]) for each in (self.default, candidate)]
+        ours, theirs = (float("inf") if seconds is None else seconds for seconds in found)
+        return ours, theirs

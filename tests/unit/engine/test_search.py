@@ -12,12 +12,12 @@ from weft import Context, Tensor, dtypes
 from weft.codegen.candidates import neighbors
 from weft.codegen.generate import before_opts, generate
 from weft.codegen.heuristic import choose_opts
-from weft.codegen.opts import apply_opts
+from weft.codegen.opts import Unroll, apply_opts
 from weft.codegen.recipe import from_json, to_json
 from weft.engine import search_process
 from weft.engine.devices import device
 from weft.engine.program_file import pack
-from weft.engine.search import search
+from weft.engine.search import Search, search
 from weft.engine.search_process import Runner
 from weft.ir.build import param, sink, store
 from weft.ir.uop import UOp
@@ -62,6 +62,28 @@ def test_the_answer_is_right_and_not_worse_than_the_default() -> None:
     with Context(BEAM=1, BEAM_SECONDS=1):
         got = (Tensor(x) @ Tensor(y)).numpy()
     np.testing.assert_allclose(got, x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wins"),
+    [
+        ([1.0, 0.9, 1.0, 0.9, 1.1, 0.9], True),
+        ([1.0, 0.5, 1.0, 0.5, 1.0, 0.99], False),  # one round is lost
+        ([None, None, 1.0, 0.5, 1.0, 0.5], False),
+    ],
+)
+def test_a_candidate_has_to_win_every_round(seconds: list[float | None], wins: bool) -> None:
+    class Scripted(Runner):
+        def measure(self, program: bytes) -> float | None:
+            return seconds.pop(0)
+
+    kernel = matmul_kernel(24, 32, 40)
+    running = Search(kernel, device("CPU"), 1, 0.0)
+    other = (*running.default, Unroll(0))
+    running.measured = {running.default: 1.0, other: 0.5}
+    running.programs = {running.default: b"", other: b""}
+    found = running.verdict(Scripted("CPU", kernel))
+    assert (found.recipe == other) is wins
 
 
 def test_a_candidate_that_crashes_is_survived() -> None:
