@@ -1,14 +1,15 @@
 """Eigenvalues and singular values by Jacobi rotations, and what is made of them.
 
-Columns are paired as in a round-robin tournament: a step turns all n / 2 pairs at once, then the
-columns change places so that the next step finds its pairs at the same places. After n - 1 steps,
-a sweep, every pair has met and every column is back. The number of sweeps follows from the dtype
-and the size alone, since nothing is read on the way.
+Columns are paired as in a round-robin tournament, the first with the last, the second with the one
+before it, and so on: a step turns all n / 2 pairs at once, then the columns change places so that
+the next step finds its pairs at the same places. After n - 1 steps, a sweep, every pair has met
+and every column is back. The number of sweeps follows from the dtype and the size alone, since
+nothing is read on the way.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.ir.dtypes import dtypes, promote
 from weft.tensor.checks import known
@@ -78,32 +79,37 @@ def _angles(
     return cosine, tangent * cosine
 
 
-def _turned(x: Tensor, axis: int, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotate the pairs along `axis`, of size 2, and move each column on to its next partner.
+def _of_columns(cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
+    """The angles of pairs (batch, n/2) for each column; of a pair the last turns the other way."""
+    return (
+        cosine.cat(cosine.flip(1), dim=1).contiguous(),
+        sine.cat(-sine.flip(1), dim=1).contiguous(),
+    )
 
-    One column stays, the others go round: right in the first row, left in the second.
+
+def _turned(x: Tensor, axis: int, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotate the pairs along an axis, and move each column on to its next partner.
+
+    The first column stays and the others go round, to the right.
     """
-    top, bottom = x.split(1, dim=axis)
-    top, bottom = cosine * top - sine * bottom, sine * top + cosine * bottom
-    pairs = known(x.shape[axis + 1])
-    if pairs == 1:
-        return top.cat(bottom, dim=axis)
-    head, tops, last = top.split([1, pairs - 2, 1], dim=axis + 1)
-    first, bottoms = bottom.split([1, pairs - 1], dim=axis + 1)
-    above = head.cat(first, tops, dim=axis + 1)
-    return above.cat(bottoms.cat(last, dim=axis + 1), dim=axis)
+    size = known(x.shape[axis])
+    number = x.__class__.arange(size, device=x.device)
+    source = (number > 1).where(number - 1, (number == 1).where(size - 1, 0))
+    key: list[Any] = [slice(None)] * axis
+    shape = [1 if each != axis else size for each in range(x.ndim)]
+    shape[0] = -1
+    of_own, of_other = (each[:, source].reshape(shape) for each in (cosine, sine))
+    return x[*key, source] * of_own - x[*key, size - 1 - source] * of_other
 
 
 def _eigen_step(matrix: Tensor, vectors: Tensor) -> State:
-    """Rotate (batch, 2, n/2, 2, n/2) from both sides, and the vectors (batch, n, 2, n/2)."""
-    first = matrix[:, 0, :, 0].diagonal(0, 1, 2)  # (batch, n/2)
-    second = matrix[:, 1, :, 1].diagonal(0, 1, 2)
-    product = matrix[:, 0, :, 1].diagonal(0, 1, 2)
-    cosine, sine = _angles(first, second, product, EPSILON[matrix.dtype] / 4)
-    of_rows = [each[:, None, :, None, None] for each in (cosine, sine)]
-    of_columns = [each[:, None, None, None] for each in (cosine, sine)]
-    turned = _turned(_turned(matrix, 3, *of_columns), 1, *of_rows)
-    return turned, _turned(vectors, 2, *[each[:, None, None] for each in (cosine, sine)])
+    """Rotate (batch, n, n) from both sides, and the vectors (batch, m, n)."""
+    half = known(matrix.shape[1]) // 2
+    diagonal = matrix.diagonal(0, 1, 2)  # (batch, n)
+    product = matrix.flip(2).diagonal(0, 1, 2)[:, :half]
+    first, second = diagonal[:, :half], diagonal.flip(1)[:, :half]
+    angles = _of_columns(*_angles(first, second, product, EPSILON[matrix.dtype] / 4))
+    return _turned(_turned(matrix, 2, *angles), 1, *angles), _turned(vectors, 2, *angles)
 
 
 def _ranks(values: Tensor) -> Tensor:
@@ -142,15 +148,13 @@ def _jacobi(matrix: Tensor) -> Eigh:
     count, _, size = map(known, matrix.shape)
     scale = scale_of(matrix)
     odd = size % 2  # one more row of zeros, which no rotation touches
-    half = (size + odd) // 2
-    start = (matrix.detach() / scale).pad((0, odd, 0, odd)).reshape(count, 2, half, 2, half)
-    one = identity(matrix, size + odd)[:size].reshape(1, size, 2, half)
-    vectors = one.expand(count, size, 2, half)
+    start = (matrix.detach() / scale).pad((0, odd, 0, odd))
+    vectors = identity(matrix, size + odd)[:size].expand(count, size, size + odd)
     # Equal eigenvalues converge slowly, so there are sweeps to spare for them.
     more = max(size - 1, 1).bit_length()
     steps = _steps(size, 2 * more if matrix.dtype is dtypes.float32 else 4 * more - 2)
     _, vectors = repeated(_eigen_step, steps, start, vectors)
-    vectors = _orthonormal(vectors.reshape(count, size, size + odd)[:, :, :size])
+    vectors = _orthonormal(vectors[:, :, :size])
     values = (product(matrix.detach() / scale, vectors) * vectors).sum(1) * scale.squeeze(2)
     order = _order(_ranks(values))
     return Eigh(values.gather(1, order), _pick_columns(vectors, order))
@@ -195,15 +199,15 @@ def eigh(self: Tensor, UPLO: str = "L") -> Eigh:
 
 
 def _singular_step(work: Tensor, vectors: Tensor) -> State:
-    """Make pairs of columns of (batch, m, 2, n/2) orthogonal, and turn the vectors with them."""
-    top, bottom = work[:, :, 0], work[:, :, 1]  # (batch, m, n/2)
+    """Make pairs of columns of (batch, m, n) orthogonal, and turn the vectors with them."""
+    half = known(work.shape[2]) // 2
+    top, bottom = work[:, :, :half], work.flip(2)[:, :, :half]  # (batch, m, n/2)
     first, second, product_ = (
         (a * b).sum(1) for a, b in ((top, top), (bottom, bottom), (top, bottom))
     )
     least = (first.sqrt() * second.sqrt()) * (EPSILON[work.dtype] / 4)
-    angles = _angles(first, second, product_, least)
-    cosine, sine = (each[:, None, None] for each in angles)
-    return _turned(work, 2, cosine, sine), _turned(vectors, 2, cosine, sine)
+    angles = _of_columns(*_angles(first, second, product_, least))
+    return _turned(work, 2, *angles), _turned(vectors, 2, *angles)
 
 
 def _one_sided(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,13 +218,11 @@ def _one_sided(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     count, _, size = map(known, x.shape)
     odd = size % 2
-    half = (size + odd) // 2
-    start = x.pad((0, odd)).reshape(count, size, 2, half)
-    one = identity(x, size + odd)[:size].reshape(1, size, 2, half)
+    one = identity(x, size + odd)[:size].expand(count, size, size + odd)
     last = 3 if x.dtype is dtypes.float32 else 4
     steps = _steps(size, last + max(size - 1, 1).bit_length())
-    _, found = repeated(_singular_step, steps, start, one.expand(count, size, 2, half))
-    right = _orthonormal(found.reshape(count, size, size + odd)[:, :, :size])
+    _, found = repeated(_singular_step, steps, x.pad((0, odd)), one)
+    right = _orthonormal(found[:, :, :size])
     columns = product(x, right)
     order = _order(_ranks(-(columns * columns).sum(1)))
     q, r = householder(_pick_columns(columns, order))
