@@ -5,6 +5,7 @@
 Programs mix elementwise ops, movement, folds, scans, gathers and writes through views, over small
 integers so that results are exact. The oracle evaluates the tensor graph itself. With `--random`,
 decisions of the cost model are flipped at random: any legal choice must give the same numbers.
+With `--machine`, each kernel is also made into a program for a machine, which is run instead.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from weft.codegen.generate import generate
 from weft.ir.build import buffer, index_of, param, reduce_axes, scan_axis, sink, store
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import INDEX, SCALARS, VOID, dtypes
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make, sweep
@@ -28,11 +31,20 @@ from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule import fuse, fuse_in_order
 from weft.schedule.schedule import make_schedule
-from weft.target.target import Target
+from weft.target.target import Costs, Target
 
 i32 = dtypes.int32
 SHAPES = [(4,), (3, 4), (2, 3, 4), (1,), (6, 2), (12,), (2, 6), (1, 4), (3, 1), (5,)]
 TARGET = Target("FUZZ", "NONE", "any", ELEMENTWISE, frozenset(), frozenset(), threads=2)
+_DTYPES = frozenset(d for d in SCALARS.values() if d.kind not in (VOID, INDEX))
+_ANY = Target("FUZZ", "NONE", "any", ELEMENTWISE, _DTYPES, _DTYPES)
+_GROUPS = replace(_ANY, has_groups=True, has_barrier=True, group_limit=8)
+MACHINES = {
+    "plain": _ANY,
+    "lanes": replace(_ANY, vector_bits=128, threads=2, costs=Costs(launch=0.0)),
+    "groups": _GROUPS,
+    "groups-and-lanes": replace(_GROUPS, vector_bits=64),
+}
 
 
 class Program:
@@ -167,13 +179,23 @@ class RandomDecisions(fuse.Fusion):
     """A fusion that keeps values in memory or not as a coin falls."""
 
     coin = random.Random(0)
+    share = 0.4
 
     def _is_cheaper_to_keep(self, node: UOp, uses: list[fuse.Use]) -> bool:
         super()._is_cheaper_to_keep(node, uses)
-        return self.coin.random() < 0.4
+        return self.coin.random() < self.share
 
 
-def check(program: Program) -> str | None:
+def programs_of(kernels: UOp, machine: Target) -> UOp:
+    """The calls of a schedule, with the program of each kernel in its place."""
+    calls = [
+        make(Op.CALL, call.dtype, call.src, generate(call.arg, machine).instructions)
+        for call in kernels.src
+    ]
+    return make(Op.LINEAR, kernels.dtype, tuple(calls))
+
+
+def check(program: Program, machine: Target | None = None) -> str | None:
     """What is wrong with the schedule of a program, or None."""
     wanted = evaluate(program.sink, program.arrays)
     buffers = {n for n in topological(program.sink) if n.op == Op.BUFFER}
@@ -186,7 +208,8 @@ def check(program: Program) -> str | None:
     ]
     for number, memory in enumerate(schedule.temporaries, first):
         memories.append(Memory(memory.dtype, largest_size(shape_of(memory)), None, f"t{number}"))
-    run_schedule(schedule.kernels, {}, {}, memories)
+    kernels = schedule.kernels if machine is None else programs_of(schedule.kernels, machine)
+    run_schedule(kernels, {}, {}, memories)
     for number, array in wanted.items():
         got = [memories[number].get(i) for i in range(array.size)]
         if got != [int(v) for v in array.reshape(-1)]:
@@ -199,16 +222,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--random", action="store_true", help="flip decisions at random")
+    parser.add_argument("--share", type=float, default=0.4, help="of what --random keeps")
+    parser.add_argument("--machine", choices=MACHINES, help="run programs for this machine")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     wrong = 0
     if options.random:
         fuse_in_order.Fusion = RandomDecisions
+        RandomDecisions.share = options.share
+    machine = MACHINES.get(options.machine)
     for number in range(options.count):
         program = Program(options.seed * 1_000_003 + number)
         RandomDecisions.coin.seed(number)
         try:
-            problem = check(program)
+            problem = check(program, machine)
         except Exception as error:
             problem = f"{type(error).__name__}: {str(error)[:1500]}"
         if problem is not None:

@@ -14,6 +14,14 @@ def test_random_programs_keep_their_values(flag, seed, capsys, monkeypatch):
     assert "0 differences" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("machine", schedules.MACHINES)
+def test_programs_for_a_machine_keep_their_values(machine, seed, capsys, monkeypatch):
+    monkeypatch.setattr(fuse_in_order, "Fusion", fuse_in_order.Fusion)  # put back afterwards
+    flags = ["--random", "--share", "0.1", "--machine", machine]
+    assert main(["--count", "25", "--seed", str(seed), *flags]) == 0
+    assert "0 differences" in capsys.readouterr().out
+
+
 def test_a_wrong_schedule_is_found(monkeypatch):
     monkeypatch.setattr(schedules, "run_schedule", lambda *_: None)
     assert any(check(Program(number)) for number in range(20))
