@@ -26,13 +26,17 @@ GPU_RENDERERS: Final = frozenset(("PTX",))
 
 
 class Place(NamedTuple):
-    """An address, and whether it may be touched: always if `gate` is empty."""
+    """An address, and whether it may be touched: always if `gate` is empty.
+
+    `known` says it for each lane of a gate that is the same in all runs.
+    """
 
     pointer_type: str
     pointer: str
     gate: str
     gate_lanes: int
     is_argument: bool
+    known: tuple[bool, ...] = ()
 
 
 class Code:

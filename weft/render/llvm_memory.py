@@ -69,7 +69,17 @@ def write_place(code: Code, node: UOp) -> Place | None:
         instruction = "getelementptr" + (" inbounds" if gate.dtype.lanes == 1 else "")
         element = element_type(node.dtype)
         pointer = code.writer.value(f"{instruction} {element}, {pointer_type} {base}, {offset}")
-    return Place(pointer_type, pointer, gate_text, gate.dtype.lanes, memory.op == Op.PARAM)
+    return Place(
+        *(pointer_type, pointer, gate_text, gate.dtype.lanes, memory.op == Op.PARAM),
+        _known_lanes(gate),
+    )
+
+
+def _known_lanes(gate: UOp) -> tuple[bool, ...]:
+    """Which lanes of a gate are open, if that is known; else none."""
+    if gate.op == Op.VECTOR and all(lane.op == Op.CONST for lane in gate.src):
+        return tuple([bool(lane.arg) for lane in gate.src])
+    return ()
 
 
 def _offset(code: Code, index: UOp) -> str:
@@ -143,6 +153,9 @@ def write_store(code: Code, dtype: DType, place: Place | None, value: str) -> No
     writer, stored = code.writer, memory_type(dtype)
     if dtype.kind == BOOL:
         value = writer.value(f"zext {value_type(dtype)} {value} to {stored}")
+    if place.known:
+        _store_known_lanes(code, dtype, place, value)
+        return
     if place.gate and place.gate_lanes > 1:
         writer.call(
             f"llvm.masked.store.{suffix(stored)}.{_pointer_suffix(place)}",
@@ -162,3 +175,31 @@ def write_store(code: Code, dtype: DType, place: Place | None, value: str) -> No
     writer.do(f"store {stored} {value}, {target}, align {dtype.scalar.itemsize}")
     if done:
         writer.enter(done)
+
+
+def _store_known_lanes(code: Code, dtype: DType, place: Place, value: str) -> None:
+    """Write the lanes that are open, those side by side at once.
+
+    LLVM makes a store of all 64 bits of a masked store of one known lane that was cut to 32.
+    """
+    writer, stored, element = code.writer, memory_type(dtype), memory_type(dtype.scalar)
+    lanes = [number for number, is_open in enumerate(place.known) if is_open]
+    firsts = [lane for lane in lanes if lane - 1 not in lanes]
+    for first in firsts:
+        count = next(n for n in range(1, dtype.lanes + 1) if first + n not in lanes)
+        if count == 1:
+            kind, part = element, writer.value(f"extractelement {stored} {value}, i32 {first}")
+        else:
+            kind = with_lanes(element, count)
+            picked = ", ".join(f"i32 {first + n}" for n in range(count))
+            part = writer.value(
+                f"shufflevector {stored} {value}, {stored} poison, <{count} x i32> <{picked}>"
+            )
+        pointer = place.pointer
+        if first:
+            pointer = writer.value(
+                f"getelementptr {element}, {place.pointer_type} {pointer}, i64 {first}"
+            )
+        writer.do(
+            f"store {kind} {part}, {place.pointer_type} {pointer}, align {dtype.scalar.itemsize}"
+        )

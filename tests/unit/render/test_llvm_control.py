@@ -160,6 +160,16 @@ def test_masked_lanes(dtype: DType):
     agree(code, [Memory(dtype, 64), Memory(dtype, 64, [i % 2 + 1 for i in range(64)])])
 
 
+@pytest.mark.parametrize("opened", ["1000", "0100", "1110", "1011", "0110", "1111"])
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int8, dtypes.bool])
+def test_lanes_that_are_known_to_be_open(dtype: DType, opened: str):
+    wide = get(at(argument(1, dtypes.int64), 0, lanes=4)) + const(dtypes.int64.vector(4), -7)
+    value = make(Op.CAST, dtype.vector(4), (wide,))
+    gate = vector(*(const(dtypes.bool, lane == "1") for lane in opened))
+    code = program(wide, value, put(at(argument(0, dtype), 2, gate, 4), value))
+    agree(code, [Memory(dtype, 64, [1] * 64), Memory(dtypes.int64, 64, range(64))])
+
+
 def test_gated_memory_inside_the_kernel():
     inside = memory("r", "register", 4)
     first = put(at(inside, 0, lanes=4), get(at(argument(1), 8, lanes=4)))
