@@ -93,21 +93,23 @@ def _index_ranges(condition: UOp) -> int:
     return found
 
 
-def is_nearby(access: Access, number: int, lanes: int) -> bool:
-    """Whether the turns of a range, as many as lanes, lie at places near each other."""
+def nearby_span(access: Access, number: int, lanes: int) -> int:
+    """How many elements the turns of a range lie in, as many as lanes; 0 if they are not near."""
     memory = behind(access.node.src[0])
     node = next(
         (n for n in topological(access.node) if n.op == Op.RANGE and n.arg == number), None
     )
     if node is None or access.node.op != Op.INDEX:
-        return False
+        return 0
     flat = flat_index(access.node.src[2:], shape_of(memory))
     first = substitute(flat, {node: node.const_like(0)})
+    span = 1
     for at in range(1, lanes):
         apart = simplify(substitute(flat, {node: node.const_like(at)}) - first)
         if apart.op != Op.CONST or not 0 <= apart.arg < NEAR:
-            return False
-    return True
+            return 0
+        span = max(span, int(apart.arg) + 1)
+    return span
 
 
 def walks_as_one(accesses: Sequence[Access], outer: int, inner: int, count: int) -> bool:

@@ -11,7 +11,7 @@ import itertools
 import math
 from typing import Final
 
-from weft.codegen.accesses import Access, accesses_of, is_nearby
+from weft.codegen.accesses import Access, accesses_of, nearby_span
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
@@ -302,8 +302,8 @@ def _to_thread(number: int) -> Opt:
 def _merit(access: Access, number: int, lanes: int, extent: int) -> float:
     """What lanes along a range do for an access: which share of its instructions they save.
 
-    Whole vectors are good, places near each other take two instructions, scattered ones as many
-    as without lanes, and more to put them together.
+    Whole vectors are good, places near each other take two instructions for each vector that they
+    lie in, scattered ones as many as without lanes, and more to put them together.
     """
     if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
         return 0.0
@@ -313,4 +313,5 @@ def _merit(access: Access, number: int, lanes: int, extent: int) -> float:
     filled = extent / -(-extent // lanes)
     if stride == 1:
         return 1 - 1 / filled
-    return max(1 - 2 / filled, 0.0) if stride == -1 or is_nearby(access, number, lanes) else -1.0
+    span = lanes if stride == -1 else nearby_span(access, number, lanes)
+    return max(1 - 2 * -(-span // lanes) / filled, -1.0) if span else -1.0

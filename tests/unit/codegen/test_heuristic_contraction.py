@@ -234,3 +234,9 @@ def test_slow_functions_of_the_result_are_written_once(seed: int) -> None:
     function, shapes = (lambda x, y: (x @ y).exp()), ((20, 12), (12, 16))
     assert any(isinstance(opt, Epilogue) for opt in shaped(function, shapes))
     check(Case(of(function, shapes), exact=False), MACHINE, None, seed)
+
+
+def test_lanes_do_not_jump_where_another_loop_is_contiguous() -> None:
+    kernel = normalize_kernel(of(lambda x, y: x @ y, ((4, 4096), (4096, 4))), Context(MACHINE))
+    opts, _ = heuristic.choose_opts(kernel, MACHINE)
+    assert Vectorize(1) in opts  # the columns, not the fold, along which one factor jumps by 4
