@@ -10,7 +10,7 @@ import dis
 import functools
 import gc
 from collections.abc import Collection, Iterable, Iterator
-from types import CellType, CodeType
+from types import CellType, CodeType, FrameType, ModuleType
 from typing import Any, Final, NamedTuple
 
 from weft.ir.walk import topological
@@ -108,6 +108,9 @@ def _describe(holder: Any, tensor: Core) -> _Holder | None:
     if isinstance(holder, dict):
         for key, value in holder.items():
             if value is tensor and isinstance(key, str):
+                owner = _owner_of(holder)
+                if owner is not None:
+                    return _Holder(f"the attribute {key} of a {owner}", key, 1)
                 return _Holder(f"the name {key!r}", key, 2)
         return _Holder("a dict", "[]", 3)
     if isinstance(holder, (list, set)):
@@ -117,6 +120,15 @@ def _describe(holder: Any, tensor: Core) -> _Holder | None:
     for name, value in getattr(holder, "__dict__", {}).items():
         if value is tensor:
             return _Holder(f"the attribute {name} of a {type(holder).__name__}", name, 1)
+    return None
+
+
+def _owner_of(names: dict[str, Any]) -> str | None:
+    """The type of the object whose attributes these are, if they are those of an object."""
+    for owner in gc.get_referrers(names):
+        is_object = not isinstance(owner, (ModuleType, dict, FrameType))
+        if is_object and getattr(owner, "__dict__", None) is names:
+            return type(owner).__name__
     return None
 
 
