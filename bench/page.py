@@ -20,13 +20,14 @@ COLORS = ("#2a6f97", "#e07a5f", "#81b29a")
 INTRO = """\
 # Speed
 
-Jitted calls of Weft beside torch eager, what torch compiles, and tinygrad's jit (its default
-choices): float32, on the CPU, all on two threads of the same machine, in turns in one process;
-each keeps its fastest call. The columns with a peer's name say how many times as long it takes:
-above 1, Weft is faster. `python -m bench --only speed --beside --json FILE` measures, and `python
--m bench.page` writes this page. No kernel was searched for. "Of peak" counts the operations and
-bytes of the work against what `python -m bench machine` found; it can pass 100% where a cache
-holds what was moved.
+Jitted calls of Weft beside torch eager: float32, on the CPU, both on two threads of the same
+machine, in turns in one process; each keeps its fastest call. The columns with a peer's name say
+how many times as long it takes: above 1, Weft is faster. torch uses all that the processor has in
+every table. `python -m bench --only speed --json FILE` measures, with `--beside` also what torch
+compiles and what tinygrad jits, and `python -m bench.page` writes this page. No kernel was
+searched for. "Of peak" counts the operations and bytes of the work against the target's usual
+numbers, or those that `python -m bench machine` found; it passes 100% where a cache holds what was
+moved.
 
 ![Ratios to torch](images/speed.svg)
 """
