@@ -38,6 +38,7 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
     code = Code(program, target, contract)
     head = (open_gpu if code.is_gpu else open_cpu)(code, _write_elementwise)
     for node in program.instructions.src:
+        _verify_float(node, target)
         form = _FORMS.get(node.op)
         if form is not None:
             form(code, node)
@@ -45,6 +46,15 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
             raise InternalError(f"render: {name(node.op)} is no instruction")
     (close_gpu if code.is_gpu else close_cpu)(code)
     return code.writer.module(head)
+
+
+def _verify_float(node: UOp, target: Target) -> None:
+    """Raise for floats that the target lacks, but for bits on their way to a float32."""
+    dtype = node.dtype.scalar
+    if dtype.kind != FLOAT or dtype in target.native_dtypes:
+        return
+    if node.op != Op.BITCAST or dtype not in target.widened_dtypes:
+        raise InternalError(f"{target.name} has no {dtype.name}; it is to be decomposed")
 
 
 def _write_elementwise(code: Code, node: UOp) -> None:

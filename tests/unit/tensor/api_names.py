@@ -254,6 +254,8 @@ Conv1d(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, 
     bias=True)
 Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
     bias=True)
+Conv3d(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+    bias=True)
 ConvTranspose1d(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
     dilation=1, groups=1, bias=True)
 ConvTranspose2d(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
@@ -266,6 +268,13 @@ LayerNorm(normalized_shape, eps=1e-05, elementwise_affine=True)
 LayerNorm2d(normalized_shape, eps=1e-05, elementwise_affine=True)
 Linear(in_features, out_features, bias=True)
 RMSNorm(dim, eps=1e-06, elementwise_affine=True)
+Dropout(p=0.5)
+MultiHeadAttention(embed_dim, num_heads)
+GRU(input_size, hidden_size)
+LSTM(input_size, hidden_size)
+TransformerEncoderLayer(d_model, nhead)
+DataLoader(dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0,
+    collate_fn=None, pin_memory=False, drop_last=False)
 """
 
 OPTIMIZERS = """
@@ -282,6 +291,10 @@ Optimizer(params, lr, device=None, fused=None)
 OptimizerGroup(*optimizers)
 SGD(params, lr=0.001, momentum=0.0, weight_decay=0.0, nesterov=False, classic=False,
     device=None, fused=None)
+Adagrad(params, lr=0.01)
+RMSprop(params, lr=0.01)
+Adafactor(params, lr=0.01)
+Lion(params, lr=0.0001)
 """
 
 STATE = """
@@ -294,18 +307,13 @@ safe_save(tensors, fn, metadata=None)
 tar_extract(t)
 torch_load(t)
 zip_extract(t)
+gguf_load(fn)
 """
 
 DATASETS = """
 cifar(device=None)
 mnist(device=None, fashion=False)
 """
-
-FURTHER_LAYERS = """
-Conv3d Dropout MultiHeadAttention GRU LSTM TransformerEncoderLayer DataLoader
-"""
-
-FURTHER_OPTIMIZERS = "Adagrad RMSprop Adafactor Lion"
 
 DTYPES = """
 float16 half bfloat16 float32 float float64 double int8 char int16 short int32 int int64 long uint8

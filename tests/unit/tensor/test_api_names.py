@@ -26,8 +26,6 @@ NAMES: dict[str, tuple[Any, str]] = {
     "top": (weft, api_names.TOP),
     "properties": (Tensor, api_names.PROPERTIES),
     "further methods": (Tensor, api_names.FURTHER),
-    "further layers": (nn, api_names.FURTHER_LAYERS),
-    "further optimizers": (nn.optim, api_names.FURTHER_OPTIMIZERS),
     "dtypes": (dtypes, api_names.DTYPES),
 }
 
@@ -82,6 +80,8 @@ def test_signatures(family: str):
         name = line.partition("(")[0]
         function = getattr(owner, name, None)
         problems += [f"there is no {name}"] if function is None else differences(line, function)
+        if name not in getattr(owner, "__all__", [name]):
+            problems.append(f"{name} is not in __all__")
     assert not problems, "\n" + "\n".join(problems)
 
 
