@@ -193,9 +193,11 @@ ArgumentError: gradient: the output does not depend on target 0
 
   target  (1,)   float32
 
-  a target is a value that the output was computed from
+  a target is a value that the output was computed from; a value that was
+  read forgets this, unless a leaf below it has requires_grad=True
 
-  fix: pass materialize_grads=True for zeros""",
+  fix: call gradient() before the output is read, or pass
+       materialize_grads=True for zeros""",
     ),
     "requires int": (
         lambda: Tensor([1], requires_grad=True),

@@ -17,6 +17,7 @@ def random(*shape: int) -> Tensor:
 
 
 def kernels(make, *inputs) -> int:
+    (random(1) + 1).realize()  # with it runs what other modules left to be written
     GlobalCounters.reset()
     results = make(*inputs)
     results = results if isinstance(results, (tuple, list)) else (results,)
@@ -222,10 +223,10 @@ def test_results_of_calls_are_computed_where_they_are_wanted():
 
 
 def test_a_training_step_of_a_perceptron():
-    """Three layers with Adam: forward 4 (each layer, log-softmax), loss 1, backward 10.
+    """Three layers with Adam: forward 4 (each layer, log-softmax), loss 1, backward 9.
 
     Of the backward kernels 5 are updates of a weight or of biases with their gradients fused in
-    (the biases of equal size share one), 2 carry the gradient through a layer, and 3 small ones
+    (the biases of equal size share one), 2 carry the gradient through a layer, and 2 small ones
     come from the loss.
     """
     sizes = [784, 512, 512, 10]
@@ -250,7 +251,7 @@ def test_a_training_step_of_a_perceptron():
             p.assign(p - 0.001 * m / (v.abs().sqrt() + 1e-8))
         return (loss, *parameters, *first, *second)
 
-    assert kernels(step) == 15
+    assert kernels(step) == 14
 
 
 @pytest.mark.parametrize("kind", QUANTIZED, ids=lambda kind: QUANTIZED[kind].name)

@@ -41,11 +41,15 @@ class Loaded(NamedTuple):
 
 
 class CompileStatistics:
-    """How many programs this process generated, compiled and found on disk, and the time."""
+    """How many programs this process generated, compiled and found on disk, and the time.
+
+    `slowest` names the kernel that took the processor longest, and its seconds there.
+    """
 
     generated = 0
     from_disk = 0
     seconds = 0.0
+    slowest = ("", 0.0)
 
 
 def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
@@ -101,17 +105,24 @@ def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     with ThreadPoolExecutor(_WORKERS) as pool:
         waiting = {}
         for key, kernel in fresh.items():
+            start = time.thread_time()
             program = _generate(kernel, device)
-            compile_it = _binary_of if program.binary else device.compile
-            waiting[key] = (program, pool.submit(compile_it, program))
-        for key, (program, binary) in waiting.items():
-            done[key] = program.with_binary(binary.result())
+            spent = time.thread_time() - start
+            waiting[key] = (program, spent, pool.submit(_binary_of, program, device))
+        for key, (program, spent, compiled) in waiting.items():
+            binary, more = compiled.result()
+            done[key] = program.with_binary(binary)
+            if spent + more > CompileStatistics.slowest[1]:
+                CompileStatistics.slowest = (program.name, spent + more)
             _CACHE.put(_disk_key(key[0], device), pack(done[key]))
     return done
 
 
-def _binary_of(program: Program) -> bytes:
-    return program.binary
+def _binary_of(program: Program, device: Device) -> tuple[bytes, float]:
+    """What a device runs, and the seconds of processor time that it took."""
+    start = time.thread_time()
+    binary = program.binary or device.compile(program)
+    return binary, time.thread_time() - start
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:

@@ -173,8 +173,10 @@ def gradient(
             raise ArgumentError(
                 f"gradient: the output does not depend on target {number}",
                 facts=[("target", target.shape, target.dtype.name)],
-                law="a target is a value that the output was computed from",
-                fix="pass materialize_grads=True for zeros",
+                law="a target is a value that the output was computed from; a value that was\n"
+                "read forgets this, unless a leaf below it has requires_grad=True",
+                fix="call gradient() before the output is read, or pass\n"
+                "materialize_grads=True for zeros",
             )
         result.append(_gradient_of(target, unfolded.fold(node)))
     return result

@@ -173,14 +173,26 @@ def cross_entropy(
         loss = -(self.log_softmax(axis) * _smooth(Y, label_smoothing, count, scale)).sum(axis)
         return _reduced(loss, reduction)
     _require_classes("cross_entropy", self, Y)
-    right = Y.one_hot(count).cast(self.dtype).movedim(-1, axis)
-    target = _smooth(right, label_smoothing, count, scale)
-    counted = Y.ne(ignore_index)
-    loss = counted.where(-(self.log_softmax(axis) * target).sum(axis), 0.0)
+    logs, counted = self.log_softmax(axis), Y.ne(ignore_index)
+    logs = logs if scale is None else logs * scale
+    loss = counted.where(_class_loss(logs, Y, axis, label_smoothing), 0.0)
     if reduction != "mean":
         return _reduced(loss, reduction)
-    total = counted.sum() if scale is None else (counted.unsqueeze(axis) * right * scale).sum()
-    return loss.sum() / total
+    if scale is None:
+        return loss.sum() / counted.sum()
+    return loss.sum() / counted.where(_at_class(scale.expand(self.shape), Y, axis), 0.0).sum()
+
+
+def _at_class(values: Tensor, Y: Tensor, axis: int) -> Tensor:
+    """The values of the right classes, chosen and not multiplied: others may be infinite."""
+    classes = Y.arange(known(values.shape[axis])).reshape([-1] + [1] * (Y.ndim - axis))
+    return Y.unsqueeze(axis).eq(classes).where(values, 0.0).sum(axis)
+
+
+def _class_loss(logs: Tensor, Y: Tensor, axis: int, smoothing: float) -> Tensor:
+    """Minus the logarithms at the right classes, with a share of those of all classes."""
+    loss = -_at_class(logs, Y, axis)
+    return (1 - smoothing) * loss - smoothing * logs.mean(axis) if smoothing else loss
 
 
 def _smooth(target: Tensor, share: float, count: int, scale: Tensor | None) -> Tensor:
@@ -206,10 +218,8 @@ def sparse_categorical_crossentropy(
     >>> round(scores.sparse_categorical_crossentropy(Tensor([1, -1])).item(), 4)
     0.6931
     """
-    logs = self.log_softmax()
     counted = Y.ne(ignore_index)
-    picked = logs.gather(-1, counted.where(Y, 0).unsqueeze(-1)).squeeze(-1)
-    loss = -((1 - label_smoothing) * picked + label_smoothing * logs.mean(-1))
+    loss = _class_loss(self.log_softmax(), Y, self.ndim - 1, label_smoothing)
     loss = counted.where(loss, 0.0)
     if reduction == "mean":
         return loss.sum() / counted.sum()
@@ -238,8 +248,7 @@ def nll_loss(
     classes = counted.where(Y, 0)
     picked = self.gather(axis, classes.unsqueeze(axis)).squeeze(axis)
     scale = picked.ones_like() if weight is None else weight[classes]
-    scale = counted.where(scale, 0.0)
-    loss = -picked * scale
+    loss = counted.where(-picked * scale, 0.0)
     if reduction == "mean":
-        return loss.sum() / scale.sum()
+        return loss.sum() / counted.where(scale, 0.0).sum()
     return _reduced(loss, reduction)
