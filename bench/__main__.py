@@ -1,6 +1,6 @@
 """Run the benchmarks and print one table of ratios.
 
-    python -m bench [--only NAME] [--rounds N] [--beside] [--json FILE] [--list]
+    python -m bench [--only NAME] [--rounds N] [--beside] [--search] [--json FILE] [--list]
     python -m bench machine
 
 Each benchmark runs beside its peer: rounds of Weft and of the peer alternate in one process, with
@@ -52,11 +52,11 @@ def chosen(rows: Sequence[Benchmark], names: Sequence[str]) -> list[Benchmark]:
     return [row for row in rows if not names or row.name in names or row.subject in names]
 
 
-def run_all(rows: Sequence[Benchmark], rounds: int, beside: bool) -> list[Outcome]:
+def run_all(rows: Sequence[Benchmark], rounds: int, asked: Sequence[str]) -> list[Outcome]:
     outcomes = []
     for row in rows:
         start = time.perf_counter()
-        outcomes.append(run(row, rounds, beside))
+        outcomes.append(run(row, rounds, asked))
         seconds = time.perf_counter() - start
         print(f"{row.subject}/{row.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
     return outcomes
@@ -73,13 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument("--beside", action="store_true", help="further peers too, which is slow")
+    parser.add_argument("--search", action="store_true", help="also with searched kernels")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     options = parser.parse_args(arguments)
     rows = chosen(benchmarks(), options.only)
     if options.list:
         print("\n".join(f"{row.subject:12} {row.name:12} {row.about}" for row in rows))
         return 0
-    outcomes = run_all(rows, options.rounds, options.beside)
+    asked = [name for name in ("beside", "search") if getattr(options, name)]
+    outcomes = run_all(rows, options.rounds, asked)
     lines = [line for outcome in outcomes for line in outcome.rows]
     notes = [note for outcome in outcomes for note in outcome.notes]
     errors = [outcome.error for outcome in outcomes if outcome.error]

@@ -14,7 +14,7 @@ Less is better in every line: times, and counts of nodes or errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -77,10 +77,11 @@ class Contest:
         """The same for the peer, which is installed if this is called."""
         raise NotImplementedError
 
-    def others(self) -> Mapping[str, Callable[[], Figures]]:
+    def others(self, asked: Sequence[str]) -> Mapping[str, Callable[[], Figures]]:
         """Further sides that take turns with these two, by name; those not installed are left out.
 
-        They are asked for with `--beside`, because some of them take long.
+        They take long, so they play where they are asked for: "beside" for other peers, "search"
+        for Weft with searched kernels.
         """
         return {}
 

@@ -11,6 +11,7 @@ when the machine changes, or on a machine that was busy; `--forget` goes back to
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable, Sequence
 
@@ -175,39 +176,48 @@ def exp_nanoseconds() -> float:
     return min(times) * 1e9 / 4096
 
 
+@functools.cache
+def peaks() -> Peaks:
+    """What all threads reach together: operations and bytes of memory per second."""
+    every = Machine(host_target().threads)
+    rates = [
+        every.bytes_per_second(LARGE_BYTES, reads, writes)
+        for reads, writes in ((True, False), (False, True), (True, True))
+    ]
+    return Peaks(every.operations(multiply_add(every.lanes), 2), max(rates))
+
+
+def multiply_add(lanes: int) -> str:
+    return f"call {{v}} @llvm.fma.v{lanes}f32({{v}} {{x}}, {{v}} {{x}}, {{v}} {{x}})"
+
+
 def measure() -> Measured:
     """Costs of one core, and peaks of all that this process may use."""
-    fma = "call {v} @llvm.fma.v{{lanes}}f32({v} {x}, {v} {x}, {v} {x})"
-    one, every = Machine(1), Machine(host_target().threads)
-    fma = fma.replace("{{lanes}}", str(one.lanes))
+    one, most = Machine(1), peaks()
     add = "fadd {v} {x}, {x}"
     sizes = host().cache_bytes
     levels = [one.bytes_per_second(size // 2, reads=True, writes=False) for size in sizes]
     read = one.bytes_per_second(LARGE_BYTES, reads=True, writes=False)
-    peak_read = every.bytes_per_second(LARGE_BYTES, reads=True, writes=False)
-    peak_write = every.bytes_per_second(LARGE_BYTES, reads=False, writes=True)
-    peak_copy = every.bytes_per_second(LARGE_BYTES, reads=True, writes=True)
-    multiply_add = one.operations(fma, 1)
-    peak = every.operations(fma, 2)
+    multiply_adds = one.operations(multiply_add(one.lanes), 1)
     adds = one.operations(add, 1)
     costs = Costs(
         op=1e9 / adds,
         transcendental=exp_nanoseconds(),
-        multiply_add=1e9 / multiply_add,
+        multiply_add=1e9 / multiply_adds,
         level1=1e9 / levels[0],
         level2=1e9 / levels[1],
         level3=1e9 / levels[2],
         memory=1e9 / read,
         launch=one.launch_nanoseconds(),
     )
-    print(f"{host().cpu}, {every.threads} threads, vectors of {one.lanes} floats")
-    print(f"multiply-add  {2 * multiply_add / 1e9:8.1f} GFLOPS on a core, {peak / 1e9:.1f} on all")
+    print(f"{host().cpu}, {host_target().threads} threads, vectors of {one.lanes} floats")
+    gigaflops = 2 * multiply_adds / 1e9
+    print(f"multiply-add  {gigaflops:8.1f} GFLOPS on a core, {most.operations / 1e9:.1f} on all")
     for name, size, rate in zip(("L1", "L2", "L3"), sizes, levels, strict=True):
         print(f"{name} {size >> 10:8} KB  {rate / 1e9:8.1f} GB/s read by a core")
-    print(f"memory read   {read / 1e9:8.1f} GB/s by a core, {peak_read / 1e9:.1f} by all")
-    print(f"memory write  {peak_write / 1e9:8.1f} GB/s, copy {peak_copy / 1e9:.1f} GB/s by all")
+    print(f"memory        {read / 1e9:8.1f} GB/s by a core, {most.bytes_moved / 1e9:.1f} by all")
     print(f"launch        {costs.launch:8.0f} ns")
-    return Measured(costs, Peaks(peak, max(peak_read, peak_write, peak_copy)))
+    return Measured(costs, most)
 
 
 def main(arguments: Sequence[str]) -> int:

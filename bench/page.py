@@ -1,6 +1,6 @@
 """Writes the page and the picture of the speed table.
 
-    python -m bench --only speed --beside --json FILE
+    python -m bench --only speed --beside --search --json FILE
     python -m bench.page docs/speed.md NAME=FILE ...
 
 Each NAME=FILE holds the results under one target. The page says which versions were compared and
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.speed import compiling
+
 WIDTH, BAR, LABEL = 720, 18, 230
 COLORS = ("#2a6f97", "#e07a5f", "#81b29a")
 INTRO = """\
@@ -24,19 +26,26 @@ Jitted calls of Weft beside torch eager: float32, on the CPU, both on two thread
 machine, in turns in one process; each keeps its fastest call. The columns with a peer's name say
 how many times as long it takes: above 1, Weft is faster. torch uses all that the processor has in
 every table. `python -m bench --only speed --json FILE` measures, with `--beside` also what torch
-compiles and what tinygrad jits, and `python -m bench.page` writes this page. No kernel was
-searched for. "Of peak" counts the operations and bytes of the work against the target's usual
-numbers, or those that `python -m bench machine` found; it passes 100% where a cache holds what was
-moved.
+compiles and what tinygrad jits, and `python -m bench.page` writes this page.
+
+"Of peak" counts the operations and bytes of the work against what handwritten loops reach on this
+machine in the same process; it passes 100% where a cache holds what was moved. "Compile" is the
+processor time of the kernel of the work that compiles longest, from its graph to machine code. No
+kernel was searched for, but for the column "searched" (`--search`, a width of 2): Weft again, with
+the kernels that the search found. Below 1, what it found is faster; beyond the noise of a
+measurement it is never above 1, because a recipe has to beat the default in every round of a duel.
 
 ![Ratios to torch](images/speed.svg)
 """
 
 
 def rows_of(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a result by name."""
+    """The races of a result by name, each with the time of its slowest compilation."""
     found = json.loads(path.read_text(encoding="utf-8"))
-    return {row["line"]: row for row in found["results"] if row["subject"] == "speed"}
+    lines = {row["line"]: row for row in found["results"] if row["subject"] == "speed"}
+    compiled = {name: lines.get(compiling(name), {}).get("weft") for name in lines}
+    races = [name for name in lines if compiling(name) in lines]
+    return {name: {**lines[name], "compile": compiled[name]} for name in races}
 
 
 def page(columns: dict[str, dict[str, dict[str, Any]]], about: str) -> str:
@@ -46,13 +55,13 @@ def page(columns: dict[str, dict[str, dict[str, Any]]], about: str) -> str:
 def _section(title: str, rows: dict[str, dict[str, Any]]) -> str:
     """The table of one target: times, and how long the others take in units of Weft's time."""
     others = list(dict.fromkeys(name for row in rows.values() for name in row["others"]))
-    heads = ["work", "Weft ms", "of peak", "torch ms", "torch", *others]
+    heads = ["work", "Weft ms", "of peak", "compile ms", "torch ms", "torch", *others]
     lines = ["", f"## {title}", "", _cells(heads), _cells(["---"] * len(heads))]
     for name, row in rows.items():
         weft, ratio = row["weft"], row["ratio"]
         beside = [row["others"].get(other) for other in others]
-        cells = [name, _number(weft), row["share"] or "-", _number(row["peer"])]
-        cells.append(f"**{ratio:.2f}**" if ratio else "-")
+        cells = [name, _number(weft), row["share"] or "-", _number(row["compile"], 2)]
+        cells += [_number(row["peer"]), f"**{ratio:.2f}**" if ratio else "-"]
         cells += [f"{other / weft:.2f}" if other and weft else "-" for other in beside]
         lines.append(_cells(cells))
     return "\n".join(lines)
@@ -62,8 +71,8 @@ def _cells(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def picture(columns: dict[str, dict[str, dict[str, Any]]]) -> str:

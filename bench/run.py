@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.contest import Benchmark, Contest, Figures, Line
@@ -83,7 +83,7 @@ class Outcome:
     error: str
 
 
-def run(benchmark: Benchmark, rounds: int, beside: bool = False) -> Outcome:
+def run(benchmark: Benchmark, rounds: int, asked: Sequence[str] = ()) -> Outcome:
     """Let Weft and the peer take turns, and the further sides if they are asked for."""
     has_peer = benchmark.peer is not None and is_installed(benchmark.peer)
     # What is alive now is no garbage, so the collections between rounds need not look at it.
@@ -91,16 +91,16 @@ def run(benchmark: Benchmark, rounds: int, beside: bool = False) -> Outcome:
     gc.freeze()
     try:
         contest = benchmark.contest(has_peer)
-        return _contest(benchmark, contest, min(rounds, benchmark.rounds), beside)
+        return _contest(benchmark, contest, min(rounds, benchmark.rounds), asked)
     except Exception:
         return Outcome(_rows(benchmark, None, None), [], traceback.format_exc())
     finally:
         gc.unfreeze()
 
 
-def _contest(benchmark: Benchmark, contest: Contest, rounds: int, beside: bool) -> Outcome:
+def _contest(benchmark: Benchmark, contest: Contest, rounds: int, asked: Sequence[str]) -> Outcome:
     weft, peer = Side(contest.weft), Side(contest.peer)
-    others = {name: Side(play) for name, play in contest.others().items()} if beside else {}
+    others = {name: Side(play) for name, play in contest.others(asked).items()}
     sides = [weft, *([peer] if contest.has_peer else []), *others.values()]
     for _ in range(rounds):
         for side in sides:

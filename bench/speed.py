@@ -2,15 +2,16 @@
 
 The rows are the work that models are made of. A round calls each side for a moment and keeps its
 fastest call; `python -m bench --only speed` prints the ratios. With `--beside`, compiled torch and
-jitted tinygrad take turns too.
+jitted tinygrad take turns too; with `--search`, Weft with the kernels that the search finds. The
+lines of compile times hold the slowest kernel of the work, in milliseconds of processor time.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,10 @@ SECONDS, CALLS = 0.25, 3
 PATIENCE = 2.0
 
 Call = Callable[[], Any]
-Sides = dict[str, Call]  # "weft", "torch", and with `--beside` what else is installed
+Sides = dict[str, Call]  # "weft", "torch", and the further ones that were asked for
+SEARCHED = "searched"
+WIDTH = 2  # of the search
+COMPILE = at_most(60, "ms")
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,21 @@ def fastest(call: Call) -> float:
             return best * 1e3
 
 
+@functools.cache
+def warm_up() -> None:
+    """Compile something once, so that no row of the table pays for what every process does."""
+    from weft import Context, Tensor
+
+    with Context(CACHE=0):
+        x = Tensor.ones(40, 50).contiguous()
+        (x @ x.T).gelu().softmax().sum(0).realize()
+
+
 class Race(Contest):
-    """A contest of calls, with one line: what each side calls is made when it is first needed."""
+    """A contest of calls: what each side calls is made when it is first needed."""
 
     line: str
+    compile_line: str
 
     def __init__(self, has_peer: bool) -> None:
         super().__init__(has_peer)
@@ -134,6 +149,7 @@ class Race(Contest):
 
             torch.set_num_threads(device("CPU").target.threads)
         self.calls: Sides = {}
+        self.is_slow: dict[str, bool] = {}
 
     def call_of(self, side: str) -> Call:
         """What one side calls: "weft", "torch", "torch compiled" or "tinygrad"."""
@@ -141,23 +157,50 @@ class Race(Contest):
 
     def play(self, side: str) -> Figures:
         if side not in self.calls:
-            self.calls[side] = self.call_of(side)
+            self.calls[side] = self.call_of("weft" if side == SEARCHED else side)
             self.calls[side]()
-        return {self.line: fastest(self.calls[side])}
+        elif self.is_slow.get(side):
+            return {}
+        milliseconds = fastest(self.calls[side])
+        self.is_slow[side] = milliseconds > PATIENCE * 1e3
+        return {self.line: milliseconds}
 
     def weft(self) -> Figures:
-        return self.play("weft")
+        from weft import Context
+        from weft.engine.compile import CompileStatistics
+
+        if "weft" in self.calls:
+            return self.play("weft")
+        warm_up()
+        CompileStatistics.slowest = ("", 0.0)
+        with Context(CACHE=0):
+            figures = self.play("weft")
+        slowest, seconds = CompileStatistics.slowest
+        return {**figures, self.compile_line: seconds * 1e3} if slowest else figures
+
+    def searched(self) -> Figures:
+        """Weft again, with the kernels that a search finds for it."""
+        from weft import Context
+
+        with Context(BEAM=WIDTH):
+            return self.play(SEARCHED)
 
     def peer(self) -> Figures:
         return self.play("torch")
 
-    def others(self) -> dict[str, Callable[[], Figures]]:
-        names = {"torch compiled": self.has_peer, "tinygrad": is_installed("tinygrad")}
-        return {name: partial(self.play, name) for name, there in names.items() if there}
+    def others(self, asked: Sequence[str]) -> dict[str, Callable[[], Figures]]:
+        sides: dict[str, Callable[[], Figures]] = {}
+        if "beside" in asked:
+            there = {"torch compiled": self.has_peer, "tinygrad": is_installed("tinygrad")}
+            names = [name for name in there if there[name]]
+            sides = {name: functools.partial(self.play, name) for name in names}
+        if "search" in asked:
+            sides[SEARCHED] = self.searched
+        return sides
 
     def shares(self, figures: Figures) -> dict[str, str]:
+        from bench.machine import peaks
         from weft import GlobalCounters
-        from weft.engine.devices import device
         from weft.engine.run import share_of_peak
         from weft.ir.program import Estimate
 
@@ -166,8 +209,7 @@ class Race(Contest):
         GlobalCounters.reset()
         self.calls["weft"]()
         work = Estimate(GlobalCounters.global_ops, GlobalCounters.global_mem)
-        peaks = device("CPU").target.peaks
-        return {self.line: share_of_peak(work, peaks, figures[self.line] / 1e3).strip()}
+        return {self.line: share_of_peak(work, peaks(), figures[self.line] / 1e3).strip()}
 
 
 def race(work: Work) -> type[Race]:
@@ -175,6 +217,7 @@ def race(work: Work) -> type[Race]:
 
     class Row(Race):
         line = work.name
+        compile_line = compiling(work.name)
 
         def call_of(self, side: str) -> Call:
             numbers = np.random.default_rng(0)
@@ -226,7 +269,6 @@ def _tinygrad_call(work: Work, arrays: list[Any]) -> Call:
         Device[Device.DEFAULT].synchronize()
 
     call()
-    call()
     return call
 
 
@@ -234,29 +276,40 @@ def _difference(x: Any, y: Any) -> float:
     return float(np.max(np.abs(x - y)) / max(float(np.max(np.abs(y))), 1e-9))
 
 
+def compiling(line: str) -> str:
+    return f"{line}, slowest compile"
+
+
+def lines(name: str, goal: Goal) -> tuple[Line, Line]:
+    """The lines of a race: how long a call takes, and how long a kernel of it compiles."""
+    return Line(name, "ms", goal), Line(compiling(name), "ms", COMPILE)
+
+
 for _work in WORK:
-    SUBJECT.benchmark(_work.name, Line(_work.name, "ms", _work.goal))(race(_work))
+    SUBJECT.benchmark(_work.name, *lines(_work.name, _work.goal))(race(_work))
 
 
-@SUBJECT.benchmark("mlp", Line("MLP step with Adam", "ms", times_faster(1)))
+@SUBJECT.benchmark("mlp", *lines("MLP step with Adam", times_faster(1)))
 class Mlp(Race):
     """One training step of the 784-512-512-10 MLP with Adam, batch 128, jitted."""
 
     line = "MLP step with Adam"
+    compile_line = compiling(line)
 
     def call_of(self, side: str) -> Call:
         return mlp_step(side)
 
 
-@SUBJECT.benchmark("gpt", Line("GPT block forward+backward", "ms", times_faster(1)))
+@SUBJECT.benchmark("gpt", *lines("GPT block forward+backward", times_faster(1)))
 class Gpt(Race):
     """A GPT block, batch 4, 256 tokens, 384 wide, 6 heads: loss and all gradients, jitted."""
 
     line = "GPT block forward+backward"
+    compile_line = compiling(line)
 
     def call_of(self, side: str) -> Call:
         return gpt_block(side)
 
 
 _TRIVIAL = Work("jitted call of one kernel", at_most(0.01, "ms"), ((16,),), lambda x: x + 1)
-SUBJECT.benchmark("jitted call", Line(_TRIVIAL.name, "ms", _TRIVIAL.goal))(race(_TRIVIAL))
+SUBJECT.benchmark("jitted call", *lines(_TRIVIAL.name, _TRIVIAL.goal))(race(_TRIVIAL))

@@ -50,13 +50,12 @@ def _tools(side: str) -> Tools:
 
 
 def _called(tools: Tools, run: Call) -> Call:
-    """Calls that wait for their end, past those in which a jit still looks on."""
+    """Calls that wait for their end, past the one in which a jit only looks on."""
 
     def call() -> None:
         run()
         tools.wait()
 
-    call()
     call()
     return call
 
