@@ -227,7 +227,12 @@ class _Chooser(Chooser):
         return max(lanes, 1)
 
     def unroll(self, number: int, is_fold: bool) -> None:
-        """A few copies of a loop: independent accumulators, or stores that overlap."""
+        """A few copies of a loop: independent accumulators, or stores that overlap.
+
+        Lanes at places that were read are as many instructions, which overlap without copies.
+        """
+        if not is_fold and any(map(_is_looked_up, nodes_of(self.kernel))):
+            return
         extent = self.extent(number) or 1
         heavy = sum(node.op in HEAVY for node in nodes_of(self.kernel))
         most = MOST_COPIES if is_fold or not heavy else 2 if heavy <= FEW_HEAVY else 1
@@ -293,6 +298,11 @@ class _Chooser(Chooser):
                 most //= count
         for number in self.common_loops():
             self.take(Bind(number, GRID))
+
+
+def _is_looked_up(node: UOp) -> bool:
+    """Whether the place of an access comes out of memory."""
+    return node.op == Op.INDEX and any(each.ops >> Op.LOAD & 1 for each in node.src[2:])
 
 
 def _to_thread(number: int) -> Opt:
