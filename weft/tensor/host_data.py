@@ -15,6 +15,7 @@ from weft.reference.numpy_casts import cast
 from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.dlpack import consume
+from weft.tensor.trace_state import tracing
 
 # Names of the ml_dtypes package for dtypes that NumPy lacks.
 _FOREIGN: Final[dict[str, DType]] = {
@@ -118,6 +119,8 @@ def _from_array(data: Any) -> tuple[Array, DType]:
         array = np.asarray(data)
     except (TypeError, ValueError):
         array = np.asarray(None)
+    if array is data and tracing.trace is not None:
+        tracing.trace.note_array(array)
     name = array.dtype.name
     if name in _FOREIGN:
         dtype = _FOREIGN[name]

@@ -15,6 +15,7 @@ from weft.ir.uop import UOp
 from weft.support.source_line import user_line
 from weft.tensor.jit_escape import find_store, mark_escaped
 from weft.tensor.jit_graph import Made, make_graph
+from weft.tensor.jit_host import Draws, KeptArray
 from weft.tensor.jit_program import (
     GradientIn,
     InputRow,
@@ -55,11 +56,13 @@ def trace(
     known = set(live_storages())
     objects = [leaf for leaf in arguments.leaves if not isinstance(leaf, Tensor)]
     state = read_state(function, objects)
+    draws = Draws(state.functions)
     try:
         recording = recorder.record(function, arguments, names)
+        draws.require_none(name)
         program = _make_program(recording, arguments, donated)
         changed = state.changed()
-        program.state = state.without(changed)
+        program.state = state.without(changed, recorder.arrays)
         _warn_of_changes(name, code, changed)
     finally:
         # Whatever holds a storage of the trace from now on is not ours.
@@ -75,7 +78,7 @@ def trace(
 def _warn_of_changes(function: str, code: Any, changed: list[Entry]) -> None:
     """Say that a function counts, or the like: a call that is replayed does not."""
     for _, key, value in changed:
-        if key is None or value is None or not isinstance(value, SCALARS):
+        if key is None or value is None or not isinstance(value, (*SCALARS, KeptArray)):
             continue
         where = find_store([code], str(key)) or find_store([code], "[]") or user_line()
         warnings.warn_explicit(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from weft.ir.uop import UOp
+from weft.tensor.jit_host import KeptArray, kept_arrays
 from weft.tensor.jit_signature import (
     SCALARS,
     Identity,
@@ -39,13 +40,14 @@ _MISSING: Final = object()
 class Entry(NamedTuple):
     """A place, as an owner and a key, and what was there."""
 
-    owner: Any  # a dict, a list, a cell, or an Identity of an object
+    owner: Any  # a dict, a list, a cell, or what stands for an object
     key: Any
     value: Any
 
     @property
     def place(self) -> tuple[int, Any]:
-        return (hash(self.owner) if isinstance(self.owner, Identity) else id(self.owner)), self.key
+        is_object = isinstance(self.owner, (Identity, _Held))
+        return (hash(self.owner) if is_object else id(self.owner)), self.key
 
 
 class State(NamedTuple):
@@ -53,6 +55,8 @@ class State(NamedTuple):
 
     entries: tuple[Entry, ...]
     lengths: tuple[tuple[Any, int], ...]
+    arrays: tuple[KeptArray, ...] = ()
+    functions: tuple[Any, ...] = ()  # that may run
 
     def holds(self) -> bool:
         """Whether everything is what it was."""
@@ -60,15 +64,19 @@ class State(NamedTuple):
             found = _look(owner, key)
             if found is not value and not _is_same(found, value):
                 return False
-        return all(len(owner) == length for owner, length in self.lengths)
+        for owner, length in self.lengths:
+            if len(owner) != length:
+                return False
+        return not self.arrays or all(each.is_same for each in self.arrays)
 
-    def without(self, changed: Iterable[Entry]) -> State:
-        """The state but for entries, and the lengths of their owners."""
+    def without(self, changed: Iterable[Entry], arrays: list[KeptArray]) -> State:
+        """The state but for entries and the lengths of their owners; with arrays, which hold."""
         places = {entry.place for entry in changed}
         owners = {id(entry.owner) for entry in changed}
         return State(
             tuple([each for each in self.entries if each.place not in places]),
             tuple([row for row in self.lengths if id(row[0]) not in owners]),
+            kept_arrays(arrays),
         )
 
     def changed(self) -> list[Entry]:
@@ -89,7 +97,8 @@ def read_state(function: Callable[..., Any], objects: Iterable[Any]) -> State:
         before = len(reader.names), len(reader.functions)
         reader.read(roots)
         if before == (len(reader.names), len(reader.functions)):
-            return State(tuple(reader.entries), tuple(reader.lengths))
+            functions = tuple(reader.functions)
+            return State(tuple(reader.entries), tuple(reader.lengths), functions=functions)
 
 
 class _Reader:
@@ -158,17 +167,19 @@ class _Reader:
                 value = _unwrapped(value)
                 if isinstance(value, types.FunctionType):
                     self.add(value)
-                elif isinstance(value, SCALARS) and name not in thing.__dict__:
-                    self.entries.append(Entry(Identity(thing), name, value))
-        for name in self.names & thing.__dict__.keys():
-            yield from self._note(Identity(thing), name, thing.__dict__[name])
+                elif isinstance(value, SCALARS) and name not in getattr(thing, "__dict__", ()):
+                    self.entries.append(Entry(_identity(thing), name, value))
+                elif isinstance(value, types.MemberDescriptorType) and hasattr(thing, name):
+                    yield from self._note(_identity(thing), name, getattr(thing, name))
+        own = getattr(thing, "__dict__", {})
+        for name in self.names & own.keys():
+            yield from self._note(_identity(thing), name, own[name])
 
     def _note(self, owner: Any, key: Any, value: Any) -> Iterator[Any]:
         is_plain = isinstance(value, (*SCALARS, UOp, list, dict, tuple))
-        try:
-            kept = value if is_plain else Identity(value)
-        except TypeError:  # nothing can watch it
-            return
+        kept = value if is_plain else _identity(value)
+        if KeptArray.is_short(value):
+            kept = KeptArray.of(value)
         if not isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
             self.entries.append(Entry(owner, key, kept))
             yield value
@@ -199,12 +210,32 @@ def _is_of_users(module: str | None) -> bool:
 def _has_state(thing: Any) -> bool:
     kind = type(thing)
     home = thing.__module__ if isinstance(thing, type) else kind.__module__
-    return hasattr(thing, "__dict__") and kind.__weakrefoffset__ != 0 and _is_of_users(home)
+    has_slots = any("__slots__" in each.__dict__ for each in kind.__mro__)
+    return (hasattr(thing, "__dict__") or has_slots) and _is_of_users(home)
+
+
+class _Held:
+    """An object that only its own reference can watch, as one with `__slots__`."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __call__(self) -> Any:
+        return self._thing
+
+    def __hash__(self) -> int:
+        return id(self._thing)
+
+
+def _identity(thing: Any) -> Identity | _Held:
+    return Identity(thing) if type(thing).__weakrefoffset__ else _Held(thing)
 
 
 def _look(owner: Any, key: Any) -> Any:
     kind = owner.__class__
-    if kind is Identity:
+    if kind is Identity or kind is _Held:
         return getattr(owner(), key, _MISSING)
     if kind is types.CellType:
         return cell_value(owner)
@@ -217,6 +248,8 @@ def _is_same(found: Any, value: Any) -> bool:
     """Whether a value is what it was: numbers and strings by value, everything else itself."""
     if found is value:
         return True
-    if value.__class__ is Identity:
-        return value() is found
+    if value.__class__ is KeptArray:
+        return found is value.array and value.is_same
+    if value.__class__ is Identity or value.__class__ is _Held:
+        return bool(value() is found)
     return found.__class__ is value.__class__ and isinstance(value, SCALARS) and found == value

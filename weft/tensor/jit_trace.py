@@ -21,6 +21,7 @@ from weft.ir.walk import topological
 from weft.support.errors import NotSupported
 from weft.tensor.core import Core
 from weft.tensor.jit_escape import require_unchanged
+from weft.tensor.jit_host import KeptArray
 from weft.tensor.jit_signature import (
     Arguments,
     grad_of,
@@ -75,6 +76,7 @@ class Recorder:
 
     def __init__(self, name: str, shared: set[Storage]) -> None:
         self.is_seeded = False
+        self.arrays: list[KeptArray] = []
         self._name = name
         self._shared = shared
         self._inputs: list[Input] = []
@@ -190,6 +192,9 @@ class Recorder:
 
     def adopt(self, storage: Storage) -> None:
         self._adopted.add(storage)
+
+    def note_array(self, array: Any) -> None:
+        self.arrays.append(KeptArray.of(array))
 
     def note_grad_read(self, tensor: Core) -> None:
         if id(tensor) not in self._grads_written or id(tensor) in self._grads_summed:

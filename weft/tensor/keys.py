@@ -21,6 +21,7 @@ from weft.support.errors import ArgumentTypeError, IndexOutOfRange, NotSupported
 from weft.tensor import nodes
 from weft.tensor.checks import known, require_box, size_of
 from weft.tensor.nodes import Step
+from weft.tensor.trace_state import tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -57,6 +58,8 @@ def _known(part: Any, tensor_type: type[Tensor]) -> Any:
         part = np.asarray(part) if len(part) else np.zeros(0, np.int64)
     if isinstance(part, np.generic):
         part = part.item()
+    elif isinstance(part, np.ndarray) and tracing.trace is not None:
+        tracing.trace.note_array(part)
     if isinstance(part, np.ndarray) and part.dtype.kind not in "biu":
         raise _no_index(f"an array of {part.dtype}")
     if isinstance(part, tensor_type) and not (part.dtype.is_int or part.dtype.name == "bool"):

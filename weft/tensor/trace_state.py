@@ -40,6 +40,9 @@ class Trace(Protocol):
     def adopt(self, storage: Storage) -> None:
         """Treat a storage as if it had been there before the trace."""
 
+    def note_array(self, array: Any) -> None:
+        """The function makes a tensor of an array that may change until the next call."""
+
     def note_grad_read(self, tensor: Core) -> None: ...
 
     def note_grad_write(self, tensor: Core) -> None: ...

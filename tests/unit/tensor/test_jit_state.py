@@ -278,3 +278,19 @@ def test_reads_raise_with_the_line_and_the_argument(read):
     text = str(caught.value)
     assert "is being traced, so this value is not known yet" in text
     assert "test_jit_state.py" in text and "lambda x:" in text and "depends on  x" in text
+
+
+def test_attributes_in_slots_are_seen():
+    class Options:
+        __slots__ = ("scale",)
+
+    options = Options()
+    options.scale = 2.0
+    scaled = jit(lambda x: x * options.scale)
+    assert scaled(Tensor([1.0])).item() == scaled(Tensor([1.0])).item() == 2.0
+    options.scale = 3.0
+    assert scaled(Tensor([1.0])).item() == 3.0
+    assert scaled.traces == 2
+    options = Options()
+    options.scale = 5.0
+    assert scaled(Tensor([1.0])).item() == 5.0
