@@ -23,6 +23,7 @@ from weft.tensor.names_elsewhere import try_advice
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.trace_state import GoneStorage, tracing
+from weft.tensor.turns import lock, tracer, wait_for_trace
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -106,6 +107,8 @@ class Core(metaclass=NamingType):
     def uop(self) -> UOp:
         """The node of the current value."""
         base = self._storage.uop
+        if tracer.thread and wait_for_trace():
+            base = self._storage.uop
         if not self._steps:
             return base
         if self._seen is None or self._seen[0] is not base:
@@ -177,15 +180,16 @@ def realize_all(tensors: Iterable[Core]) -> None:
     if tracing.trace is not None:
         tracing.trace.note_realized([tensor._storage for tensor in tensors])
         return
-    for tensor in tensors:
-        is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
-        # The count includes the argument itself.
-        if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
-            is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
-            tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
-            tensor._storage.keeps_graph &= is_followed
-            tensor._steps = ()
-    realize([tensor._storage for tensor in tensors])
+    with lock:
+        for tensor in tensors:
+            is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
+            # The count includes the argument itself.
+            if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
+                is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
+                tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
+                tensor._storage.keeps_graph &= is_followed
+                tensor._steps = ()
+        realize([tensor._storage for tensor in tensors])
 
 
 def _without_gradient_mark(tensor: Core) -> UOp:

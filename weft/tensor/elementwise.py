@@ -22,6 +22,7 @@ from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError
 from weft.tensor.checks import broadcast_shape, require_one_device
 from weft.tensor.examples import with_example
 from weft.tensor.nodes import broadcast
+from weft.tensor.turns import tracer
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -97,9 +98,9 @@ UNEQUAL: Final = Operation("ne", KINDS[Op.EQUAL], _unequal)
 def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Tensor:
     """The operation on a tensor and an operand; NotImplemented for what is no operand."""
     # The property `uop` is written out: this is the hottest path of all.
-    a = self.uop if self._steps else self._storage.uop
+    a = self.uop if self._steps or tracer.thread else self._storage.uop
     if other.__class__ is self.__class__:
-        b = other.uop if other._steps else other._storage.uop
+        b = other.uop if other._steps or tracer.thread else other._storage.uop
         if self._storage.device != other._storage.device:
             require_one_device(operation.name, self, other)
         dtype = a.dtype if a.dtype is b.dtype else promote(a.dtype, b.dtype)

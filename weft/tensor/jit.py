@@ -34,6 +34,7 @@ from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import tracing
 from weft.tensor.trees import Structure
+from weft.tensor.turns import traced_alone, tracer, wait_for_trace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -121,6 +122,8 @@ class Jit:
                 return fast.program.finish(args, *found)
         if tracing.depth or not settings.JIT:
             return self.function(*args, **kwargs)
+        if tracer.thread:
+            wait_for_trace()
         if settings.CHECK == "jit":
             from weft.tensor.jit_check import call_checked
 
@@ -135,10 +138,16 @@ class Jit:
         """The arguments, computed, and the program of their signature, traced where it is new."""
         arguments = read_arguments(args, kwargs)
         key = self._key(arguments)
+        found = self._try_traced(arguments, key)
+        if found is None:
+            with traced_alone():  # and meanwhile another thread may have traced it
+                found = self._try_traced(arguments, key) or self._trace(arguments, key)
+        return arguments, found
+
+    def _try_traced(self, arguments: Arguments, key: Any) -> Program | None:
         traced = self._programs.get(key, [])
         traced[:] = [each for each in traced if not each.is_stale]
-        found = next((each for each in traced if each.fits(arguments.leaves)), None)
-        return arguments, self._trace(arguments, key) if found is None else found
+        return next((each for each in traced if each.fits(arguments.leaves)), None)
 
     @property
     def shared(self) -> set[Storage]:

@@ -18,6 +18,7 @@ from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage, tracing
 from weft.tensor.trees import LEAF, flatten
+from weft.tensor.turns import tracer
 
 if TYPE_CHECKING:
     from weft.tensor.jit import Jit
@@ -111,6 +112,8 @@ class FastPath:
                 return None
             inputs.append(storage)
         if len(inputs) > 1 and len(set(inputs)) != len(inputs):
+            return None
+        if tracer.thread:  # some may be stand-ins
             return None
         return inputs, variables
 

@@ -89,8 +89,8 @@ class Draws:
         )
 
 
-_PYTHON: Final[Any] = random.random.__self__
-_NUMPY: Final[Any] = np.random.mtrand._rand  # type: ignore[attr-defined]
+_PYTHON: Final[Any] = getattr(random.random, "__self__", None)
+_NUMPY: Final[Any] = getattr(np.random.rand, "__self__", None)
 
 
 class _Use(NamedTuple):

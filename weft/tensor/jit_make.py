@@ -7,6 +7,7 @@ storages are as they were, and tensors that escaped are marked.
 from __future__ import annotations
 
 import warnings
+from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 from weakref import ref
@@ -66,7 +67,10 @@ def trace(
         _warn_of_changes(name, code, changed)
     finally:
         # Whatever holds a storage of the trace from now on is not ours.
-        made = [ref(each) for each in live_storages() if each not in known]
+        here = get_ident()
+        others = [each for each in live_storages() if each not in known]
+        made = [ref(each) for each in others if each.thread == here]
+        del others
         adopted = recorder.adopted_storages()
         recording = recorder = None  # type: ignore[assignment]
         alive = [each for found in made if (each := found()) is not None]

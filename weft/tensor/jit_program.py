@@ -26,6 +26,7 @@ from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage, Reason, retire
 from weft.tensor.trees import LEAF
+from weft.tensor.turns import tracer, wait_for_trace
 
 
 class InputRow(NamedTuple):
@@ -159,6 +160,8 @@ class Program:
             if storage.uop.op != Op.BUFFER:
                 realize(captured)
                 break
+        if tracer.thread and wait_for_trace():
+            realize(captured)
         outputs = (self._run or self.prepare()).run(inputs, captured, variables)
         if self.leaves_more:
             self._after(leaves, inputs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
+from weft.tensor.joining import hot
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -185,8 +186,8 @@ def cross_entropy(
 
 def _at_class(values: Tensor, Y: Tensor, axis: int) -> Tensor:
     """The values of the right classes, chosen and not multiplied: others may be infinite."""
-    classes = Y.arange(known(values.shape[axis])).reshape([-1] + [1] * (Y.ndim - axis))
-    return Y.unsqueeze(axis).eq(classes).where(values, 0.0).sum(axis)
+    is_right = hot(Y, known(values.shape[axis])).movedim(-1, axis)
+    return is_right.where(values, 0.0).sum(axis)
 
 
 def _class_loss(logs: Tensor, Y: Tensor, axis: int, smoothing: float) -> Tensor:

@@ -8,8 +8,11 @@ and on nothing else. Threefry is from Salmon et al., "Parallel Random Numbers: A
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from weft.engine.devices import Place
 from weft.ir.dtypes import DType, dtypes
@@ -35,6 +38,30 @@ _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY: Final = 0x1BD11BDA
 _seed = 0
 _STATES: Final[dict[Any, Storage]] = {}  # by device, or by the tuple of several
+_EVERY: Final[WeakSet[Storage]] = WeakSet()
+
+
+class _Stream(threading.local):
+    """What a thread draws from: the main one from `_STATES`, each other from states of its own."""
+
+    number = -1  # of the stream; 0 is the main one
+    round = -1  # how often the numbers had been started anew when this stream began
+    states: dict[Any, Storage]
+
+
+_STREAM: Final = _Stream()
+_STREAM.number = 0
+_numbers = itertools.count(1)
+_round = 0
+
+
+def _states() -> dict[Any, Storage]:
+    """The states of this thread."""
+    if _STREAM.number == 0:
+        return _STATES
+    if _STREAM.round != _round:
+        _STREAM.number, _STREAM.round, _STREAM.states = next(_numbers), _round, {}
+    return _STREAM.states
 
 
 def threefry(key: tuple[UOp, UOp], counter: tuple[UOp, UOp]) -> tuple[UOp, UOp]:
@@ -53,6 +80,9 @@ def threefry(key: tuple[UOp, UOp], counter: tuple[UOp, UOp]) -> tuple[UOp, UOp]:
 def manual_seed(seed: int = 0) -> None:
     """Start the random numbers of all devices anew.
 
+    The main thread draws from one stream of numbers, each other thread from one of its own: the
+    n-th thread that draws after this has the n-th stream.
+
     >>> from weft.tensor import Tensor
     >>> Tensor.manual_seed(7)
     >>> first = Tensor.rand(2).tolist()
@@ -60,8 +90,8 @@ def manual_seed(seed: int = 0) -> None:
     >>> Tensor.rand(2).tolist() == first
     True
     """
-    global _seed
-    _seed = int(seed)
+    global _seed, _round, _numbers
+    _seed, _round, _numbers = int(seed), _round + 1, itertools.count(1)
     if tracing.trace is not None:
         tracing.trace.is_seeded = True
     for device, storage in _STATES.items():  # jitted functions hold these storages
@@ -74,22 +104,26 @@ def _first_state(device: Place) -> UOp:
 
 def _start() -> list[int]:
     """The words of a device that has drawn nothing."""
-    return [_seed & 0xFFFFFFFF, _seed >> 32 & 0xFFFFFFFF, 0, 0]
+    # An odd number near the golden part of 2**64 keeps the keys of streams far apart.
+    key = _seed + _STREAM.number * 0x9E3779B97F4A7C15
+    return [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF, 0, 0]
 
 
 def _state(device: Place) -> Storage:
-    if device not in _STATES:
-        _STATES[device] = Storage(_first_state(device), device)
+    states = _states()
+    if device not in states:
+        states[device] = Storage(_first_state(device), device)
+        _EVERY.add(states[device])
         if tracing.trace is not None:
-            tracing.trace.adopt(_STATES[device])
+            tracing.trace.adopt(states[device])
             if tracing.trace.is_seeded:  # in every call
-                _STATES[device].write((), _first_state(device))
-    return _STATES[device]
+                states[device].write((), _first_state(device))
+    return states[device]
 
 
 def is_random_state(storage: Storage) -> bool:
     """Whether a storage is the state of a device, which belongs to no tensor."""
-    return _STATES.get(storage.device) is storage
+    return storage in _EVERY
 
 
 def random_state() -> dict[str, Any]:

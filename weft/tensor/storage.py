@@ -8,6 +8,7 @@ so a write in place is seen by the views of this storage and by nobody else.
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar, Final, Self
@@ -30,6 +31,7 @@ from weft.support.settings import Context
 from weft.tensor import history, nodes
 from weft.tensor.leaves import live_leaves
 from weft.tensor.nodes import Step
+from weft.tensor.turns import lock, tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
 # Graphs that are computed on other devices too, or with sizes of their own.
@@ -43,7 +45,7 @@ _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
 class Storage:
     """A value with versions, on one device or on several."""
 
-    __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "uop")
+    __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "thread", "uop")
     is_gone: ClassVar[bool] = False  # without a value that anybody can have
 
     def __init__(self, uop: UOp, device: Any) -> None:
@@ -51,6 +53,7 @@ class Storage:
         self.device = device
         self.memory: UOp | None = None
         self.keeps_graph = True  # for gradients, once it is realized
+        self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
             _LAZY[self] = None
         elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
@@ -65,6 +68,7 @@ class Storage:
         made.uop = made.memory = memory
         made.device = device
         made.keeps_graph = True
+        made.thread = get_ident()
         _OWNERS[memory.arg[0]] = made
         return made
 
@@ -86,6 +90,7 @@ class Storage:
     def set_version(self, uop: UOp) -> None:
         """Be at a version that is not computed yet."""
         self.uop = uop
+        self.thread = get_ident()
         _LAZY[self] = None
 
     def take_memory(self) -> None:
@@ -93,6 +98,8 @@ class Storage:
 
         Nothing runs: the current version becomes the first write to that memory.
         """
+        if tracer.thread:
+            wait_for_trace()
         if self.memory is None:
             value = self.uop
             buffer = new_buffer(value.dtype, shape_of(value), self.place)
@@ -101,6 +108,8 @@ class Storage:
 
     def write(self, steps: Sequence[Step], value: UOp) -> None:
         """Make the version in which a view of this storage has another value of its shape."""
+        if tracer.thread:
+            wait_for_trace()
         steps = [step for step in steps if step[0] != Op.DETACH]
         if self.memory is None:
             value = updated(self.uop, steps, value)
@@ -203,15 +212,21 @@ def _undone(node: UOp, step: Step, before: Shape) -> UOp:
 
 
 def realize(storages: Iterable[Storage]) -> None:
-    """Compute the storages; those writes to memory that are still waiting happen with them.
+    """Compute the storages; writes of this thread that are still waiting happen with them.
 
     State that is written every step and never read is written here, so no chain of writes grows
     without bound.
     """
-    wanted = [each for each in dict.fromkeys(storages) if not each.is_realized]
-    if not wanted:
-        return
-    waiting = [each for each in _LAZY if each.memory is not None and each not in wanted]
+    with lock:
+        wanted = [each for each in dict.fromkeys(storages) if not each.is_realized]
+        if wanted:
+            _realize(wanted)
+
+
+def _realize(wanted: list[Storage]) -> None:
+    here = get_ident()
+    writes = [each for each in lazy_storages() if each.memory is not None and each.thread == here]
+    waiting = [each for each in writes if each not in wanted]
     _separate(wanted + waiting)
     for group in _by_program(wanted + waiting):
         asked = [each for each in group if each in wanted]
@@ -251,7 +266,7 @@ def _separate(storages: list[Storage]) -> None:
 def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None:
     """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
     asked = set(wanted)
-    others = [each for each in _LAZY if each not in asked]
+    others = [each for each in lazy_storages() if each not in asked]
     nodes = topological(*(each.uop for each in wanted))
     overwritten = Overwritten(nodes)
     if overwritten and not alone:
@@ -265,17 +280,16 @@ def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None
     if not isinstance(device, str):
         _lay_out(wanted)
     roots = [each.uop for each in wanted]
+    pending = [each.uop for each in others]
     leaves = live_leaves()
     follows = history.followed(nodes, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
     kept = [each for each in wanted if each.keeps_graph and each.memory is None]
     graphs = [(each, each.uop) for each in kept if each.uop in follows]
-    pending = [each.uop for each in others]
-    if overwritten:
-        pending += history.small_versions([graph for _, graph in graphs])
+    also = history.small_versions([graph for _, graph in graphs]) if overwritten else []
     # A graph without memory is computed on the default device; on several, SHARD says where.
     with Context(DEVICE=device) if isinstance(device, str) else nullcontext():
-        made = realize_graphs(roots, pending)
-    _take_results(wanted, others, made)
+        made = realize_graphs(roots, pending + also)
+    _take_results(wanted, others, pending, made)
     history.forget_overwritten(overwritten.last)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
@@ -312,13 +326,17 @@ def _bytes(node: UOp) -> int:
     return largest_size(shape_of(node)) * node.dtype.itemsize
 
 
-def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, UOp]) -> None:
-    """Put what was computed into all storages."""
-    graphs = make(Op.SINK, dtypes.void, tuple([each.uop for each in wanted + others]))
+def _take_results(
+    wanted: list[Storage], others: list[Storage], pending: list[UOp], made: dict[UOp, UOp]
+) -> None:
+    """Put what was computed into all storages: those that were wanted, and those that read it."""
+    graphs = make(Op.SINK, dtypes.void, (*(each.uop for each in wanted), *pending))
     versions = substitute(graphs, made).src
     for storage, version in zip(wanted, versions, strict=False):
         storage.take_over(version)
-    for storage, version in zip(others, versions[len(wanted) :], strict=True):
+    for storage, before, version in zip(others, pending, versions[len(wanted) :], strict=True):
+        if version is before or storage.uop is not before:  # of another thread, which goes on
+            continue
         is_own = storage.memory is not None and version.op == Op.BUFFER
         if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
             storage._own(version)
@@ -330,18 +348,20 @@ def _take_results(wanted: list[Storage], others: list[Storage], made: dict[UOp, 
 
 def lazy_storages() -> list[Storage]:
     """All storages whose current version is not memory yet."""
-    return list(_LAZY)
+    # The list of references is made at once, whatever other threads do.
+    return [each for found in _LAZY.keyrefs() if (each := found()) is not None]
 
 
 def live_storages() -> list[Storage]:
     """All storages, each once."""
-    return list(dict.fromkeys([*_OWNERS.values(), *_LAZY]))
+    owners = [each for found in _OWNERS.valuerefs() if (each := found()) is not None]
+    return list(dict.fromkeys([*owners, *lazy_storages()]))
 
 
 def readers_of(memory: Iterable[UOp]) -> list[Storage]:
     """The storages whose lazy value reads some memory."""
     wanted = set(memory)
-    return [each for each in _LAZY if not wanted.isdisjoint(topological(each.uop))]
+    return [each for each in lazy_storages() if not wanted.isdisjoint(topological(each.uop))]
 
 
 class StandIn:
@@ -372,9 +392,9 @@ class StandIn:
 
 
 def drop_writes(storage: Storage) -> UOp | None:
-    """Let a storage with memory forget the writes that wait; the version that it had, if any."""
+    """Let memory forget the writes of this thread that wait; the version that it had, if any."""
     version = storage.uop
-    if version is storage.memory or storage.memory is None:
+    if version is storage.memory or storage.memory is None or storage.thread != get_ident():
         return None
     storage.uop = storage.memory
     _LAZY.pop(storage, None)
