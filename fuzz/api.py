@@ -139,7 +139,8 @@ def check(seed: int, count: int, device: str, only: int | None = None) -> dict[i
     """Run cases; what went wrong, by the number of the case."""
     problems = {}
     numbers = range(count) if only is None else [only]
-    with Context(DEVICE=device, CACHE=False), warnings.catch_warnings(), np.errstate(all="ignore"):
+    scope = Context(DEVICE=device, CACHE=False, CHECK="memory")
+    with scope, warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for number in numbers:
             call = make_call(seed, number)

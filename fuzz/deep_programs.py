@@ -111,8 +111,8 @@ def run(program: Program, is_eager: bool) -> Arrays:
 def try_difference(program: Program, wanted: Wanted, mode: Mode, device: str) -> str | None:
     """What a program does that it should not, or None."""
     scope: dict[str, Any] = {"THREADS": mode.threads} if mode.threads else {}
-    scope |= {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts, "CACHE": False}
-    with Context(**scope):
+    scope |= {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts}
+    with Context(**scope, CACHE=False, CHECK="memory"):
         try:
             found = run(program, mode.is_eager)
         except Exception as error:

@@ -3,7 +3,8 @@
     python -m fuzz.jit --count 5000 --seed 1 --device CPU
 
 Each program (`fuzz.jit_lines`) runs with its functions jitted, with every line realized and no
-JIT, and with `CHECK=jit`. One that fails is shrunk and printed as a script that runs. Functions
+JIT, with `CHECK=jit`, and with whole functions as one native call; where it says no other check,
+kernels run between zones (`CHECK=memory`). One that fails is shrunk and printed as a script that runs. Functions
 write and draw, call each other, donate their arguments, and take numbers and symbolic sizes.
 """
 
@@ -34,7 +35,7 @@ class Mode(NamedTuple):
     device: str | None = None
     is_jitted: bool = True
     is_eager: bool = False
-    check: str = ""
+    check: str = "memory"
 
 
 MODES: Final = {
@@ -42,6 +43,7 @@ MODES: Final = {
     "eager": Mode(is_jitted=False, is_eager=True),
     "python": Mode(device="PYTHON"),
     "check": Mode(check="jit"),
+    "native": Mode(check=""),
 }
 
 

@@ -3,7 +3,8 @@
     python -m fuzz.programs --count 2000 --seed 1 --device CPU
 
 Each program (`fuzz.program_lines`) runs lazily, with every line realized at once, without opts,
-and on the interpreter. One that fails is shrunk and printed as a script that runs.
+and on the interpreter, with kernels between zones (`CHECK=memory`). One that fails is shrunk and
+printed as a script that runs.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ MODES: Final = {
 def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None:
     """What a program does that NumPy does not, or None."""
     wanted = Oracle(lines).names
-    with Context(DEVICE=mode.device or device, NOOPT=not mode.has_opts, CACHE=False):
+    settings = {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts}
+    with Context(**settings, CACHE=False, CHECK="memory"):
         tensors: dict[str, Any] = {}
         try:
             for line in lines:

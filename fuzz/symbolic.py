@@ -167,7 +167,7 @@ def jitted(lines: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]
 
 def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
     """How a program with symbolic sizes differs from the one with ints, or None."""
-    with Context(**{"DEVICE": device, "CACHE": False, **MODES[mode]}):
+    with Context(**{"DEVICE": device, "CACHE": False, "CHECK": "memory", **MODES[mode]}):
         realize._PREPARED.clear()
         function = jitted(lines)
         for number, values in enumerate(VALUES):

@@ -24,6 +24,7 @@ from weft.engine.realize import prepare
 from weft.engine.run import Prepared, temporary_handles
 from weft.engine.storage import Buffer, GlobalCounters, copy_contents
 from weft.engine.tape import Copy, Tape
+from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
@@ -165,8 +166,30 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
     return tuple([size if isinstance(size, int) else 0 for size in groups])
 
 
+class _CheckedRun(_NativeRun):
+    """The same list with its kernels between zones, for `CHECK=memory`."""
+
+    def __init__(self, prepared: Prepared, slots: int) -> None:
+        super().__init__(prepared, slots)
+        self._list = CheckedList(
+            self._list,
+            prepared.device,
+            [(step.loaded.program, step.memory) for step in prepared.steps],
+        )
+
+    def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
+        fill_fresh(memory)
+        if self._arena.size:
+            fill(self._arena)
+        super().run(memory, variables)
+
+
 def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
-    return _NativeRun(prepared, slots) if hasattr(prepared.device, "run_list") else None
+    if not hasattr(prepared.device, "run_list"):
+        return None
+    # A traced function belongs to a value of the setting, so nobody need ask for it again.
+    kind = _CheckedRun if settings.CHECK == "memory" else _NativeRun
+    return kind(prepared, slots)
 
 
 class TapeRun:

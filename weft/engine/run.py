@@ -9,9 +9,11 @@ from typing import NamedTuple
 from weft.engine.bindings import Variables, require_values, variables_of
 from weft.engine.compile import Loaded, load_kernels
 from weft.engine.storage import Buffer, GlobalCounters
+from weft.engine.zones import fill_fresh, run_between_zones, sizes_of
 from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import size_value
+from weft.ir.uop import UOp
 from weft.runtime.device import Device, Handle
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
@@ -19,10 +21,11 @@ from weft.target.target import Peaks
 
 
 class Step(NamedTuple):
-    """One kernel of a schedule and the slots of its arguments."""
+    """One kernel of a schedule, and the slots and PARAMs of its arguments."""
 
     loaded: Loaded
     slots: tuple[int, ...]
+    memory: tuple[UOp, ...]
 
 
 class Prepared:
@@ -35,7 +38,7 @@ class Prepared:
         self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
         self.steps = [
-            Step(part, tuple(memory.arg[0] for memory in call.src))
+            Step(part, tuple(memory.arg[0] for memory in call.src), call.src)
             for part, call in zip(loaded, calls, strict=True)
         ]
 
@@ -45,25 +48,36 @@ class Prepared:
         A slot that no kernel has may be None. Temporaries are added here.
         """
         require_values(self.variables, variables)
+        arena = Buffer(self.device, self.schedule.plan.size)
+        if is_checked := settings.CHECK == "memory":
+            fill_fresh([*memory, arena])
         handles: dict[int, Handle] = {
             slot: part.allocated() for slot, part in enumerate(memory) if part is not None
         }
-        arena = Buffer(self.device, self.schedule.plan.size)
         try:
             handles.update(temporary_handles(self.schedule, arena))
             for step in self.steps:
-                self._launch(step, handles, variables)
+                self._launch(step, handles, variables, is_checked)
         finally:
             arena.free()
 
-    def _launch(self, step: Step, handles: dict[int, Handle], variables: Variables) -> None:
-        program = step.loaded.program
+    def _launch(
+        self, step: Step, handles: dict[int, Handle], variables: Variables, is_checked: bool
+    ) -> None:
+        program, execute = step.loaded
         values = [variables[node.arg[0]] for node in program.variables]
         groups = tuple(size_value(size, variables) for size in program.groups)
         if 0 in groups:  # a symbolic size is 0 in this run: the kernel writes nothing
             return
+        given = [handles[slot] for slot in step.slots]
         start = time.perf_counter()
-        step.loaded.executable([handles[slot] for slot in step.slots], values, groups)
+        if is_checked:
+            sizes = sizes_of(step.memory, variables)
+            run_between_zones(
+                self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
+            )
+        else:
+            execute(given, values, groups)
         if settings.DEBUG >= 2:
             self.device.synchronize()
         seconds = time.perf_counter() - start

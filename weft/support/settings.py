@@ -41,8 +41,9 @@ class Settings:
     NOOPT: bool = _row(False, "Compile kernels without any opts.", in_cache_key=True)
     CHECK: str = _row(
         "",
-        "Compare results while running: after each phase (levels), or jitted with eager (jit).",
-        choices=("", "levels", "jit"),
+        "Look for bugs while running: compare after each phase (levels), or jitted with eager"
+        " (jit), or run kernels between zones that they must not touch (memory).",
+        choices=("", "levels", "jit", "memory"),
     )
     TRACE: bool = _row(False, "Print every rewrite with its rule and reason.")
     VIZ: bool = _row(False, "Record the graph after every pass for `python -m weft.viz`.")

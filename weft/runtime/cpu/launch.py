@@ -26,9 +26,10 @@ LEAST_NANOSECONDS: Final = 20_000
 # More chunks than threads, so that a thread that is slow or late leaves its share to others.
 CHUNKS_PER_THREAD: Final = 4
 
-# Where a record has its number of groups, and how many of them are a chunk.
+# Where a record has its number of groups, how many of them are a chunk, and its own size.
 _COUNT: Final = 1
 _CHUNK: Final = 2
+_SIZE: Final = 4
 
 # A kernel, its arguments, its variables and its grid.
 Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
@@ -132,6 +133,14 @@ class RunList:
     def __call__(self) -> None:
         pool = self._pool
         pool.run(pool.state, self._address, len(self._launches))
+
+    def run_one(self, number: int, memory: Sequence[CpuMemory]) -> None:
+        """Run one kernel of the list on other memory; the list stays as it is."""
+        first = self._starts[number]
+        begin = first - RECORD_WORDS
+        record = self.words[begin : begin + self.words[begin + _SIZE]]
+        record[RECORD_WORDS : RECORD_WORDS + len(memory)] = [part.address for part in memory]
+        self._pool.run(self._pool.state, struct.pack(f"{len(record)}q", *record), 1)
 
     def position(self, number: int, slot: int) -> int:
         """Which of the words is an argument of a kernel: an address, or behind those a value."""
