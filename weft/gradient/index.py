@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.settled import settled
 from weft.gradient.shaping import as_shape, expand, full, iota, spread
 from weft.ir.build import all_of, true, where
 from weft.ir.build import scatter as scatter_node
@@ -17,6 +18,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.walk import rebuild
 
 
 def scatter(node: UOp, values: UOp, fold: int) -> UOp:
@@ -142,9 +144,10 @@ def _product(node: UOp, g: UOp) -> Parts:
 
 def _extremum(node: UOp, g: UOp) -> Parts:
     """greatest or least of x and v: g shared evenly by those equal to it"""
-    x, v = node.src[:2]
+    x, v = (settled(source) for source in node.src[:2])
+    extreme = rebuild(node, (x, v, *node.src[2:]))
     zero = g.const_like(0)
-    is_chosen = x.equal(node), v.equal(_picked(node, node))
+    is_chosen = x.equal(extreme), v.equal(_picked(extreme, node))
     wide = x.dtype if x.dtype.bits >= 32 else dtypes.float32
     count = _counted(node, is_chosen[0], is_chosen[1])
     share = (g.cast(wide) / count.cast(wide)).cast(g.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.settled import settled
 from weft.gradient.shaping import expand
 from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
@@ -50,9 +51,10 @@ def _extremum(node: UOp, g: UOp) -> Parts:
 
     A result of NaN equals no element and gives NaN to all.
     """
-    x, axes = node.src[0], node.arg[1]
+    x, (op, axes) = settled(node.src[0]), node.arg[:2]
     shape = shape_of(x)
-    is_chosen = x.equal(expand(node, shape))
+    extreme = node if x is node.src[0] else reduce_axes(x, op, axes)
+    is_chosen = x.equal(expand(extreme, shape))
     wide = x.dtype if x.dtype.bits >= 32 else dtypes.float32
     count = _count(is_chosen, axes, wide)
     chosen = where(is_chosen, expand(g, shape), g.const_like(0))

@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.settled import settled
 from weft.gradient.shaping import expand, iota, pad, reshape, shrink, zeros_like
 from weft.ir.build import Size, scan_axis, where
 from weft.ir.dtypes import dtypes
@@ -58,10 +59,11 @@ def _extremes(node: UOp, g: UOp) -> Parts:
     The last of equal elements sets it, and NaN does, as in torch.cummax. The sums are differences
     of sums from the end, which are taken in float64.
     """
-    x, (axis,) = node.src[0], node.arg[1]
+    x, (axis,) = settled(node.src[0]), node.arg[1]
     if shape_of(x)[axis] == 0:
         return (zeros_like(x),)
-    sets = x.equal(node) | ~x.equal(x)
+    extreme = node if x is node.src[0] else scan_axis(x, node.arg[0], axis)
+    sets = x.equal(extreme) | ~x.equal(x)
     rest = _from_the_end(g.cast(dtypes.float64), Op.ADD, axis)
     size = shape_of(x)[axis]
     past = const(dtypes.int32, size) if isinstance(size, int) else size.cast(dtypes.int32)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft.gradient.settled import settled
 from weft.ir.build import scan_axis
 from weft.ir.dtypes import BOOL, DType, dtypes
 from weft.ir.ops import Op
@@ -99,9 +100,11 @@ def _extremes(self: Tensor, op: int, axis: int, name: str) -> Picked:
     number = axis_of(name, axis, self.ndim)
     if not self.ndim:
         return Picked(values, self._new(nodes.filled(dtypes.int64, 0, ())))
-    sets = (self == values.detach()) | self.isnan()
+    kept = settled(self.uop)
+    greatest = values.uop if kept is self.uop else scan_axis(kept, op, number)
+    sets = kept.equal(greatest) | ~kept.equal(kept)
     position = nodes.positions(self.shape, number)
-    latest = make(Op.WHERE, position.dtype, (sets.uop, position, position.const_like(0)))
+    latest = make(Op.WHERE, position.dtype, (sets, position, position.const_like(0)))
     places = scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
     return Picked(values, places)
 
