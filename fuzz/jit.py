@@ -3,9 +3,10 @@
     python -m fuzz.jit --count 5000 --seed 1 --device CPU
 
 Each program (`fuzz.jit_lines`) runs with its functions jitted, with every line realized and no
-JIT, with `CHECK=jit`, and with whole functions as one native call; where it says no other check,
-kernels run between zones (`CHECK=memory`). One that fails is shrunk and printed as a script that runs. Functions
-write and draw, call each other, donate their arguments, and take numbers and symbolic sizes.
+JIT, with `CHECK=jit`, and with each function as one native call; where no other check is on,
+kernels run between zones (`CHECK=memory`). One that fails is shrunk and printed as a script that
+runs. Functions write and draw, call each other, donate their arguments, and take numbers and
+symbolic sizes.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _verify(program: Program, block: _Block, before: bytearray, after: bytearray
     raise _error(program, what, block.members, offset)
 
 
-def _first_change(one: bytes, other: bytes) -> int:
+def _first_change(one: bytes | bytearray, other: bytes | bytearray) -> int:
     return next(at for at, (x, y) in enumerate(zip(one, other, strict=True)) if x != y)
 
 
