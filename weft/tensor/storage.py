@@ -34,6 +34,8 @@ from weft.tensor.nodes import Step
 from weft.tensor.turns import lock, tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
+# Graphs that are computed on other devices too.
+_OTHER_DEVICES: Final = 1 << Op.COPY | 1 << Op.SHARD
 # Graphs that are computed on other devices too, or with sizes of their own.
 _ELSEWHERE: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.CALL
 _WORK: Final = ELEMENTWISE | {Op.REDUCE, Op.INDEX, Op.SCATTER}
@@ -280,7 +282,7 @@ def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None
     if not isinstance(device, str):
         _lay_out(wanted)
     roots = [each.uop for each in wanted]
-    pending = [each.uop for each in others]
+    pending = {each: each.uop for each in others}
     leaves = live_leaves()
     follows = history.followed(nodes, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
     kept = [each for each in wanted if each.keeps_graph and each.memory is None]
@@ -288,8 +290,8 @@ def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None
     also = history.small_versions([graph for _, graph in graphs]) if overwritten else []
     # A graph without memory is computed on the default device; on several, SHARD says where.
     with Context(DEVICE=device) if isinstance(device, str) else nullcontext():
-        made = realize_graphs(roots, pending + also)
-    _take_results(wanted, others, pending, made)
+        made = realize_graphs(roots, [*pending.values(), *also])
+    _take_results(device, wanted, pending, made)
     history.forget_overwritten(overwritten.last)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
@@ -327,15 +329,38 @@ def _bytes(node: UOp) -> int:
 
 
 def _take_results(
-    wanted: list[Storage], others: list[Storage], pending: list[UOp], made: dict[UOp, UOp]
+    device: Any, wanted: list[Storage], others: dict[Storage, UOp], made: dict[UOp, UOp]
 ) -> None:
-    """Put what was computed into all storages: those that were wanted, and those that read it."""
-    graphs = make(Op.SINK, dtypes.void, (*(each.uop for each in wanted), *pending))
-    versions = substitute(graphs, made).src
-    for storage, version in zip(wanted, versions, strict=False):
+    """Put what was computed into all storages.
+
+    A value that nothing in memory leads to, such as a range, is the same node on every device:
+    what was computed of it here stays out of graphs that may want it elsewhere. A number stays a
+    number in all of them.
+    """
+    versions = _versions([each.uop for each in wanted], made)
+    for storage, version in zip(wanted, versions, strict=True):
         storage.take_over(version)
-    for storage, before, version in zip(others, pending, versions[len(wanted) :], strict=True):
-        if version is before or storage.uop is not before:  # of another thread, which goes on
+    bound = {node: memory for node, memory in made.items() if node.ops >> Op.BUFFER & 1}
+    if len(bound) < len(made):
+        here = {e: g for e, g in others.items() if e.device == device and _stays_here(g)}
+        _replace(here, {node: each for node, each in made.items() if node.op != Op.CONST})
+        others = {each: graph for each, graph in others.items() if each not in here}
+    _replace(others, bound)
+
+
+def _stays_here(graph: UOp) -> bool:
+    return not graph.ops & _OTHER_DEVICES
+
+
+def _versions(graphs: Iterable[UOp], made: dict[UOp, UOp]) -> tuple[UOp, ...]:
+    return substitute(make(Op.SINK, dtypes.void, tuple(graphs)), made).src
+
+
+def _replace(lazy: dict[Storage, UOp], made: dict[UOp, UOp]) -> None:
+    """Let lazy storages read what is memory now; but not one whose thread has gone on."""
+    versions = _versions(lazy.values(), made)
+    for (storage, before), version in zip(lazy.items(), versions, strict=True):
+        if version is before or storage.uop is not before:
             continue
         is_own = storage.memory is not None and version.op == Op.BUFFER
         if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
