@@ -5,8 +5,8 @@
 Each program (`fuzz.jit_lines`) runs with its functions jitted, with every line realized and no
 JIT, with `CHECK=jit`, and with each function as one native call; where no other check is on,
 kernels run between zones (`CHECK=memory`). One that fails is shrunk and printed as a script that
-runs. Functions write and draw, call each other, donate their arguments, and take numbers and
-symbolic sizes.
+runs. Functions write, draw, take gradients and steps of an optimizer, call each other, raise,
+donate their arguments, and take numbers, symbolic sizes, trees and other shapes than before.
 """
 
 from __future__ import annotations
@@ -18,16 +18,20 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fuzz.jit_lines import MOST_SIZE, JitGenerator
-from fuzz.jit_oracle import JitOracle
+from fuzz.jit_lines import JitGenerator
+from fuzz.jit_oracle import Box, JitOracle, Pair, Stop
+from fuzz.jit_steps import MOST_SIZE
 from fuzz.program_oracle import Line
 from fuzz.subject import Subject
 from weft.ir.build import variable
+from weft.nn.optim import SGD
 from weft.support.settings import Context
 from weft.tensor import Tensor
+from weft.tensor.function import function
 from weft.tensor.jit import jit
 
 SIZE: Final = variable("size", 1, MOST_SIZE)
+_KNOWN: Final = (Tensor, SGD, Box, Pair, Stop)
 
 
 class Mode(NamedTuple):
@@ -51,8 +55,10 @@ MODES: Final = {
 def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None:
     """What a program does that NumPy does not, or None."""
     wanted = JitOracle(list(lines)).names
-    scope: dict[str, Any] = {"Tensor": Tensor, "jit": jit, "size": SIZE}
-    settings = {"DEVICE": mode.device or device, "JIT": mode.is_jitted, "CHECK": mode.check}
+    home, away = _places(mode, device)
+    scope: dict[str, Any] = {each.__name__: each for each in _KNOWN}
+    scope |= {"jit": jit, "function": function, "size": SIZE, "home": home, "away": away}
+    settings = {"DEVICE": home, "JIT": mode.is_jitted, "CHECK": mode.check}
     with Context(**settings, CACHE=False), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -72,6 +78,12 @@ def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None
     return None
 
 
+def _places(mode: Mode, device: str) -> tuple[str, str]:
+    """The device of a program, and another one."""
+    home = mode.device or device
+    return home, "CPU:1" if home == "CPU" else "CPU"
+
+
 def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
     """The program as text that runs and compares."""
     body = "\n".join(line.ours for line in lines)
@@ -80,8 +92,11 @@ def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
         f"print({name!r}, {name}.tolist(), 'not', {array.tolist()})"
         for name, array in names.items()
     )
-    used = f"DEVICE={mode.device or device} JIT={mode.is_jitted:d} CHECK={mode.check}"
-    header = f"from weft import Tensor, Variable, jit\nsize = Variable{SIZE.arg}"
+    home, away = _places(mode, device)
+    used = f"DEVICE={home} JIT={mode.is_jitted:d} CHECK={mode.check}"
+    imports = "from weft import Tensor, Variable, function, jit\nfrom weft.nn.optim import SGD"
+    imports += "\nfrom fuzz.jit_oracle import Box, Pair, Stop"
+    header = f"{imports}\nsize, home, away = Variable{SIZE.arg}, {home!r}, {away!r}"
     return f"# {used}\n{header}\n{body}\n{shown}"
 
 

@@ -1,26 +1,31 @@
 """Random programs with jitted functions: definitions, calls, and plain lines in between.
 
 `fuzz.jit` runs what a `JitGenerator` makes. A function reads and writes its arguments and tensors
-from outside, draws random numbers and calls functions that were defined before it. The oracle runs
-along, so every line means something.
+from outside, draws random numbers and calls functions that were defined before it. Some are
+`@function` instead, or both; these, and functions that they call, write to nothing. Arguments and
+results may be trees. The oracle runs along, so every line means something.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fuzz.jit_oracle import BodyOracle, JitOracle
-from fuzz.program_lines import SHAPES, Generator
-from fuzz.program_oracle import Array, InvalidLineError, Line
+from fuzz.jit_steps import MOST_NUMBER, MOST_SIZE, JitSteps
+from fuzz.program_lines import SHAPES
+from fuzz.program_oracle import InvalidLineError, Line
 
 _AUGMENTED: Final = re.compile(r"^(t\d+)(?:\[.*\])? [-+*]?= ")
-# The greatest value of a symbolic size, which no axis that it cuts is below.
-MOST_SIZE: Final = 3
-_MOST_NUMBER: Final = 4
+_MAKES: Final = re.compile(r"^t\d+ = ")
+_DECORATORS: Final = {"jit": "@jit", "pure": "@jit", "function": "@function"}
+_TREES: Final = ("", "", "", "dict", "tuple", "Pair")
+# What a line cannot mean, or not exactly.
+_REFUSED: Final = (InvalidLineError, ValueError, IndexError, TypeError)
 
 
 class _Function(NamedTuple):
@@ -32,23 +37,31 @@ class _Function(NamedTuple):
     name: str
     parameters: dict[str, Any]
     returns: int
+    takes: str  # the kind of tree that is its only parameter
+    gives: str  # the kind of tree that it returns
     is_donated: bool  # the first parameter, a tensor
+    is_pure: bool
+    raises: str  # the parameter, a number, that is too large for it at its greatest
 
 
-class JitGenerator(Generator):
+class JitGenerator(JitSteps):
     """Makes one program: tensors, one to three functions, calls of them and lines in between."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines: list[Line] = []
-        self.oracle: Any = JitOracle()
+        self.oracle = JitOracle()
         self.count = 0
         self.functions: list[_Function] = []
-        self.scalars: list[str] = []  # parameters of the function that is being written
+        self.scalars, self.numbers, self.boxes, self.optimizers = [], [], [], {}
+        self.is_pure = False
         start = self.random.randint(0, 1 << 40)
         self.add(Line(f"Tensor.manual_seed({start})", f"draws.seed({start})"))
         for _ in range(self.random.randint(2, 4)):
             self.add(self.create())
+        for step in (self.replace, self.box, self.optimizer):
+            if self.random.random() < 0.25:
+                self.add(step())
         for _ in range(self.random.randint(0, 3)):
             self.plain()
         for _ in range(self.random.randint(1, 3)):
@@ -59,13 +72,15 @@ class JitGenerator(Generator):
                     self.plain()
         for _ in range(self.random.randint(1, 4)):
             self.add(self.call())
+        for weight, _ in self.optimizers.values():
+            self.add(self.made(f"{weight}.detach() * 1", f"{weight} * 1", "float32"))
 
     def add(self, line: Line | None) -> None:
         if line is None:
             return
         try:
             self.oracle.run(line)
-        except (InvalidLineError, ValueError, IndexError, TypeError):
+        except (*_REFUSED, NameError):
             self.oracle = JitOracle(self.lines)
         else:
             self.lines.append(line)
@@ -75,41 +90,25 @@ class JitGenerator(Generator):
         steps = [
             *[self.arithmetic, self.view, self.fold, self.write, self.write_at_key, self.draw],
             *[self.write_at_positions, self.realize, self.movement, self.gather],
+            *[self.replace, self.replace, self.use_box, self.gradient, self.visit],
         ]
         self.add(self.random.choice(steps)())
-
-    def draw(self) -> Line:
-        name, shape = self.target(), self.random.choice(SHAPES)
-        low = self.random.randint(-9, 0)
-        high = low + self.random.randint(1, 20)
-        return Line(
-            f"{name} = Tensor.randint({shape}, low={low}, high={high})",
-            f"{name} = new(draws.integers({shape}, {low}, {high}), 'int32')",
-        )
 
     # Functions.
 
     def define(self) -> None:
         """A function over some parameters; its body is checked with arrays like those."""
         before = list(self.lines)
+        kind = self.random.choices(("jit", "pure", "function"), (6, 1, 2))[0]
         parameters = self.parameters()
-        self.scalars = [name for name in parameters if name[0] != "t"]
+        self.is_pure = kind != "jit"
+        self.scalars = [name for name in parameters if name[0] != "t"] + self.numbers
         self.oracle = BodyOracle(before, parameters)
         self.lines = []
-        steps = [
-            *[self.arithmetic] * 4,
-            *[self.view, self.view, self.fold, self.gather, self.movement, self.choice],
-            *[self.write] * 3,
-            *[self.write_at_key] * 3,
-            *[self.write_at_positions, self.draw, self.create, self.product, self.realize],
-            *[self.call] * 2,
-            *[self.with_scalar] * 3 * len(self.scalars),
-        ]
-        for _ in range(self.random.randint(2, 8)):
-            self.add_to_body(self.random.choice(steps)())
+        quiet = self.body()
         body, inside = self.lines, self.oracle
         first = next(iter(parameters), "")
-        is_donated = first[:1] == "t" and self.random.random() < 0.2
+        is_donated = kind == "jit" and first[:1] == "t" and self.random.random() < 0.2
         # What is donated is gone after the call, and so is every view of it.
         kept = [
             name
@@ -117,14 +116,55 @@ class JitGenerator(Generator):
             if not (is_donated and np.shares_memory(array, inside.names[first]))
         ]
         returned = self.random.sample(kept, min(len(kept), self.random.randint(1, 3)))
-        name = f"f{len(self.functions) + 1}"
-        self.scalars = []
+        number = next((name for name in parameters if name[0] == "k"), "")
+        raises = number if kind == "jit" and self.random.random() < 0.5 else ""
+        if raises:
+            text = f"if {raises} == {MOST_NUMBER}: raise Stop({raises})"
+            body.insert(quiet, Line(text, text))
+        made = _Function(
+            f"f{len(self.functions) + 1}",
+            parameters,
+            len(returned),
+            self.random.choice(_TREES) if parameters and not is_donated else "",
+            self.random.choice(_TREES) if returned else "",
+            is_donated,
+            self.is_pure,
+            raises,
+        )
+        self.scalars, self.is_pure = [], False
         self.lines, self.oracle = before, JitOracle(before)
+        decorator = "@jit(donate=(0,))" if is_donated else _DECORATORS[kind]
+        if kind == "function" and self.random.random() < 0.4:
+            decorator = "@jit\n@function"
         outside = list(self.oracle.names)
-        decorator = "@jit(donate=(0,))" if is_donated else "@jit"
-        head = f"{decorator}\ndef {name}({', '.join(parameters)}):\n"
-        self.add(_definition(head, body, returned, outside))
-        self.functions.append(_Function(name, parameters, len(returned), is_donated))
+        is_copied = kind == "function"  # what such a function returns is new
+        self.add(_definition(decorator, made, body, returned, outside, is_copied))
+        self.functions.append(made)
+
+    def body(self) -> int:
+        """Add the lines of a function; how many of the first ones do nothing to the world."""
+        pure: list[Callable[[], Line | None]] = [
+            *[self.arithmetic] * 4,
+            *[self.view, self.view, self.fold, self.gather, self.movement, self.choice],
+            *[self.create, self.product, self.gradient],
+            *[self.with_scalar] * 3 * len(self.scalars),
+        ]
+        others: list[Callable[[], Line | None]] = [self.draw, self.draw, self.call, self.call]
+        if self.random.random() < 0.5:
+            pure.append(self.use_box)
+        if self.random.random() < 0.1:
+            pure.append(self.visit)
+        if not self.is_pure:
+            others += [*[self.write] * 3, *[self.write_at_key] * 3, self.write_at_positions]
+            others += [self.realize, *[self.descend] * 3 * len(self.optimizers)]
+        quiet = 0
+        for _ in range(self.random.randint(2, 8)):
+            is_pure = self.random.random() * (len(pure) + len(others)) < len(pure)
+            before = len(self.lines)
+            self.add_to_body(self.random.choice(pure if is_pure else others)())
+            if is_pure and quiet == before < len(self.lines):
+                quiet += bool(_MAKES.match(self.lines[-1].ours))
+        return quiet
 
     def parameters(self) -> dict[str, Any]:
         """Up to three tensors, a number at times, and a size, with values for the oracle."""
@@ -133,59 +173,10 @@ class JitGenerator(Generator):
         for _ in range(self.random.randint(0, 3)):
             found[self.target()] = np.array(self.oracle.names[self.random.choice(names)])
         if self.random.random() < 0.25:
-            found[self.target("k")] = self.random.randint(1, _MOST_NUMBER)
+            found[self.target("k")] = self.random.randint(1, MOST_NUMBER)
         if self.random.random() < 0.35:
             found[self.target("n")] = self.random.randint(1, MOST_SIZE)
         return found
-
-    def with_scalar(self) -> Line | None:
-        """A line that uses a parameter which is a number or a size."""
-        if not self.scalars:
-            return None
-        scalar, name = self.random.choice(self.scalars), self.pick()
-        if name is None:
-            return None
-        if scalar[0] == "k":
-            form = self.random.choice(
-                ("{x} * {k}", "{x} + {k}", "{x} + 1 if {k} > 2 else {x} * 2")
-            )
-            text = form.format(x=name, k=scalar)
-            return self.made(text, text, self.dtype(name))
-        return self.with_size(name, scalar)
-
-    def with_size(self, name: str, size: str) -> Line | None:
-        """A line with a part of a tensor, up to a size or from there, or with the size itself."""
-        array, dtype = self.array(name), self.dtype(name)
-        if array.ndim == 0 or array.shape[0] < MOST_SIZE:
-            return self.made(f"{name} * {size}", f"{name} * {size}", dtype)
-        if array.flags.writeable and self.random.random() < 0.5:
-            key = self.random.choice((f":{size}", f"{size}:", f"{size} - 1", f":{size}, ..."))
-            op = self.random.choice(("=", "+=", "*="))
-            fitting = [other for other in self.names(array.dtype.kind) if self.fits(other, array)]
-            is_part = key[0] == ":" and fitting and self.random.random() < 0.5
-            value = f"{self.random.choice(fitting)}[:{size}]" if is_part else self.number(name)
-            return Line(f"{name}[{key}] {op} {value}", f"{name}[{key}] {op} {value}")
-        rest = f"{array.shape[0]} - {size}"
-        zeros = [(0, 0)] * (array.ndim - 1)
-        cast = ".cast('int32')" if dtype == "int32" else ""
-        ours, numpy = self.random.choice(
-            (
-                (f"{name}[:{size}].sum(0){cast}", f"{name}[:{size}].sum(0)"),
-                (f"({name}[{size} - 1:] * 2).max(0)", f"({name}[{size} - 1:] * 2).max(0)"),
-                (f"{name}[{size} - 1] + 1", f"{name}[{size} - 1] + 1"),
-                (
-                    f"({name}[:{size}] + 1).pad([(0, {rest}), *{zeros}])",
-                    f"np.pad({name}[:{size}] + 1, [(0, {rest}), *{zeros}])",
-                ),
-                (f"{name}[:{size}].sum(){cast} * {size}", f"{name}[:{size}].sum() * {size}"),
-            )
-        )
-        return self.made(ours, numpy, dtype)
-
-    def fits(self, name: str, array: Array) -> bool:
-        """Whether a part of a tensor can be written to the same part of another."""
-        other = self.array(name)
-        return bool(other.shape[1:] == array.shape[1:] and other.shape[:1] >= (MOST_SIZE,))
 
     def add_to_body(self, line: Line | None) -> None:
         if line is None:
@@ -193,54 +184,93 @@ class JitGenerator(Generator):
         kept = self.oracle
         try:
             self.oracle.run(line)
-        except (InvalidLineError, ValueError, IndexError, TypeError):
+        except _REFUSED:
             self.oracle = kept.again(self.lines)
         else:
             self.lines.append(line)
 
+    # Calls.
+
     def call(self) -> Line | None:
-        if not self.functions:
+        usable = [each for each in self.functions if each.is_pure or not self.is_pure]
+        if not usable:
             return None
-        function = self.random.choice(self.functions)
+        function = self.random.choice(usable)
         donated = self.target("d")
         copies = "", ""
+        texts: list[list[str]] = [[], []]
         has_word = False
-        ours, numpy = [], []
-        for name, sample in function.parameters.items():
-            argument = self.argument(sample) if name[0] == "t" else self.scalar(name)
-            if function.is_donated and not ours:
+        for name, argument in self.arguments(function).items():
+            if function.is_donated and not texts[0]:
                 copies = (
                     f"{donated} = {argument[0]}.clone()",
                     f"{donated} = np.array({argument[1]})",
                 )
                 argument = donated, donated
-            has_word = has_word or (name[0] != "t" and self.random.random() < 0.2)
-            word = f"{name}=" if has_word else ""
-            ours.append(word + argument[0])
-            numpy.append(word + argument[1])
-        made = "".join(f"{self.target()}, " for _ in range(function.returns))
-        results = f"{made}= " if made else ""
-        calls = [f"{results}{function.name}({', '.join(given)})" for given in (ours, numpy)]
-        if not function.is_donated:
-            return Line(*calls)
-        return Line(*(f"{a}; {b}; del {donated}" for a, b in zip(copies, calls, strict=True)))
+            is_tensor = name[0] == "t"
+            has_word = has_word or not (is_tensor or function.takes or self.random.random() > 0.2)
+            for given, text in zip(texts, argument, strict=True):
+                given.append(f"{name}={text}" if has_word else text)
+        calls = self.results(function, texts)
+        if function.is_donated:
+            calls = [f"{a}; {b}; del {donated}" for a, b in zip(copies, calls, strict=True)]
+        if function.raises and not isinstance(self.oracle, BodyOracle):
+            calls = [f"try:\n    {text}\nexcept Stop:\n    pass" for text in calls]
+        return Line(*calls)
 
-    def scalar(self, name: str) -> tuple[str, str]:
+    def results(self, function: _Function, texts: list[list[str]]) -> list[str]:
+        """The call with names for its results, for Weft and for NumPy."""
+        made = [self.target() for _ in range(function.returns)]
+        names = "".join(f"{name}, " for name in made)
+        tree = self.target("q")
+        calls = []
+        for given in texts:
+            inner = _tree(function.takes, given) if function.takes else ", ".join(given)
+            text = f"{function.name}({inner})"
+            if function.gives:
+                parts = "".join(f"{part}, " for part in _parts(function.gives, tree, len(made)))
+                calls.append(f"{tree} = {text}; {names}= {parts}")
+            else:
+                calls.append(f"{names}= {text}" if made else text)
+        return calls
+
+    def arguments(self, function: _Function) -> dict[str, tuple[str, str]]:
+        """What a call gives for each parameter: at times the same twice, or of another shape."""
+        shapes: dict[tuple[int, ...], tuple[int, ...]] = {}
+        has_size = any(name[0] == "n" for name in function.parameters)
+        if not has_size and self.random.random() < 0.15:
+            for sample in function.parameters.values():
+                if not isinstance(sample, int):
+                    alike = [shape for shape in SHAPES if len(shape) == sample.ndim]
+                    shapes[sample.shape] = self.random.choice(alike or [sample.shape])
+        found: dict[str, tuple[str, str]] = {}
+        before: dict[Any, tuple[str, str]] = {}
+        for name, sample in function.parameters.items():
+            if isinstance(sample, int):
+                found[name] = self.scalar(name, name == function.raises)
+                continue
+            key = sample.dtype.kind, shapes.get(sample.shape, sample.shape)
+            is_same = key in before and self.random.random() < 0.2
+            found[name] = before[key] if is_same else self.argument(*key)
+            before[key] = found[name]
+        return found
+
+    def scalar(self, name: str, raises: bool) -> tuple[str, str]:
         """A number, or a size: a bound one, that of the function around, or an int."""
+        is_inside = isinstance(self.oracle, BodyOracle)
         if name[0] == "k":
-            value = str(self.random.randint(1, _MOST_NUMBER))
+            value = str(self.random.randint(1, MOST_NUMBER - (raises and is_inside)))
             return value, value
         value = str(self.random.randint(1, MOST_SIZE))
         own = [name for name in self.scalars if name[0] == "n"]
         if own:
             value = self.random.choice([*own, value])
             return value, value
-        is_bound = not isinstance(self.oracle, BodyOracle) and self.random.random() < 0.8
+        is_bound = not is_inside and self.random.random() < 0.8
         return f"size.bind({value})" if is_bound else value, value
 
-    def argument(self, sample: Array) -> tuple[str, str]:
+    def argument(self, kind: str, shape: tuple[int, ...]) -> tuple[str, str]:
         """Something of a shape and dtype: a name, a view, an expression, or new data."""
-        kind, shape = sample.dtype.kind, sample.shape
         fitting = [name for name in self.names(kind) if self.array(name).shape == shape]
         if fitting and self.random.random() < 0.6:
             name = self.random.choice(fitting)
@@ -265,18 +295,51 @@ class JitGenerator(Generator):
             row = self.random.randrange(self.array(name).shape[0])
             return f"{name}[{row}]", f"{name}[{row}, ...]"
         dtype = {"i": "int32", "f": "float32", "b": "bool"}[kind]
-        values = [self.random.randint(-6, 9) for _ in range(sample.size)]
-        data = np.array(values).reshape(shape).astype(dtype).tolist()
+        data = self.data(shape, dtype)
         return f"Tensor({data}, dtype={dtype!r})", f"new({data}, {dtype!r})"
 
 
-def _definition(head: str, body: list[Line], returned: list[str], outside: list[str]) -> Line:
+def _tree(kind: str, parts: Sequence[str]) -> str:
+    """An expression with all parts in it."""
+    first, rest = parts[0], ", ".join(parts[1:])
+    if kind == "dict":
+        return "{" + ", ".join(f"'a{n}': {part}" for n, part in enumerate(parts)) + "}"
+    return f"({first}, [{rest}])" if kind == "tuple" else f"Pair({first}, [{rest}])"
+
+
+def _parts(kind: str, name: str, count: int) -> list[str]:
+    """Where the parts of such a tree are."""
+    if kind == "dict":
+        return [f"{name}['a{n}']" for n in range(count)]
+    first, rest = (f"{name}[0]", f"{name}[1]") if kind == "tuple" else (f"{name}.first", "")
+    rest = rest or f"{name}.second"
+    return [first, *(f"{rest}[{n}]" for n in range(count - 1))]
+
+
+def _definition(
+    decorator: str,
+    function: _Function,
+    body: list[Line],
+    returned: list[str],
+    outside: list[str],
+    is_copied: bool,
+) -> Line:
     """The lines of a body as a function, for Weft and for NumPy."""
     written = {match[1] for line in body if (match := _AUGMENTED.match(line.ours))}
     declared = sorted(written & set(outside))
+    names = list(function.parameters)
+    inner = [f"global {', '.join(declared)}"] if declared else []
+    if function.takes:
+        parts = _parts(function.takes, "tree", len(names))
+        inner.append("".join(f"{n}, " for n in names) + "= " + "".join(f"{n}, " for n in parts))
+    head = f"{decorator}\ndef {function.name}({'tree' if function.takes else ', '.join(names)}):\n"
+    copies = [f"np.array({name})" for name in returned] if is_copied else returned
     texts = []
-    for lines in ([line.ours for line in body], [line.numpy for line in body]):
-        inner = [f"global {', '.join(declared)}"] if declared else []
-        inner += [*lines, f"return {''.join(f'{name}, ' for name in returned)}".rstrip()]
-        texts.append(head + "\n".join("    " + each for each in inner))
+    for lines, results in (
+        ([line.ours for line in body], returned),
+        ([line.numpy for line in body], copies),
+    ):
+        given = "".join(f"{name}, " for name in results)
+        end = f"return {_tree(function.gives, results) if function.gives else given}".rstrip()
+        texts.append(head + "\n".join("    " + each for each in [*inner, *lines, end]))
     return Line(*texts)

@@ -3,11 +3,57 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from fuzz.program_oracle import Array, Line, Oracle, new_value, reshaped
+
+
+class Stop(Exception):  # noqa: N818 -- it is no mistake of anyone
+    """What a function raises when it is asked to."""
+
+
+@dataclass
+class Pair:
+    """A tree of two parts."""
+
+    first: Any
+    second: Any
+
+
+class Box:
+    """An object with a tensor and a number, which functions find in their globals."""
+
+    def __init__(self, tensor: Any, number: int) -> None:
+        self.t = tensor
+        self.k = number
+
+
+class Descent:
+    """What `nn.optim.SGD` means, with slopes that are given."""
+
+    def __init__(self, weight: Array, lr: float, momentum: float) -> None:
+        self._weight, self._lr, self._momentum = weight, lr, momentum
+        self._velocity: Any = 0.0
+
+    def step(self, slope: Array) -> None:
+        self._velocity = self._momentum * self._velocity + like(slope, self._weight)
+        self._weight -= self._lr * self._velocity
+
+
+def like(array: Array, other: Array) -> Array:
+    """A new array, if it has the shape of the other."""
+    if array.shape != other.shape:
+        raise ValueError("another shape")
+    return np.array(array)
+
+
+def counted(array: Array) -> Array:
+    """The number of each element along the first axis, from 1 on."""
+    rows = np.arange(1, array.shape[0] + 1).reshape(-1, *[1] * (array.ndim - 1))
+    return np.broadcast_to(rows, array.shape)
 
 
 class Draws:
@@ -23,12 +69,21 @@ class Draws:
         self._counter = 0
 
     def integers(self, shape: tuple[int, ...], low: int, high: int) -> Array:
-        count = int(np.prod(shape))
-        at = self._counter + np.arange(count, dtype=np.uint64)
-        self._counter += count
-        x, y = self._noise(at & np.uint64(0xFFFFFFFF), at >> np.uint64(32))
+        x, y = self._words(int(np.prod(shape)))
         wide = x << np.uint64(32) | y
         return ((wide % np.uint64(high - low)).astype(np.int64) + low).reshape(shape)
+
+    def unit(self, shape: tuple[int, ...]) -> Array:
+        first, _ = self._words(int(np.prod(shape)))
+        return ((first >> np.uint64(8)).astype(np.float64) * 2.0**-24).reshape(shape)
+
+    def permutation(self, count: int) -> Array:
+        return np.argsort(self._words(count)[0], kind="stable")
+
+    def _words(self, count: int) -> tuple[Array, Array]:
+        at = self._counter + np.arange(count, dtype=np.uint64)
+        self._counter += count
+        return self._noise(at & np.uint64(0xFFFFFFFF), at >> np.uint64(32))
 
     def _noise(self, x: Array, y: Array) -> tuple[Array, Array]:
         word = np.uint64(0xFFFFFFFF)
@@ -45,7 +100,7 @@ class Draws:
 
 
 def _unchanged(function: Any = None, donate: tuple[int, ...] = ()) -> Any:
-    """What `jit` means to NumPy."""
+    """What `jit` and `function` mean to NumPy."""
     return _unchanged if function is None else function
 
 
@@ -60,6 +115,8 @@ class JitOracle(Oracle):
             "reshaped": reshaped,
             "draws": self.draws,
             "jit": _unchanged,
+            "function": _unchanged,
+            **{each.__name__: each for each in (Stop, Pair, Box, Descent, like, counted)},
         }
         super().__init__(lines or ())
 
