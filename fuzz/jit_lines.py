@@ -53,14 +53,15 @@ class JitGenerator(JitSteps):
         self.oracle = JitOracle()
         self.count = 0
         self.functions: list[_Function] = []
-        self.scalars, self.numbers, self.boxes, self.optimizers = [], [], [], {}
+        self.scalars, self.numbers, self.boxes = [], [], []
+        self.optimizers, self.lent = {}, {}
         self.is_pure = False
         start = self.random.randint(0, 1 << 40)
         self.add(Line(f"Tensor.manual_seed({start})", f"draws.seed({start})"))
         for _ in range(self.random.randint(2, 4)):
             self.add(self.create())
         for step in (self.replace, self.box, self.optimizer):
-            if self.random.random() < 0.25:
+            if self.random.random() < 0.4:
                 self.add(step())
         for _ in range(self.random.randint(0, 3)):
             self.plain()
@@ -74,6 +75,8 @@ class JitGenerator(JitSteps):
             self.add(self.call())
         for weight, _ in self.optimizers.values():
             self.add(self.made(f"{weight}.detach() * 1", f"{weight} * 1", "float32"))
+        for name, dtype in self.lent.items():
+            self.add(self.made(f"Tensor({name})", name, dtype))
 
     def add(self, line: Line | None) -> None:
         if line is None:
@@ -90,7 +93,8 @@ class JitGenerator(JitSteps):
         steps = [
             *[self.arithmetic, self.view, self.fold, self.write, self.write_at_key, self.draw],
             *[self.write_at_positions, self.realize, self.movement, self.gather],
-            *[self.replace, self.replace, self.use_box, self.gradient, self.visit],
+            *[self.replace] * 4,
+            *[self.use_box, self.gradient, self.visit, self.lend],
         ]
         self.add(self.random.choice(steps)())
 
@@ -150,10 +154,9 @@ class JitGenerator(JitSteps):
             *[self.with_scalar] * 3 * len(self.scalars),
         ]
         others: list[Callable[[], Line | None]] = [self.draw, self.draw, self.call, self.call]
-        if self.random.random() < 0.5:
-            pure.append(self.use_box)
-        if self.random.random() < 0.1:
-            pure.append(self.visit)
+        pure += [self.use_box] * 2 * len(self.boxes)
+        if self.random.random() < 0.1:  # such a function is no single native call
+            pure += [self.visit] * 6
         if not self.is_pure:
             others += [*[self.write] * 3, *[self.write_at_key] * 3, self.write_at_positions]
             others += [self.realize, *[self.descend] * 3 * len(self.optimizers)]

@@ -26,6 +26,7 @@ class JitSteps(Generator):
     numbers: list[str]  # variables with numbers
     boxes: list[str]  # objects with a tensor and a number
     optimizers: dict[str, tuple[str, tuple[int, ...]]]  # with a weight and its shape
+    lent: dict[str, str]  # arrays over the memory of tensors, and their dtypes
     is_pure: bool  # whether the function that is being written writes to nothing
 
     # Random numbers.
@@ -121,6 +122,15 @@ class JitSteps(Generator):
         form = self.random.choice(("{x} * 2", "{x} + 1", "{x}"))
         away = form.format(x=f"{name}.to(away)")
         return self.made(f"({away}).to(home)", form.format(x=name), self.dtype(name))
+
+    def lend(self) -> Line | None:
+        """An array of NumPy, which no later write may change."""
+        name = self.pick()
+        if name is None:
+            return None
+        made = self.target("a")
+        self.lent[made] = self.dtype(name)
+        return Line(f"{made} = {name}.numpy()", f"{made} = np.array({name})")
 
     def box(self) -> Line | None:
         name = self.pick(writable=True)
