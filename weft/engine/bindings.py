@@ -31,6 +31,29 @@ def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
     return _without_bindings(root, values), values
 
 
+def give_bindings(root: UOp, bound: Mapping[UOp, UOp]) -> UOp:
+    """The graph with bound variables in the places of variables, in called bodies too.
+
+    >>> from weft.ir.build import bind, variable
+    >>> n = variable("n", 1, 8)
+    >>> take_bindings(give_bindings(n + 1, {n: bind(n, 3)}))
+    ((n + 1), {'n': 3})
+    """
+    if not bound or not root.ops & (1 << Op.VARIABLE | 1 << Op.CALL):
+        return root
+    made: dict[UOp, UOp] = {}
+    for node in topological(root, enter=lambda node: node.op != Op.BIND):
+        if node.op in (Op.BIND, Op.VARIABLE):
+            made[node] = bound.get(node, node)
+            continue
+        src = tuple([made[source] for source in node.src])
+        if node.op == Op.CALL:
+            made[node] = make(Op.CALL, node.dtype, src, give_bindings(node.arg, bound))
+        else:
+            made[node] = rebuild(node, src)
+    return made[root]
+
+
 def bound_values(root: UOp) -> dict[str, int]:
     """The values of the variables below a node, by name; the first of several."""
     if not root.ops & (1 << Op.BIND | 1 << Op.CALL):

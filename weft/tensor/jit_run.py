@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any, Final
 
+from weft.engine.bindings import give_bindings
 from weft.engine.devices import device
 from weft.engine.disk import is_file
 from weft.engine.replay import Replay
@@ -178,13 +179,15 @@ class GraphRun:
         outputs: dict[int, Storage] = {}
         for number, (value, each) in enumerate(zip(graph.values, graph.outputs, strict=True)):
             if value is not None:
-                node = substitute(value, nodes)
+                node = give_bindings(substitute(value, nodes), variables)
                 if node.op == Op.BUFFER:
                     node = make(Op.STAGE, node.dtype, (node,), ("global", ()))
                 outputs[number] = Storage(node, each.device)
                 outputs[number].keeps_graph = False
         written = [owners[graph.root_slot(version)] for version in graph.versions]
-        versions = [substitute(version, nodes) for version in graph.versions]
+        versions = [
+            give_bindings(substitute(version, nodes), variables) for version in graph.versions
+        ]
         for storage, version in zip(written, versions, strict=True):
             storage.set_version(version)
         realize([*written, *outputs.values()])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.engine.bindings import bound_values, require_values, take_bindings
+from weft.engine.bindings import bound_values, give_bindings, require_values, take_bindings
 from weft.engine.compile import CompileStatistics
 from weft.engine.devices import device
 from weft.engine.run import Prepared
@@ -96,3 +96,12 @@ def test_nothing_is_stored_on_the_device_that_only_counts():
         (x[: bind(n, value)].softmax(0) @ x[: bind(n, value)].T).realize()
         made.add(CompileStatistics.generated)
     assert len(made) == 1
+
+
+def test_values_are_given_to_called_bodies_too():
+    inner = param(0, dtypes.float32, (n,))
+    body = call(Tensor(inner).exp().uop, Tensor.zeros(8, device="NULL")[: bind(n, 2)].uop)
+    graph, _ = take_bindings(body)
+    bound = give_bindings(graph, {n: bind(n, 3)})
+    assert take_bindings(bound) == (graph, {"n": 3})
+    assert give_bindings(graph, {}) is graph

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import Tensor, Variable, jit
+from weft import Tensor, Variable, function, jit
 from weft.engine.run import Prepared
 from weft.ir.build import bind
 
@@ -128,3 +128,12 @@ def test_views_of_a_symbolic_size_are_returned():
         assert given.tolist()[-1] == 1
     assert x.tolist() == [2] * 3 + [1] * 3 + [0] * 6
     assert parts.traces == 1
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+def test_a_size_that_only_a_called_function_uses(device):
+    n = Variable("n", 1, 10)
+    x = Tensor.arange(10, device=device)
+    head = jit(function(lambda n: x[:n].sum() * n))
+    assert [head(bind(n, k)).item() for k in (3, 5, 10)] == [9, 50, 450]
+    assert head.traces == 1
