@@ -40,6 +40,7 @@ class _Function(NamedTuple):
     takes: str  # the kind of tree that is its only parameter
     gives: str  # the kind of tree that it returns
     is_donated: bool  # the first parameter, a tensor
+    is_jitted: bool
     is_pure: bool
     raises: str  # the parameter, a number, that is too large for it at its greatest
 
@@ -125,6 +126,9 @@ class JitGenerator(JitSteps):
         if raises:
             text = f"if {raises} == {MOST_NUMBER}: raise Stop({raises})"
             body.insert(quiet, Line(text, text))
+        decorator = "@jit(donate=(0,))" if is_donated else _DECORATORS[kind]
+        if kind == "function" and self.random.random() < 0.4:
+            decorator = "@jit\n@function"
         made = _Function(
             f"f{len(self.functions) + 1}",
             parameters,
@@ -132,14 +136,12 @@ class JitGenerator(JitSteps):
             self.random.choice(_TREES) if parameters and not is_donated else "",
             self.random.choice(_TREES) if returned else "",
             is_donated,
+            decorator.startswith("@jit"),
             self.is_pure,
             raises,
         )
         self.scalars, self.is_pure = [], False
         self.lines, self.oracle = before, JitOracle(before)
-        decorator = "@jit(donate=(0,))" if is_donated else _DECORATORS[kind]
-        if kind == "function" and self.random.random() < 0.4:
-            decorator = "@jit\n@function"
         outside = list(self.oracle.names)
         is_copied = kind == "function"  # what such a function returns is new
         self.add(_definition(decorator, made, body, returned, outside, is_copied))
@@ -250,7 +252,7 @@ class JitGenerator(JitSteps):
         before: dict[Any, tuple[str, str]] = {}
         for name, sample in function.parameters.items():
             if isinstance(sample, int):
-                found[name] = self.scalar(name, name == function.raises)
+                found[name] = self.scalar(name, name == function.raises, function.is_jitted)
                 continue
             key = sample.dtype.kind, shapes.get(sample.shape, sample.shape)
             is_same = key in before and self.random.random() < 0.2
@@ -258,7 +260,7 @@ class JitGenerator(JitSteps):
             before[key] = found[name]
         return found
 
-    def scalar(self, name: str, raises: bool) -> tuple[str, str]:
+    def scalar(self, name: str, raises: bool, is_jitted: bool) -> tuple[str, str]:
         """A number, or a size: a bound one, that of the function around, or an int."""
         is_inside = isinstance(self.oracle, BodyOracle)
         if name[0] == "k":
@@ -269,7 +271,8 @@ class JitGenerator(JitSteps):
         if own:
             value = self.random.choice([*own, value])
             return value, value
-        is_bound = not is_inside and self.random.random() < 0.8
+        # What is lazy together has one value of each size, so only calls that compute bind it.
+        is_bound = is_jitted and not is_inside and self.random.random() < 0.8
         return f"size.bind({value})" if is_bound else value, value
 
     def argument(self, kind: str, shape: tuple[int, ...]) -> tuple[str, str]:
