@@ -8,6 +8,7 @@ two threads do to one tensor is for the program to order, as with any object of 
 
 from __future__ import annotations
 
+import os
 import threading
 from _thread import get_ident
 from collections.abc import Iterator
@@ -15,6 +16,11 @@ from contextlib import contextmanager
 from typing import Final
 
 lock: Final = threading.RLock()
+# A process is forked between two computations, so that the child finds whole ones and a free lock.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+    )
 
 
 class _Tracer:

@@ -1,5 +1,7 @@
 """Several threads at once: each computes with tensors of its own, and all read what they share."""
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -125,3 +127,30 @@ def test_each_thread_draws_from_a_stream_of_its_own():
     before, drawn = sorted(map(tuple, drawn.values())), {}
     in_threads(work)
     assert sorted(map(tuple, drawn.values())) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_computes_while_its_parent_does():
+    if settings.DEVICE not in ("", "CPU"):
+        pytest.skip("a driver of a device need not survive a fork")
+    end = threading.Event()
+    device = settings.DEVICE
+
+    def work() -> None:
+        with Context(DEVICE=device):
+            while not end.is_set():
+                (Tensor.arange(5) + 1).tolist()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)  # a child that waits for ever dies of it
+                os._exit((Tensor.arange(3) * 2).tolist() != [0, 2, 4])
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        end.set()
+        thread.join()
