@@ -72,6 +72,16 @@ class Waits:
             found |= self.all_needs(store)
         return found
 
+    def needed_inside(self, stores: Sequence[UOp], elsewhere: int) -> int:
+        """The stores that these need, but not those that run elsewhere, nor what only they need."""
+        found, waiting = 0, list(stores)
+        while waiting:
+            for need in self.needs_of(waiting.pop()):
+                if not self.bit[need] & (found | elsewhere):
+                    found |= self.bit[need]
+                    waiting.append(need)
+        return found
+
     def read_before(self, stores: Sequence[UOp]) -> int:
         """The stores that read what these, or those that they need, overwrite."""
         if not self.readers:
@@ -108,7 +118,8 @@ class Level:
         self.before = list(self.needs)
         self.has_order = waits.has_order
         if self.has_order:
-            inside = [each & ~(self.awaited | reached) for each in needed]
+            elsewhere = self.awaited | reached
+            inside = [waits.needed_inside(nest.stores, elsewhere) for nest in nests]
             self.add_order(waits, owner, inside)
         self.waiting = (1 << len(nests)) - 1
 

@@ -336,6 +336,16 @@ def read_after_a_store() -> Case:
     return Case(kernel("after", double, put(out, [index(0)], value, [])), exact=True)
 
 
+def read_by_folds_of_folds_after_a_store() -> Case:
+    """The same with folds of folds, whose inner ones read."""
+    x, out = param(0, I32, (6, 5)), param(1, I32, (1,))
+    i, j, k, m, p, q = (range_(number, (6, 5)[number % 2]) for number in range(6))
+    double = put(x, [i, j], at(x, i, j) * 2, [i, j])
+    new = reduce_ranges(total(at(make(Op.AFTER, I32, (x, double)), k, m), m), Op.MAX, [k])
+    old = reduce_ranges(total(at(x, p, q), q), Op.MAX, [p])
+    return Case(kernel("after", double, put(out, [index(0)], new * 100 + old, [])), exact=True)
+
+
 def empty_loop() -> Case:
     out, a = param(0, F32, (3,)), param(1, F32, (3, 0))
     i, k = range_(0, 3), range_(1, 0)
@@ -453,6 +463,7 @@ CASES: dict[str, Callable[[], Case]] = {
         half_precision,
         accumulate_over_an_outer_loop,
         read_after_a_store,
+        read_by_folds_of_folds_after_a_store,
         empty_loop,
         maximum_with_nan,
         closed_by_the_kernel,
