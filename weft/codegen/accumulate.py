@@ -1,18 +1,22 @@
-"""The rewrite behind the opt Accumulate: a fold goes on, block by block, in its result.
+"""The rewrites behind two opts that fold block by block.
+
+Accumulate: a fold goes on, block by block, in its result.
 
 A range of the fold becomes a loop of the store, an ordered one: each turn folds its share into
 what the turns before it have stored. What is done with the result happens in the last turn. A sum
 that is stored as it is can have several such loops.
+
+Nest: each block is folded for itself, and then the results are.
 """
 
 from __future__ import annotations
 
-from weft.codegen.loops import ORDERED, extent_of, kinds_of, ranges_of, with_loops
+from weft.codegen.loops import ORDERED, extent_of, kinds_of, ranges_of, rebuilt, with_loops
 from weft.codegen.stage_factor import fold_over
 from weft.ir.build import index_of, load
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 
 
@@ -54,3 +58,17 @@ def accumulate(kernel: UOp, number: int) -> UOp:
     stored = make(Op.STORE, store.dtype, (place, done, *own, block))
     loops = {**kinds_of(kernel), number: ORDERED}
     return with_loops(make(Op.KERNEL, kernel.dtype, (stored,), kernel.arg), loops.items())
+
+
+def nest_folds(kernel: UOp, number: int) -> UOp:
+    """The kernel with every fold over a range as a fold of folds over that range alone."""
+    inner = ranges_of(kernel)[number]
+    made: dict[UOp, UOp] = {}
+    for node in topological(kernel):
+        new = rebuilt(node, made, {})
+        if new.op == Op.REDUCE and inner in new.src[1:]:
+            first = make(Op.REDUCE, new.dtype, (new.src[0], inner), new.arg)
+            rest = tuple(r for r in new.src[1:] if r is not inner)
+            new = make(Op.REDUCE, new.dtype, (first, *rest), new.arg)
+        made[node] = new
+    return made[kernel]

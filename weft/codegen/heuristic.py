@@ -17,6 +17,7 @@ from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
 from weft.codegen.heuristic_contraction import tile_contraction
 from weft.codegen.heuristic_folds import (
+    nest_long_sums,
     read_in_order,
     tile_rows,
     unroll_short_folds,
@@ -62,6 +63,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
         chooser.vectorize_around_folds()
         tile_rows(chooser)
         walk_row_by_row(chooser)
+        nest_long_sums(chooser)
     if target.has_groups:
         chooser.spread_over_threads()
     else:

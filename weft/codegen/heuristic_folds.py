@@ -14,7 +14,8 @@ from weft.codegen.accesses import Access
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.contraction import Contraction, contraction_of, factors_of, is_contraction
 from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of, own_ranges
-from weft.codegen.opts import Accumulate, Unroll
+from weft.codegen.opts import Accumulate, Nest, Unroll
+from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
@@ -34,6 +35,9 @@ ROWS_AT_ONCE: Final = 8
 # Turns of a fold that is written out, and nodes that it may become.
 SHORT_FOLD: Final = 16
 MOST_NODES: Final = 512
+# Turns of a sum whose rounding would be seen, and of the blocks that it is made of then.
+LONG_SUM: Final = 4096
+BLOCK: Final = 512
 # Rows of a factor whose vectors stay in registers.
 MOST_TOGETHER: Final = 8
 
@@ -158,6 +162,20 @@ def unroll_short_folds(chooser: Chooser) -> bool:
         if turns <= SHORT_FOLD and turns * len(nodes) <= MOST_NODES:
             chooser.take(*map(Unroll, own))
     return chooser.mark() != mark
+
+
+def nest_long_sums(chooser: Chooser) -> None:
+    """Sum blocks first where a sum is so long that its rounding would be seen."""
+    for node, own in chooser.closers():
+        is_rounded = node.dtype.kind == FLOAT and node.dtype.bits <= 32
+        if node.op != Op.REDUCE or node.arg[0] != Op.ADD or not is_rounded:
+            continue
+        number = max(own, key=lambda n: chooser.extent(n) or 0)
+        extent = chooser.extent(number) or 0
+        if extent >= LONG_SUM:
+            even = [n for n in range(BLOCK // 4, 2 * BLOCK + 1) if extent % n == 0]
+            size = min(even, key=lambda n: abs(n - BLOCK), default=BLOCK)
+            chooser.split_and(number, size, "mask", Nest)
 
 
 def walk_row_by_row(chooser: Chooser) -> None:

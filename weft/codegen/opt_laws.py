@@ -239,6 +239,20 @@ def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterat
             yield f"a stage is filled once per turn of range {number}"
 
 
+def can_be_nested(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether all that closes a range are folds, over others too."""
+    for node in _closers(kernel, number):
+        if node.op != Op.REDUCE:
+            yield f"range {number} is not that of folds alone"
+        elif len(own_ranges(node)) < 2:
+            yield f"range {number} is the only one of a fold"
+        else:
+            loops = [n for n, kind in kinds_of(kernel).items() if kind not in UPCAST]
+            inside = loops[loops.index(number) + 1 :]
+            if any(r.arg in inside for r in own_ranges(node)):
+                yield f"range {number} is not the innermost loop of a fold"
+
+
 def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
     """Whether a fold can be continued, block by block, in the memory of its store."""
     fold = fold_over(kernel, number)

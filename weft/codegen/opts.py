@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.codegen import opt_laws
-from weft.codegen.accumulate import accumulate
+from weft.codegen.accumulate import accumulate, nest_folds
 from weft.codegen.loops import (
     GRID,
     LOOP,
@@ -460,7 +460,49 @@ class Share(Opt):
         return share_value(kernel, self.fold, self.again)
 
 
-OPTS: Final = (Split, Merge, Order, Bind, Vectorize, Unroll, Stage, Epilogue, Accumulate, Share)
+@dataclass(frozen=True)
+class Nest(Opt):
+    """Fold over one range first, and over the others what comes of it: a sum of sums.
+
+    A long sum of floats is rounded less if it is one of short sums.
+
+    opt: Nest(2)
+    before:
+        p0 = param 0: float32[8]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r1, r2: load p1[r0, r1, r2]
+          store p0[r0] = v0 for r0
+    after:
+        p0 = param 0: float32[8]
+        p1 = param 1: float32[8, 4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r2: load p1[r0, r1, r2]
+          v1 = reduce ADD over r1: v0
+          store p0[r0] = v1 for r0
+    """
+
+    range: int
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        yield from opt_laws.known_range(kernel, self.range)
+        yield from opt_laws.is_plain_loop(kernel, self.range, (LOOP,))
+        yield from opt_laws.can_be_nested(kernel, self.range)
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return nest_folds(kernel, self.range)
+
+
+OPTS: Final = (
+    *(Split, Merge, Order, Bind, Vectorize, Unroll),
+    *(Stage, Epilogue, Accumulate, Share, Nest),
+)
 
 
 def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.unit.codegen.kernels import Case
@@ -13,7 +14,7 @@ from weft.codegen import heuristic
 from weft.codegen.context import Context
 from weft.codegen.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.opts import Accumulate, Opt, Share, Vectorize
+from weft.codegen.opts import Accumulate, Nest, Opt, Share, Vectorize
 from weft.ir.uop import UOp
 from weft.target.target import Target
 
@@ -103,3 +104,23 @@ def test_slow_functions_of_short_rows_have_lanes() -> None:
     opts, _ = shaped("softmax of short rows")
     assert any(isinstance(opt, Share) for opt in opts)
     assert len([opt for opt in opts if isinstance(opt, Vectorize)]) == 2  # the sum and the store
+
+
+@pytest.mark.parametrize(
+    "shape", [(40, 1 << 18), (2_097_169,), (3, 700_001), (700_001, 3)], ids=str
+)
+def test_long_sums_are_sums_of_blocks(shape: tuple[int, ...]) -> None:
+    function = (lambda x: x.sum(0)) if shape[-1] == 3 else (lambda x: x.sum(-1))
+    kernel = normalize_kernel(of(function, (shape,)), Context(MACHINE))
+    opts, _ = heuristic.choose_opts(kernel, MACHINE)
+    assert any(isinstance(opt, Nest) for opt in opts)
+    values = np.random.default_rng(0).random(shape, dtype=np.float32)
+    found, exact = function(Tensor(values)).numpy(), function(values.astype(np.float64))
+    np.testing.assert_allclose(found, exact, rtol=6e-7)
+
+
+def test_short_sums_and_other_folds_are_not_nested() -> None:
+    for function, shape in ((lambda x: x.sum(1), (6, 1024)), (lambda x: x.max(), (1 << 21,))):
+        kernel = normalize_kernel(of(function, (shape,)), Context(MACHINE))
+        opts, _ = heuristic.choose_opts(kernel, MACHINE)
+        assert not any(isinstance(opt, Nest) for opt in opts)

@@ -13,6 +13,7 @@ from weft.codegen.opts import (
     Bind,
     Epilogue,
     Merge,
+    Nest,
     Opt,
     Order,
     Share,
@@ -36,7 +37,7 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
     ranges = ranges_of(kernel)
     number = rng.choice(sorted(ranges))
     extent = extent_of(ranges[number]) or 4
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
     if kind < 2:
         return Split(number, rng.randrange(2, max(extent, 3)), rng.choice(("clamp", "mask")))
     if kind == 2:
@@ -51,6 +52,8 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
         some = tuple(rng.sample(sorted(ranges), rng.randint(1, min(2, len(ranges)))))
         opts = (Stage(number, rng.randrange(2), some), Epilogue(number, some), Accumulate(number))
         return rng.choice(opts)
+    if kind == 7:
+        return Nest(number)
     return rng.choice((Vectorize, Unroll))(number)
 
 
