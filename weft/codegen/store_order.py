@@ -73,7 +73,7 @@ class Waits:
         return found
 
     def needed_inside(self, stores: Sequence[UOp], elsewhere: int) -> int:
-        """The stores that these need, but not those that run elsewhere, nor what only they need."""
+        """The stores that these need, but not those elsewhere, nor what only those need."""
         found, waiting = 0, list(stores)
         while waiting:
             for need in self.needs_of(waiting.pop()):
