@@ -114,6 +114,7 @@ class JitGenerator(JitSteps):
         body, inside = self.lines, self.oracle
         first = next(iter(parameters), "")
         is_donated = kind == "jit" and first[:1] == "t" and self.random.random() < 0.2
+        is_donated = is_donated and parameters[first].size > 0
         # What is donated is gone after the call, and so is every view of it.
         kept = [
             name

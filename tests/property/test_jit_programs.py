@@ -1,14 +1,25 @@
 """A sample of `fuzz.jit`, and proof that it can fail."""
 
 import re
+from typing import Any
 
+import numpy as np
 import pytest
 
 from fuzz.jit import MODES, check, main, script, try_difference
 from fuzz.jit_lines import JitGenerator
-from fuzz.jit_oracle import Draws, JitOracle
+from fuzz.jit_oracle import Descent, Draws, JitOracle
 from fuzz.program_oracle import Line
 from fuzz.subject import shrink
+from weft.codegen.generate import generate
+from weft.engine import compile, realize
+from weft.ir.ops import Op
+from weft.ir.program import Program
+from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute, topological
+from weft.nn.optim import SGD
+from weft.support.settings import Context
+from weft.target.target import Target
 from weft.tensor import Tensor, jit_make
 
 
@@ -31,6 +42,43 @@ def test_the_oracle_draws_what_weft_draws():
         for shape in ((3,), (2, 5)):
             got = Tensor.randint(shape, low=-5, high=1000)
             assert got.tolist() == draws.integers(shape, -5, 1000).tolist()
+            assert Tensor.rand(*shape).tolist() == draws.unit(shape).tolist()
+        assert Tensor.randperm(9).tolist() == draws.permutation(9).tolist()
+
+
+def test_the_oracle_descends_as_an_optimizer_does():
+    start, slope = np.array([1.0, -2.0]), np.array([0.5, 1.0])
+    for momentum in (0.0, 1.0):
+        weight, wanted = Tensor(start, dtype="float32"), start.copy()
+        ours = SGD([weight], lr=0.5, momentum=momentum)
+        theirs = Descent(wanted, lr=0.5, momentum=momentum)
+        for _ in range(3):
+            ours.zero_grad()
+            (weight * Tensor(slope, dtype="float32")).sum().backward()
+            ours.step()
+            theirs.step(slope)
+        assert weight.tolist() == wanted.tolist()
+
+
+def test_a_store_past_the_end_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The loop of a kernel has a turn too many."""
+
+    def careless(kernel: UOp, target: Target, *rest: Any, **options: Any) -> Program:
+        loops = [node for node in topological(kernel) if node.op == Op.RANGE]
+        if len(loops) == 1 and loops[0].src[0].op == Op.CONST:
+            (loop,) = loops
+            longer = make(Op.RANGE, loop.dtype, (loop.src[0] + 1,), loop.arg)
+            kernel = substitute(kernel, {loop: longer})
+        return generate(kernel, target, *rest, **options)
+
+    monkeypatch.setattr(compile, "generate", careless)
+    monkeypatch.setattr(compile, "_LOADED", {})
+    monkeypatch.setattr(realize, "_PREPARED", {})
+    with Context(SPEC=False):  # the spec would see that the kernel is wrong before it runs
+        assert main(["--count", "4", "--seed", "3", "--modes", "jit"]) == 1
+    assert "stores outside of its memory, at byte" in capsys.readouterr().out
 
 
 def test_a_write_that_is_not_replayed_is_found(
@@ -74,10 +122,16 @@ def test_bodies_are_shrunk_too():
 
 
 def test_programs_have_all_that_functions_can_take():
-    text = "\n".join(line.ours for seed in range(40) for line in JitGenerator(seed).lines)
-    for part in ("@jit(donate=(0,))", "size.bind(", ", k", "= f1(", "manual_seed", ".randint("):
+    text = "\n".join(line.ours for seed in range(80) for line in JitGenerator(seed).lines)
+    parts = [
+        *("@jit(donate=(0,))", "@jit\n@function", "size.bind(", ", k", "= f1(", "manual_seed"),
+        *(".randint(", ".rand(", ".randperm(", ".dropout(", ".gradient(", ".step()"),
+        *("Pair(", "{'a0': ", "raise Stop", "except Stop", ".to(away)", ".numpy()", "Box("),
+    ]
+    for part in parts:
         assert part in text
     assert re.search(r"\n    .*= f\d\(", text)  # a jitted function that calls another
+    assert re.search(r"\nb\d+\.[tk] = ", text)  # an object that changes between calls
 
 
 def test_the_script_runs(capsys: pytest.CaptureFixture[str]):
