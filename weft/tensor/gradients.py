@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from weft.engine.storage import BUFFERS
@@ -116,9 +116,14 @@ def _add_gradient(leaf: Tensor, new: Tensor) -> None:
         leaf._grad = before + new
 
 
-def _require_no_jitted(root: UOp, below: Iterable[UOp], name: str) -> None:
-    """A gradient that would end at the result of a jitted function is no gradient."""
-    made = [node for node in below if _is_jitted(node)]
+def _require_no_jitted(
+    root: UOp, below: Iterable[UOp], name: str, targets: Sequence[UOp] = ()
+) -> None:
+    """A gradient that would end at the result of a jitted function is none, unless it is asked for.
+
+    `targets` are asked for themselves.
+    """
+    made = [node for node in below if _is_jitted(node) and node not in targets]
     if not made:
         return
     # What is behind a detach() needs no gradient.
@@ -162,7 +167,7 @@ def gradient(
     seed = _seed(self, gradient, "gradient")
     unfolded = unfold(self.uop, *(target.uop for target in targets))
     output, *wanted = unfolded.roots
-    _require_no_jitted(output, topological(output), "gradient")
+    _require_no_jitted(output, topological(output), "gradient", wanted)
     found = gradients(output, wanted, seed)
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):

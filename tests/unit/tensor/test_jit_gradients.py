@@ -189,3 +189,12 @@ def test_leaves_without_a_value_are_no_leaves():
     (weight * weight).sum().backward()
     assert weight.grad.tolist() == [6.0]
     assert "failing is being traced" in str(kept.value)
+
+
+def test_a_gradient_with_respect_to_a_result():
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    features = jit(lambda x: x * weight)(Tensor([3.0, 4.0]))
+    (found,) = (features * features).sum().gradient(features)
+    assert found.tolist() == [6.0, 16.0]
+    with pytest.raises(weft.NotSupported, match="computed by a jitted function"):
+        (features * weight).sum().gradient(weight)
