@@ -103,8 +103,8 @@ class JitSteps(Generator):
         x = self.random.choice(fitting)
         loss, slope = self.random.choice(
             (
-                (f"({weight} * {x})", f"{x}"),
-                (f"({weight} - {x}).relu()", f"1.0 * ({weight} > {x})"),
+                (f"({weight} * {x}.detach())", x),
+                (f"({weight} - {x}.detach()).relu()", f"1.0 * ({weight} > {x})"),
             )
         )
         return Line(
