@@ -119,9 +119,9 @@ def _add_gradient(leaf: Tensor, new: Tensor) -> None:
 def _require_no_jitted(
     root: UOp, below: Iterable[UOp], name: str, targets: Sequence[UOp] = ()
 ) -> None:
-    """A gradient that would end at the result of a jitted function is none, unless it is asked for.
+    """A gradient that would end at the result of a jitted function is no gradient.
 
-    `targets` are asked for themselves.
+    One that ends at a target is what was asked for.
     """
     made = [node for node in below if _is_jitted(node) and node not in targets]
     if not made:
