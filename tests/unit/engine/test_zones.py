@@ -1,6 +1,8 @@
 """`CHECK=memory`: kernels that touch what is not theirs are found and named."""
 
 import gc
+import importlib.util
+import shutil
 
 import numpy as np
 import pytest
@@ -96,6 +98,18 @@ def test_a_kernel_that_keeps_to_its_memory_is_left_alone():
         for start in range(3):
             found = function(Tensor(DATA + start, device="CPU"))
             assert found.tolist() == ((DATA + start) * 3 + 1).tolist()
+
+
+@pytest.mark.parametrize("name", ["CPU", "C", "OPENCL", "NULL"])
+def test_every_device_that_runs_kernels_has_zones(name):
+    needed = {"OPENCL": importlib.util.find_spec("pyopencl"), "C": shutil.which("cc")}
+    if not needed.get(name, True):
+        pytest.skip(f"{name} is not here")
+    with Context(CHECK="memory"):
+        x = Tensor(DATA, device=name)
+        found = ((x * 2).cumsum(0) + x.sum()).realize()
+    if name != "NULL":  # it plans and counts, and has no memory to look at
+        assert found.tolist() == ((DATA * 2).cumsum() + DATA.sum()).tolist()
 
 
 def test_a_stray_store_ruins_nothing():
