@@ -17,6 +17,7 @@ from weft.codegen.contraction_shape import ContractionShape
 from weft.codegen.loops import nodes_of
 from weft.codegen.opts import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
 from weft.codegen.register_tile import Tile
+from weft.codegen.stage_factor import Windows
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -31,6 +32,8 @@ SHORT_STEP: Final = 16
 LONG_EPILOGUE: Final = 8
 # Multiply-adds of a vector in the time that an element of the rows takes once more.
 ROWS_AGAIN: Final = 0.8
+# Multiply-adds in the innermost loop that short loops inside of it may become.
+MOST_PRODUCTS: Final = 128
 
 
 class ContractionLoops:
@@ -50,6 +53,7 @@ class ContractionLoops:
         self.together: list[int] = []  # further rows of a tile
         self.fold = shape.folded
         self.blocks: list[int] = []  # ordered blocks of the fold
+        self.window: tuple[int, int] | None = None  # a tap of the fold, and its steps
 
     def extent(self, number: int) -> int:
         return self.chooser.extent(number) or 1
@@ -121,13 +125,14 @@ class ContractionLoops:
 
         return min(range(1, min(most, panels) + 1), key=lambda size: (cost(size), -size))
 
-    def stage(self, layout: list[int]) -> list[int]:
+    def stage(self, layout: list[int], windows: Windows = ()) -> list[int]:
         """Keep the factor with the columns in this layout; the ranges that fill it."""
         first = self.chooser.next_number()
         size = self.turns(layout) * self.shape.contraction.fold.dtype.itemsize
         if size > 2 * self.chooser.target.local_bytes:  # a fold that could not be cut
             return []
-        if not self.chooser.take(Stage(self.fold[-1], self.shape.factor, tuple(layout))):
+        stage = Stage(self.fold[-1], self.shape.factor, tuple(layout), windows)
+        if not self.chooser.take(stage):
             return []
         return list(range(first, first + len(layout)))
 
@@ -174,8 +179,15 @@ class ContractionLoops:
             unrolled = [*tile_rows, *unrolled]
         if not chooser.take(*map(Unroll, unrolled), Vectorize(vector)):
             return False
+        self.write_out_fold(tile)
         self.bind(spread)
         return True
+
+    def write_out_fold(self, tile: Tile) -> None:
+        """Short loops inside another one are written out, for their accumulators are many."""
+        turns = self.extent(self.fold[-1])
+        if len(self.fold) > 1 and turns * tile.rows * tile.vectors <= MOST_PRODUCTS:
+            self.chooser.take(Unroll(self.fold[-1], in_turn=True))
 
     def spread_rows(self, rows: list[int], turns: int) -> list[int]:
         """Where other loops are too few for all threads, share out the rows too."""

@@ -16,14 +16,24 @@ and a factor that is padded, cast or computed is computed once, when the panel i
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.codegen.chooser import Chooser
-from weft.codegen.contraction_loops import ContractionLoops
+from weft.codegen.contraction_loops import FOLD_BLOCK, ContractionLoops
 from weft.codegen.contraction_shape import ContractionShape
 from weft.codegen.heuristic_folds import SHORT_FOLD
+from weft.codegen.loops import ranges_of
 from weft.codegen.opts import Merge, Split
-from weft.codegen.register_tile import MOST_ROWS, MOST_VECTORS, ROWS_APART, Tile, best_tile
+from weft.codegen.register_tile import (
+    MOST_ROWS,
+    MOST_VECTORS,
+    PORTS,
+    ROWS_APART,
+    Tile,
+    best_tile,
+    cycles,
+)
+from weft.codegen.stage_factor import Windows, windowed
 from weft.ir.ops import Op
 
 # Rows from which a panel is worth the copy, if the factor can be read as vectors or if it cannot.
@@ -36,6 +46,18 @@ WASTE: Final = 1.05
 # Lanes that a row of the result may leave empty, and vectors of products that a copy takes.
 MOST_WASTE: Final = 1.34
 COPY: Final = 3
+# Costs that differ by less are the same; then smaller panels are better.
+SAME: Final = 1.01
+
+
+class Joined(NamedTuple):
+    """Turns of the range outside the columns that share a panel, and whether both are one range.
+
+    Vectors and tiles of columns that are one range go across the ends of rows.
+    """
+
+    turns: int
+    are_merged: bool
 
 
 def tile_contraction(chooser: Chooser) -> bool:
@@ -56,18 +78,20 @@ class _Recipe(ContractionLoops):
     def run(self) -> bool:
         joined = self.joined_columns()
         rows = self.turns(self.shape.rows)
-        if joined > 1 and self.turns(self.fold) <= SHORT_FOLD and rows < LEAST_ROWS:
+        is_cut = joined.turns > 1 or self.waste(self.extent(self.column)) > WASTE
+        is_cut &= len(self.shape.columns) > 1
+        if is_cut and self.turns(self.fold) <= SHORT_FOLD and rows < LEAST_ROWS:
             return False  # it is written out, and each element of it read where it is
-        is_staged = joined > 1 or self.wants_panel()
+        is_staged = joined.turns > 1 or self.wants_panel()
         least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
         if rows < least and is_staged:
             return False
-        columns = self.extent(self.column) * joined
+        columns = self.extent(self.column) * (joined.turns if joined.are_merged else 1)
         self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
         tile = self.tile_of(columns)
         if self.lanes < 4 or tile.rows < 2:
             return False
-        if joined > 1:
+        if joined.turns > 1:
             if self.fills_slowly(joined):
                 return self.with_rows_as_vectors()
             return self.with_joined_columns(joined, tile)
@@ -91,40 +115,92 @@ class _Recipe(ContractionLoops):
 
     # ---- what the columns are
 
-    def joined_columns(self) -> int:
+    def joined_columns(self) -> Joined:
         """How many turns of the range outside the columns to take together with them.
 
-        Where the last range is no multiple of a vector, rows of the result that follow each other
-        in memory fill the lanes that it leaves empty.
+        Rows of the result that follow each other in memory fill the lanes, or the vectors of a
+        tile, that the last range leaves empty; and windows that overlap are copied once.
         """
         extent = self.extent(self.column)
-        if len(self.shape.columns) < 2 or self.waste(extent) <= WASTE:
-            return 1
+        alone = Joined(1, are_merged=False)
+        if len(self.shape.columns) < 2:
+            return alone
         before = self.shape.columns[-2]
         (result,) = self.chooser.accesses(self.chooser.stores()[0].src[0])
-        if result.stride(before) != extent:
-            return 1
-        fold = self.turns(self.fold)
-        fits = [
-            f
-            for f in range(1, self.extent(before) + 1)
-            if self.extent(before) % f == 0 and f * extent * fold <= self.panel_size
-        ]
-        return min(fits or [1], key=lambda f: (round(self.waste(f * extent), 2), f))
+        is_wasteful = self.waste(extent) > WASTE
+        if result.stride(before) != extent or not (is_wasteful or self.wants_panel()):
+            return alone
+        self.find_window(before)
+        fold = min(self.turns(self.fold), FOLD_BLOCK)
+        counts = [n for n in range(2, self.extent(before) + 1) if self.extent(before) % n == 0]
+        ways = [Joined(n, are_merged) for n in counts for are_merged in (True, False)]
+        fits = [way for way in ways if self.kept_columns(way) * fold <= self.panel_size]
+        costs = {way: self.cost_of(way) for way in (alone, *fits)}
+        least = min(costs.values())
+        return next(way for way, cost in costs.items() if cost <= SAME * least)
+
+    def find_window(self, position: int) -> None:
+        """Look for a range of the fold that is added to this one of the columns."""
+        ranges = ranges_of(self.chooser.kernel)
+        number = self.chooser.next_number()
+        for tap in self.fold:
+            found = windowed(self.shape.panel, ranges[position], ranges[tap], number)
+            if found is not None:
+                self.window = (tap, found.step)
+                return
+
+    def has_window(self, joined: Joined) -> bool:
+        """Whether windows are kept once: rows that are one range must lie behind each other."""
+        return self.window is not None and (self.window[1] == 1 or not joined.are_merged)
+
+    def kept_columns(self, joined: Joined) -> int:
+        """Elements that a panel of joined columns has for each turn of the fold."""
+        columns = joined.turns * self.extent(self.column)
+        if self.window is None or not self.has_window(joined):
+            return columns
+        tap, step = self.window
+        taps = self.extent(tap)
+        return -(-columns * ((joined.turns - 1) * step + taps) // (joined.turns * taps))
+
+    def cost_of(self, joined: Joined) -> float:
+        """What joined columns take, in vectors for a column and a turn of the fold.
+
+        That is their products, and the copy to the panel, whose vectors are cut at each row.
+        """
+        extent = self.extent(self.column)
+        lanes = math.gcd(extent, self.lanes) if joined.turns > 1 else self.lanes
+        columns = extent * (joined.turns if joined.are_merged else 1)
+        products = self.products(self.tile_for(columns), columns) / columns
+        copied = COPY / lanes * self.kept_columns(joined) / (joined.turns * extent)
+        blocks = self.turns(self.outer) // joined.turns
+        threads = self.chooser.target.threads
+        if blocks < threads:  # some fill the same panel
+            return products + copied * threads / blocks
+        return (products + copied) * -(-blocks // threads) * threads / blocks
+
+    def tile_for(self, columns: int) -> Tile:
+        registers = self.chooser.target.vector_registers
+        return best_tile(self.extent(self.row), columns, self.lanes, registers)
+
+    def products(self, tile: Tile, columns: int) -> float:
+        """Multiply-adds of vectors in the time that a turn of the fold takes for all rows."""
+        rows = self.extent(self.row)
+        times = self.turns(self.shape.rows) // rows
+        return PORTS * times * cycles(tile, rows, columns, self.lanes)
 
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
 
-    def fills_slowly(self, joined: int) -> bool:
-        """Whether joined columns take longer, for vectors of their panel are cut at each row.
-
-        Times are in vectors for a column and a turn of the fold: its products, and its copy.
-        """
+    def fills_slowly(self, joined: Joined) -> bool:
+        """Whether joined columns take longer than rows of the result in vectors of their own."""
         extent = self.extent(self.column)
-        rows = self.turns(self.shape.rows) / self.lanes
-        together = rows * self.waste(joined * extent) + COPY / math.gcd(extent, self.lanes)
-        apart = self.waste(extent) * (rows + COPY / self.lanes)
-        return self.waste(extent) <= MOST_WASTE and apart < together
+        found = self.rows_in_tile()
+        if found is None or self.waste(extent) > MOST_WASTE:
+            return False
+        count, tile = found
+        columns = count * -(-extent // self.lanes) * self.lanes
+        apart = self.products(tile, columns) / (count * extent)
+        return apart + COPY / self.lanes * self.waste(extent) < self.cost_of(joined)
 
     def is_contiguous(self) -> bool:
         """Whether the factor with the columns is plainly loaded, as vectors."""
@@ -173,45 +249,57 @@ class _Recipe(ContractionLoops):
         self.merge_fold()
         return bool(fill) and self.finish(blocks, panels, inner, tile, fill)
 
-    def with_joined_columns(self, joined: int, tile: Tile) -> bool:
+    def with_joined_columns(self, joined: Joined, tile: Tile) -> bool:
         """Rows of the result side by side: a panel over both ranges, then one range of both."""
         before = self.shape.columns[-2]
-        together = self.chooser.split(before, joined)
+        together = self.chooser.split(before, joined.turns)
         if together == before:
             self.outer.remove(before)
-        self.split_fold(self.extent(self.column) * joined)
-        fill = self.stage([*self.fold, together, self.column])
-        if not fill or not self.chooser.take(Merge(together, self.column)):
+        self.split_fold(self.kept_columns(joined))
+        windows: Windows = ()
+        if self.window is not None and self.has_window(joined) and self.window[0] in self.fold:
+            windows = ((together, self.window[0]),)
+        folded = [n for n in self.fold if (together, n) not in windows]
+        fill = self.stage([*folded, together, self.column], windows)
+        if not fill:
             return False
-        self.column = together
+        panels = [] if joined.are_merged else [together]
+        if joined.are_merged:
+            if not self.chooser.take(Merge(together, self.column)):
+                return False
+            self.column = together
         self.merge_fold()
-        inner = self.columns_in_registers(together, tile)
-        if not inner:
-            return False
-        return self.finish([], [together] if together not in inner else [], inner, tile, fill)
+        inner = self.columns_in_registers(self.column, tile)
+        panels += [self.column] if self.column not in inner else []
+        return bool(inner) and self.finish([], panels, inner, tile, fill)
+
+    def rows_in_tile(self) -> tuple[int, Tile] | None:
+        """How many rows of the result a tile has, each in vectors of its own, and the tile."""
+        width = -(-self.extent(self.column) // self.lanes)
+        turns = self.extent(self.shape.columns[-2])
+        counts = [n for n in range(1, MOST_VECTORS // width + 1) if turns % n == 0]
+        tiles = {n: self.tile_for(n * width * self.lanes) for n in counts}
+        fits = [n for n, tile in tiles.items() if tile.vectors == n * width]
+        if not fits:
+            return None
+        count = max(fits, key=lambda n: tiles[n].rows * tiles[n].vectors)
+        return count, tiles[count]
 
     def with_rows_as_vectors(self) -> bool:
         """Each row of the result in vectors of its own, the last with lanes to spare."""
         before, column, lanes = self.shape.columns[-2], self.column, self.lanes
-        registers = self.chooser.target.vector_registers
-        width = -(-self.extent(column) // lanes)
-        counts = [n for n in range(1, MOST_VECTORS // width + 1) if self.extent(before) % n == 0]
-        tiles = {
-            n: best_tile(self.extent(self.row), n * width * lanes, lanes, registers)
-            for n in counts
-        }
-        fits = [n for n, tile in tiles.items() if tile.vectors == n * width]
-        if not fits:
+        found = self.rows_in_tile()
+        if found is None:
             return False
-        count = max(fits, key=lambda n: tiles[n].rows * tiles[n].vectors)
-        tile = tiles[count]
+        count, tile = found
         copies = [self.chooser.split(before, count)] if count > 1 else []
         vector = self.chooser.next_number()
         if -1 in copies or not self.chooser.take(Split(column, lanes, "mask")):
             return False
+        one = tile.vectors == count
         self.outer = [n for n in self.outer if n not in copies]
-        self.outer += [column] if width == 1 else []
-        inner = [*copies, vector] if width == 1 else [*copies, column, vector]
+        self.outer += [column] if one else []
+        inner = [*copies, vector] if one else [*copies, column, vector]
         self.split_fold(tile.vectors * lanes)
         fill = self.stage([*self.fold, *inner])
         self.merge_fold()

@@ -24,6 +24,7 @@ GRID: Final = "grid"
 THREAD: Final = "thread"
 VECTOR: Final = "vector"
 UNROLL: Final = "unroll"
+IN_TURN: Final = "in turn"
 UPCAST: Final = frozenset((VECTOR, UNROLL))
 
 # Range numbers with their kinds, outermost first.

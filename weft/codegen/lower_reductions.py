@@ -8,8 +8,9 @@ fold is
                                 u = store a.after(s)[0] = load a.after(s)[0] + v for k
                                 load a.after(u)[0]
 
-The store `s` depends on no range. Linearize runs it where the loop of `u` starts. A scan is read
-in every turn of a loop that stays open, and its accumulator is carried from turn to turn:
+The store `s` depends on no range. Linearize runs it where the loop of `u` starts. Ranges of kind
+"in turn" are no loops: the update takes all their turns, one behind the other. A scan is read in
+every turn of a loop that stays open, and its accumulator is carried from turn to turn:
 
     scan ADD over i: v     ->   c = a.after(s, i)
                                 u = store c[0] = load c[0] + v
@@ -20,10 +21,11 @@ Here linearize runs `s` before the loop `i`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 from weft.codegen.context import Context
-from weft.codegen.loops import rebuilt
+from weft.codegen.loops import IN_TURN, extent_of, loops_of, rebuilt, with_loops
 from weft.ir.build import index, load, store, true
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.folds import identity
@@ -50,18 +52,49 @@ def widen_reductions(kernel: UOp, context: Context) -> UOp:
 def lower_reductions(kernel: UOp, context: Context) -> UOp:
     """Make the accumulator of every REDUCE and SCAN explicit."""
     made: dict[UOp, UOp] = {}
+    turns = _Turns(kernel)
     count = 0
     for node in topological(kernel):
         new = rebuilt(node, made, {})
         if new.op in FOLDS:
-            new = _accumulated(new, count)
+            values, ranges = turns.of(new)
+            new = _accumulated(new, values, ranges, count)
             count += 1
         made[node] = new
-    return made[kernel]
+    loops = [(number, kind) for number, kind in loops_of(kernel) if kind != IN_TURN]
+    return with_loops(made[kernel], loops) if turns.mask else made[kernel]
 
 
-def _accumulated(node: UOp, number: int) -> UOp:
-    value, *ranges = node.src
+class _Turns:
+    """The turns of folds that are written out; nodes that several folds share are copied once."""
+
+    def __init__(self, kernel: UOp) -> None:
+        self.mask = sum(1 << number for number, kind in loops_of(kernel) if kind == IN_TURN)
+        self.made: dict[tuple[tuple[UOp, int], ...], dict[UOp, UOp]] = {}
+
+    def of(self, fold: UOp) -> tuple[list[UOp], list[UOp]]:
+        """The values that a fold takes in each turn of its loops, and those loops."""
+        value, *ranges = fold.src
+        written = [r for r in ranges if self.mask >> r.arg & 1]
+        if not written:
+            return [value], ranges
+        turns = itertools.product(*(range(extent_of(r) or 1) for r in written))
+        values = [self.at(value, tuple(zip(written, turn, strict=True))) for turn in turns]
+        return values, [r for r in ranges if r not in written]
+
+    def at(self, value: UOp, turn: tuple[tuple[UOp, int], ...]) -> UOp:
+        made = self.made.setdefault(turn, {r: r.const_like(at) for r, at in turn})
+
+        def enter(node: UOp) -> bool:
+            return node not in made and bool(node.ranges & self.mask)
+
+        for node in topological(value, enter=enter):
+            if node not in made:
+                made[node] = rebuilt(node, made, {}) if node.ranges & self.mask else node
+        return made[value]
+
+
+def _accumulated(node: UOp, values: list[UOp], ranges: list[UOp], number: int) -> UOp:
     dtype, op = node.dtype, node.arg[0]
     memory = make(Op.MEMORY, dtype.scalar, (), (f"acc{number}", "register", dtype.lanes))
 
@@ -71,6 +104,8 @@ def _accumulated(node: UOp, number: int) -> UOp:
     start = store(place(memory), const(dtype, identity(op, dtype.scalar)))
     is_scan = node.op == Op.SCAN
     started = make(Op.AFTER, memory.dtype, (memory, start, *(ranges if is_scan else ())))
-    total = make(op, dtype, (load(place(started)), value))
+    total = load(place(started))
+    for value in values:
+        total = make(op, dtype, (total, value))
     update = store(place(started), total, () if is_scan else ranges)
     return load(place(make(Op.AFTER, memory.dtype, (memory, update))))

@@ -10,6 +10,7 @@ from weft.codegen.accumulate import carried_sum
 from weft.codegen.contraction import factors_of
 from weft.codegen.loops import (
     GRID,
+    IN_TURN,
     ORDERED,
     UPCAST,
     VECTOR,
@@ -20,7 +21,7 @@ from weft.codegen.loops import (
     ranges_of,
 )
 from weft.codegen.split_range import has_room
-from weft.codegen.stage_factor import fold_over
+from weft.codegen.stage_factor import Windows, fold_over, windowed
 from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import behind
@@ -51,7 +52,7 @@ def _closers(kernel: UOp, number: int) -> list[UOp]:
 def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[str]:
     extent = ranges_of(kernel)[number].src[0]
     least, most = bounds(extent)
-    if kinds_of(kernel)[number] in UPCAST:
+    if kinds_of(kernel)[number] in (*UPCAST, IN_TURN):
         yield f"range {number} is a loop no more"
     elif kinds_of(kernel)[number] == ORDERED:
         yield f"the turns of range {number} are ordered"
@@ -75,7 +76,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         return
     if ORDERED in (kinds[outer], kinds[inner]):
         yield "the turns of one of them are ordered"
-    if kinds[outer] != kinds[inner] or kinds[outer] in UPCAST:
+    if kinds[outer] != kinds[inner] or kinds[outer] in (*UPCAST, IN_TURN):
         yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
     if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
         yield "an extent depends on another range"
@@ -183,6 +184,17 @@ def can_be_unrolled(kernel: UOp, number: int) -> Iterator[str]:
         yield f"{turns} turns cannot be written out; it takes 1 to {MOST_UNROLLED}"
 
 
+def is_folded(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether an accumulator can take the turns of a range one behind the other."""
+    closers = _closers(kernel, number)
+    if any(node.op != Op.REDUCE for node in closers):
+        yield f"range {number} is not only folded over"
+    for node in nodes_of(kernel):
+        if node.op in _PLACED and node.ranges >> number & 1:
+            yield f"a fold or stage is computed once per turn of range {number}"
+            return
+
+
 def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
     """Whether no memory and no loop would have to be copied with the turns of a range."""
     if kernel.ops >> Op.AFTER & 1 and any(n.op == Op.REDUCE for n in _closers(kernel, number)):
@@ -199,14 +211,26 @@ def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
             return
 
 
-def can_be_staged(kernel: UOp, number: int, which: int, numbers: Sequence[int]) -> Iterator[str]:
+def can_be_staged(
+    kernel: UOp, number: int, which: int, numbers: Sequence[int], windows: Windows
+) -> Iterator[str]:
     """Whether a factor of the fold over a range can be computed ahead over these ranges."""
     fold = fold_over(kernel, number)
     factors = None if fold is None else factors_of(fold)
     if factors is None or which not in (0, 1):
         yield f"range {number} is not that of a sum of products, with factors 0 and 1"
         return
-    yield from _is_laid_out(kernel, factors[which], numbers)
+    taps = [tap for _, tap in windows]
+    if len({*numbers, *taps}) != len(numbers) + len(taps):
+        yield "a tap is a range that the stage is not laid out along, and of one window"
+        return
+    yield from _is_laid_out(kernel, factors[which], numbers, taps)
+    ranges = ranges_of(kernel)
+    for position, tap in windows:
+        if position not in numbers:
+            yield f"the stage is not laid out along range {position}"
+        elif not windowed(factors[which], ranges[position], ranges[tap], 1 + max(ranges)):
+            yield f"the factor does not depend on {position} and {tap} by overlapping windows"
 
 
 def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[str]:
@@ -218,18 +242,20 @@ def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[st
     yield from _is_laid_out(kernel, fold, numbers)
 
 
-def _is_laid_out(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
+def _is_laid_out(
+    kernel: UOp, value: UOp, numbers: Sequence[int], taps: Sequence[int] = ()
+) -> Iterator[str]:
     if len(set(numbers)) != len(numbers) or not numbers:
         yield "a stage is laid out along one or more ranges, each named once"
     if value.ops >> Op.SCAN & 1:
         yield "the value goes on from turn to turn of a loop"
     ranges = ranges_of(kernel)
-    for each in numbers:
+    for each in (*numbers, *taps):
         if not value.ranges >> each & 1:
             yield f"the value does not depend on range {each}"
         if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
             yield f"the extent of range {each} is not constant"
-    yield from is_for_all_copies(kernel, value, numbers)
+    yield from is_for_all_copies(kernel, value, (*numbers, *taps))
 
 
 def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import astuple
+from typing import Any
 
 from weft.codegen.opts import OPTS, Opt
 
@@ -26,7 +27,8 @@ def from_json(text: str) -> tuple[Opt, ...]:
     (Order(ranges=(1, 0)),)
     """
     kinds: dict[str, Callable[..., Opt]] = {kind.__name__: kind for kind in OPTS}
-    return tuple(
-        kinds[name](*[tuple(x) if isinstance(x, list) else x for x in details])
-        for name, *details in json.loads(text)
-    )
+    return tuple(kinds[name](*map(_as_tuples, details)) for name, *details in json.loads(text))
+
+
+def _as_tuples(detail: Any) -> Any:
+    return tuple(map(_as_tuples, detail)) if isinstance(detail, list) else detail

@@ -14,6 +14,10 @@ LATENCY: Final = 4
 PORTS: Final = 2
 # What a load that fills a vector with a single element costs, in loads of vectors.
 SPREAD: Final = 1.5
+# Cycles until the second cache has brought a vector, which a tile reads once.
+FAR: Final = 1.5
+# Cycles of a turn that counting and the first loads take.
+TURN: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,21 @@ def best_tile(
     Tile(rows=6, vectors=2)
     """
 
-    def cycles(tile: Tile) -> float:
-        work = tile.rows * tile.vectors / PORTS
-        loads = (SPREAD * tile.rows + tile.vectors) / PORTS
-        turn = max(work, loads, LATENCY) + 1
-        tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
-        return tiles * turn
-
     tiles = [
         Tile(m, v)
         for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
         for m in range(1, min(most_rows, rows) + 1)
         if m * v + v + 2 <= registers
     ]
-    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
+    return min(
+        tiles,
+        key=lambda tile: (cycles(tile, rows, columns, lanes), -tile.rows * tile.vectors),
+    )
+
+
+def cycles(tile: Tile, rows: int, columns: int, lanes: int) -> float:
+    """How long the tiles of a result of this size take for a turn of the fold."""
+    work = tile.rows * tile.vectors / PORTS
+    loads = (SPREAD * tile.rows + tile.vectors) / PORTS
+    tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
+    return tiles * (max(work, loads, FAR * tile.vectors, LATENCY) + TURN)

@@ -68,6 +68,22 @@ REFUSED = {
         [Vectorize(1), Stage(2, 1, (2,))],
         "a stage is filled once per turn of range 1",
     ),
+    "stage of no window": (
+        "matmul",
+        [Stage(2, 1, (1,), ((1, 2),))],
+        "the factor does not depend on 1 and 2 by overlapping windows",
+    ),
+    "window outside of a stage": (
+        "conv",
+        [Stage(4, 0, (3,), ((2, 5),))],
+        "the stage is not laid out along range 2",
+    ),
+    "tap of two windows": (
+        "conv",
+        [Stage(4, 0, (2, 3), ((2, 5), (3, 5)))],
+        "a tap is a range that the stage is not laid out along, and of one window",
+    ),
+    "turns of a store": ("elementwise", [Unroll(1, in_turn=True)], "is not only folded over"),
     "row that copies share": (
         "sum_of_a_sum_and_its_row",
         [Unroll(0), Share(2, 1)],
@@ -113,6 +129,16 @@ RECIPES = {
     "backward lanes": ("flip", [Split(1, 4), Vectorize(2)]),
     "masked backward lanes": ("flip", [Split(1, 2, "mask"), Split(1, 2), Vectorize(3)]),
     "loops inside out": ("conv", [Order((6, 5, 4, 3, 2, 1, 0))]),
+    "window over both axes": ("conv", [Stage(4, 0, (4, 2, 3), ((2, 5), (3, 6)))]),
+    "window of some rows": (
+        "conv",
+        [Split(2, 2), Stage(4, 0, (4, 6, 7, 3), ((7, 5),)), Unroll(6, in_turn=True), Unroll(7)],
+    ),
+    "fold without a loop": ("sum_rows", [Unroll(1, in_turn=True)]),
+    "turns of several folds": (
+        "matmul_bias_relu",
+        [Split(2, 3), Unroll(3, in_turn=True), Split(0, 2), Unroll(4)],
+    ),
     "grid of many ranges": ("conv", [Bind(n, "grid") for n in range(4)]),
 }
 

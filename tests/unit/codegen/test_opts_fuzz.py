@@ -37,7 +37,7 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
     ranges = ranges_of(kernel)
     number = rng.choice(sorted(ranges))
     extent = extent_of(ranges[number]) or 4
-    kind = rng.randrange(11)
+    kind = rng.randrange(12)
     if kind < 2:
         return Split(number, rng.randrange(2, max(extent, 3)), rng.choice(("clamp", "mask")))
     if kind == 2:
@@ -50,9 +50,12 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
         return Share(number, rng.choice(sorted(ranges)))
     if kind == 6:
         some = tuple(rng.sample(sorted(ranges), rng.randint(1, min(2, len(ranges)))))
-        opts = (Stage(number, rng.randrange(2), some), Epilogue(number, some), Accumulate(number))
-        return rng.choice(opts)
+        window = ((some[-1], rng.choice(sorted(ranges))),) if rng.random() < 0.5 else ()
+        stage = Stage(number, rng.randrange(2), some, window)
+        return rng.choice((stage, Epilogue(number, some), Accumulate(number)))
     if kind == 7:
+        return Unroll(number, in_turn=True)
+    if kind == 8:
         return Nest(number)
     return rng.choice((Vectorize, Unroll))(number)
 
@@ -82,7 +85,7 @@ def is_too_large(kernel: UOp) -> bool:
     copies = threads = 1
     for number, kind in kernel.arg[1]:
         extent = extent_of(ranges_of(kernel)[number]) or 1
-        copies *= extent if kind in ("vector", "unroll") else 1
+        copies *= extent if kind in ("vector", "unroll", "in turn") else 1
         threads *= extent if kind == "thread" else 1
     axes = [kind for _, kind in kernel.arg[1] if kind == "thread"]
     return copies > MOST_COPIES or threads > 32 or len(axes) > 3
