@@ -19,6 +19,7 @@ from weft.codegen.heuristic_contraction import tile_contraction
 from weft.codegen.heuristic_folds import (
     nest_long_sums,
     read_in_order,
+    streamed_lanes,
     tile_rows,
     unroll_short_folds,
     walk_row_by_row,
@@ -139,6 +140,7 @@ class _Chooser(Chooser):
                 return
             number, lanes, is_fold = best
             tried.add(number)
+            lanes = streamed_lanes(self, lanes) if is_fold else lanes
             has_tail = (self.extent(number) or 0) % lanes != 0
             inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)

@@ -13,6 +13,7 @@ from typing import Final
 from weft.codegen.accesses import Access
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.contraction import Contraction, contraction_of, factors_of, is_contraction
+from weft.codegen.estimate import estimate
 from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of, own_ranges
 from weft.codegen.opts import Accumulate, Nest, Unroll
 from weft.ir.dtypes import FLOAT
@@ -32,6 +33,8 @@ STREAMS: Final = 4
 # Bytes from row to row that make it slow to walk down a column, and rows to walk at once.
 LONG_STEP: Final = 2048
 ROWS_AT_ONCE: Final = 8
+# Bits of the vectors that memory is read in, if it is only read.
+STREAMED_BITS: Final = 256
 # Turns of a fold that is written out, and nodes that it may become.
 SHORT_FOLD: Final = 16
 MOST_NODES: Final = 512
@@ -48,17 +51,37 @@ def read_in_order(chooser: Chooser, number: int, is_fold: bool) -> bool:
     The range has just lost its lanes. Where it is folded over, some vectors behind each other are
     accumulators side by side; where it is not, those of a whole row of results are.
     """
+    fold = _reading_fold(chooser)
+    if fold is None:
+        return False
+    if is_contraction(fold):
+        return is_fold and _tile_products(chooser, fold)
+    if chooser.target.has_groups:
+        return False
+    return (_read_rows if is_fold else _keep_columns)(chooser, number, fold)
+
+
+def streamed_lanes(chooser: Chooser, lanes: int) -> int:
+    """Lanes of a fold that reads more than the second cache holds.
+
+    Memory sets its speed, and a line of it that comes in two vectors is asked for sooner than one
+    that comes in one.
+    """
+    fold = _reading_fold(chooser)
+    if fold is None or is_contraction(fold) or chooser.target.has_groups:
+        return lanes
+    if estimate(chooser.original).bytes_read <= chooser.target.cache_bytes[1]:
+        return lanes
+    return min(lanes, max(lanes * STREAMED_BITS // chooser.target.vector_bits, 1))
+
+
+def _reading_fold(chooser: Chooser) -> UOp | None:
+    """The fold of a kernel that does little else than to read for it."""
     nodes = nodes_of(chooser.kernel)
     folds = [node for node in nodes if node.op == Op.REDUCE]
     reads = [node for node in nodes if node.op == Op.LOAD]
     is_light = len(reads) <= 2 and not any(node.op in HEAVY for node in nodes)
-    if len(folds) != 1 or not is_light:
-        return False
-    if is_contraction(folds[0]):
-        return is_fold and _tile_products(chooser, folds[0])
-    if chooser.target.has_groups:
-        return False
-    return (_read_rows if is_fold else _keep_columns)(chooser, number, folds[0])
+    return folds[0] if len(folds) == 1 and is_light else None
 
 
 def _read_rows(chooser: Chooser, number: int, fold: UOp) -> bool:
@@ -152,10 +175,12 @@ def _tile(chooser: Chooser, number: int, most: int) -> bool:
 def unroll_short_folds(chooser: Chooser) -> bool:
     """Write folds of a few turns out: no loop, and folds over the same elements share them."""
     mark = chooser.mark()
+    kinds = kinds_of(chooser.kernel)
     for node, own in chooser.closers():
         if node.op != Op.REDUCE:
             continue
-        turns = math.prod(chooser.extent(number) or 1 << 30 for number in own)
+        all_turns = [r.arg for r in own_ranges(node) if kinds[r.arg] != VECTOR]
+        turns = math.prod(chooser.extent(number) or 1 << 30 for number in all_turns)
         nodes = topological(node.src[0])
         if any(part.op in HEAVY for part in nodes):  # slow functions are better computed in lanes
             continue
