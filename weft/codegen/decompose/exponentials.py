@@ -24,9 +24,10 @@ from weft.codegen.decompose.float_parts import (
     multiply_pairs,
     pair_of,
     polynomial,
+    polynomial_in_pairs,
     product_exact,
     rounded,
-    scaled,
+    scaled_from_one,
     sign_bits,
     sum_exact,
     sum_ordered,
@@ -67,8 +68,9 @@ def _bounded_exponential(x: UOp) -> UOp:
     log_2_high, log_2_low = _short_pair(x, _LOG_2)
     rest = x - times * log_2_high
     rest = rest - times * log_2_low
-    tail = polynomial(rest, polynomials.EXP[x.dtype.scalar.name])
-    return scaled((rest + rest * rest * tail) + 1.0, exponent)
+    square = rest * rest
+    tail = polynomial_in_pairs(rest, square, polynomials.EXP[x.dtype.scalar.name])
+    return scaled_from_one(rest + square * tail, exponent)
 
 
 def exponential_2(x: UOp) -> UOp:
@@ -86,7 +88,7 @@ def _power_of_two(high: UOp, low: UOp | None = None) -> UOp:
     if low is not None:
         rest = rest + low
     tail = polynomial(rest, polynomials.EXP2[high.dtype.scalar.name])
-    return scaled(rest * tail + 1.0, exponent)
+    return scaled_from_one(rest * tail, exponent)
 
 
 def _reduced(x: UOp) -> tuple[UOp, UOp]:
@@ -204,7 +206,7 @@ def logarithm_of_sum(x: UOp, y: UOp) -> UOp:
 def power(x: UOp, y: UOp) -> UOp:
     """x ** y of floats, as C's pow."""
     size = absolute(x)
-    limit = 240.0 if x.dtype.bits == 32 else 2000.0  # `scaled` takes no more
+    limit = 240.0 if x.dtype.bits == 32 else 2000.0  # `rounded` takes no more
     log_high, log_low = _log_2_pair(size)
     high, low = product_exact(y, log_high)
     low = low + y * log_low

@@ -87,10 +87,29 @@ def is_nan(x: UOp) -> UOp:
 
 
 def rounded(x: UOp) -> tuple[UOp, UOp]:
-    """The nearest integer of a number that is not large, as a float and as an integer."""
-    at = layout_of(x).round_at
+    """The nearest integer of a number, as a float and as an exponent for `scaled_from_one`.
+
+    The number is below twice the bias in size. The exponent has twice the bias added, in its
+    lowest bits; what stands above them is not defined.
+    """
+    layout = layout_of(x)
+    at = layout.round_at + 2 * layout.bias
     shifted = x + at
-    return shifted - at, bits_of(shifted) - bits_of(x.const_like(at))
+    return shifted - at, bits_of(shifted)
+
+
+def scaled_from_one(change: UOp, exponent: UOp) -> UOp:
+    """(1 + change) * 2**n, rounded once, where 2**n may be too large or too small for a float.
+
+    n is an exponent from `rounded`. It is cut in halves, whose powers of two are floats: the bits
+    of the first are those of n but the lowest, and the second has the rest. A multiply-add takes
+    the first together with the sum.
+    """
+    layout = layout_of(change)
+    first = (exponent << (layout.mantissa - 1)) & (2 * layout.bias + 1 << layout.mantissa)
+    second = float_of((exponent << layout.mantissa) - first)
+    power = float_of(first)
+    return (change * power + power) * second
 
 
 def power_of_two(exponent: UOp) -> UOp:
@@ -103,6 +122,17 @@ def scaled(x: UOp, exponent: UOp) -> UOp:
     """x * 2**n, rounded once, where 2**n itself may be too large or too small for a float."""
     half = exponent >> 1
     return x * power_of_two(half) * power_of_two(exponent - half)
+
+
+def polynomial_in_pairs(x: UOp, square: UOp, coefficients: tuple[float, ...]) -> UOp:
+    """The value of a polynomial in half as many steps, for its square is at hand."""
+    terms = [x.const_like(c) for c in coefficients]
+    pairs = [x * odd + even for even, odd in zip(terms[::2], terms[1::2], strict=False)]
+    pairs += terms[2 * len(pairs) :]
+    total = pairs.pop()
+    while pairs:
+        total = total * square + pairs.pop()
+    return total
 
 
 def polynomial(x: UOp, coefficients: tuple[float, ...]) -> UOp:
