@@ -45,7 +45,9 @@ MANY_ROWS: Final = 64
 WASTE: Final = 1.05
 # Lanes that a row of the result may leave empty, and vectors of products that a copy takes.
 MOST_WASTE: Final = 1.34
-COPY: Final = 3
+COPY: Final = 6
+# What masks of the last vectors make of the products.
+MASKED: Final = 1.15
 # Costs that differ by less are the same; then smaller panels are better.
 SAME: Final = 1.01
 
@@ -78,17 +80,17 @@ class _Recipe(ContractionLoops):
     def run(self) -> bool:
         joined = self.joined_columns()
         rows = self.turns(self.shape.rows)
-        is_cut = joined.turns > 1 or self.waste(self.extent(self.column)) > WASTE
-        is_cut &= len(self.shape.columns) > 1
-        if is_cut and self.turns(self.fold) <= SHORT_FOLD and rows < LEAST_ROWS:
-            return False  # it is written out, and each element of it read where it is
         is_staged = joined.turns > 1 or self.wants_panel()
+        is_cut = joined.turns > 1 or self.waste(self.extent(self.column)) > WASTE
+        is_short = self.turns(self.fold) <= SHORT_FOLD and len(self.shape.columns) > 1
+        if is_cut and is_short and (rows < LEAST_ROWS or not is_staged):
+            return False  # it is written out, and each element of it read where it is
         least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
         if rows < least and is_staged:
             return False
         columns = self.extent(self.column) * (joined.turns if joined.are_merged else 1)
-        self.lanes = min(self.lanes, 1 << columns.bit_length() - 1)
-        tile = self.tile_of(columns)
+        self.lanes = self.lanes_for(columns)
+        tile = self.tile_of(columns, has_room=joined.turns == 1)
         if self.lanes < 4 or tile.rows < 2:
             return False
         if joined.turns > 1:
@@ -97,7 +99,7 @@ class _Recipe(ContractionLoops):
             return self.with_joined_columns(joined, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
 
-    def tile_of(self, columns: int) -> Tile:
+    def tile_of(self, columns: int, has_room: bool) -> Tile:
         """The best tile; short ranges of rows, as the taps of a window, fill it together."""
         registers = self.chooser.target.vector_registers
         rows, taken = self.extent(self.row), [self.row]
@@ -106,9 +108,9 @@ class _Recipe(ContractionLoops):
                 rows *= self.extent(number)
                 taken.append(number)
         near = MOST_ROWS if len(taken) > 1 else ROWS_APART
-        tile = best_tile(rows, columns, self.lanes, registers, near)
+        tile = best_tile(rows, columns, self.lanes, registers, near, has_room)
         if len(taken) > 1 and (tile.rows < rows or self.wants_copied_rows()):
-            return best_tile(self.extent(self.row), columns, self.lanes, registers)
+            return self.tile_for(columns, has_room)
         self.together = taken[1:]
         self.others = [n for n in self.others if n not in taken]
         return tile
@@ -132,7 +134,9 @@ class _Recipe(ContractionLoops):
             return alone
         self.find_window(before)
         fold = min(self.turns(self.fold), FOLD_BLOCK)
-        counts = [n for n in range(2, self.extent(before) + 1) if self.extent(before) % n == 0]
+        is_cut_up = math.gcd(extent, self.lanes) < 2  # no vectors to copy it with
+        most = 1 if is_cut_up else self.extent(before)
+        counts = [n for n in range(2, most + 1) if self.extent(before) % n == 0]
         ways = [Joined(n, are_merged) for n in counts for are_merged in (True, False)]
         fits = [way for way in ways if self.kept_columns(way) * fold <= self.panel_size]
         costs = {way: self.cost_of(way) for way in (alone, *fits)}
@@ -170,7 +174,10 @@ class _Recipe(ContractionLoops):
         extent = self.extent(self.column)
         lanes = math.gcd(extent, self.lanes) if joined.turns > 1 else self.lanes
         columns = extent * (joined.turns if joined.are_merged else 1)
-        products = self.products(self.tile_for(columns), columns) / columns
+        tile = self.tile_for(columns, has_room=joined.turns == 1)
+        products = self.products(tile, columns) / columns
+        if joined.turns > 1 and columns % (tile.vectors * self.lanes):
+            products *= MASKED
         copied = COPY / lanes * self.kept_columns(joined) / (joined.turns * extent)
         blocks = self.turns(self.outer) // joined.turns
         threads = self.chooser.target.threads
@@ -178,15 +185,20 @@ class _Recipe(ContractionLoops):
             return products + copied * threads / blocks
         return (products + copied) * -(-blocks // threads) * threads / blocks
 
-    def tile_for(self, columns: int) -> Tile:
+    def tile_for(self, columns: int, has_room: bool) -> Tile:
         registers = self.chooser.target.vector_registers
-        return best_tile(self.extent(self.row), columns, self.lanes, registers)
+        rows, lanes = self.extent(self.row), self.lanes_for(columns)
+        return best_tile(rows, columns, lanes, registers, has_room=has_room)
+
+    def lanes_for(self, columns: int) -> int:
+        """Lanes of vectors that columns fill at least once."""
+        return min(self.lanes, 1 << columns.bit_length() - 1)
 
     def products(self, tile: Tile, columns: int) -> float:
         """Multiply-adds of vectors in the time that a turn of the fold takes for all rows."""
         rows = self.extent(self.row)
         times = self.turns(self.shape.rows) // rows
-        return PORTS * times * cycles(tile, rows, columns, self.lanes)
+        return PORTS * times * cycles(tile, rows, columns, self.lanes_for(columns))
 
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
@@ -278,7 +290,7 @@ class _Recipe(ContractionLoops):
         width = -(-self.extent(self.column) // self.lanes)
         turns = self.extent(self.shape.columns[-2])
         counts = [n for n in range(1, MOST_VECTORS // width + 1) if turns % n == 0]
-        tiles = {n: self.tile_for(n * width * self.lanes) for n in counts}
+        tiles = {n: self.tile_for(n * width * self.lanes, has_room=True) for n in counts}
         fits = [n for n, tile in tiles.items() if tile.vectors == n * width]
         if not fits:
             return None

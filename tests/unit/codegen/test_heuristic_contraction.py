@@ -85,6 +85,20 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "wide convolution": (lambda x, y: x.conv2d(y), ((1, 2, 5, 18), (17, 2, 3, 3))),
 }
 
+# Overlapping windows, which a machine with room for panels keeps once.
+WINDOWS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "windows": (lambda x, y: x.conv2d(y, padding=1), ((2, 4, 6, 12), (18, 4, 3, 3))),
+    "windows that step": (
+        lambda x, y: x.conv2d(y, stride=2, padding=2),
+        ((1, 2, 12, 15), (20, 2, 5, 5)),
+    ),
+    "windows of some lanes": (
+        lambda x, y: x.conv2d(y, padding=1),
+        ((1, 3, 6, 6), (24, 3, 3, 3)),
+    ),
+}
+ROOMY = target(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
+
 
 def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
     return of(*SHAPES[name], dtype)
@@ -141,6 +155,32 @@ def test_rows_of_a_result_have_lanes_to_spare() -> None:
     opts = recipe("rows as vectors")
     assert opts[0] == Split(3, 4, "mask")
     assert not any(isinstance(opt, Merge) and opt.outer == 2 for opt in opts)  # no rows joined
+
+
+def stage_of(name: str) -> tuple[Stage, tuple[Opt, ...]]:
+    opts = heuristic.choose_opts(normalize_kernel(of(*WINDOWS[name]), Context(ROOMY)), ROOMY)[0]
+    (stage,) = (opt for opt in opts if isinstance(opt, Stage))
+    return stage, opts
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_give_what_the_kernel_means(name: str, seed: int) -> None:
+    check(Case(of(*WINDOWS[name]), exact=False), ROOMY, None, seed)
+
+
+def test_overlapping_windows_are_kept_once() -> None:
+    """Rows of the result are one range, and a loop of the fold that no longer merges is none."""
+    stage, opts = stage_of("windows")
+    ((position, tap),) = stage.windows
+    assert tap == 5
+    assert Merge(position, 3) in opts
+    assert Unroll(6, in_turn=True) in opts
+
+
+def test_windows_that_step_are_rows_of_their_own() -> None:
+    stage, opts = stage_of("windows that step")
+    ((position, _),) = stage.windows
+    assert not any(isinstance(opt, Merge) and opt.outer == position for opt in opts)
 
 
 def test_short_folds_with_few_rows_have_no_panel() -> None:
