@@ -15,7 +15,7 @@ def to_json(opts: Iterable[Opt]) -> str:
 
     >>> from weft.codegen.opts import Split, Unroll
     >>> to_json((Split(0, 4), Unroll(1)))
-    '[["Split", 0, 4, "clamp"], ["Unroll", 1]]'
+    '[["Split", 0, 4, "clamp"], ["Unroll", 1, false]]'
     """
     return json.dumps([[type(opt).__name__, *astuple(opt)] for opt in opts])
 
@@ -25,6 +25,8 @@ def from_json(text: str) -> tuple[Opt, ...]:
 
     >>> from_json('[["Order", [1, 0]]]')
     (Order(ranges=(1, 0)),)
+    >>> from_json('[["Stage", 2, 1, [1], [[1, 2]]]]')
+    (Stage(fold=2, factor=1, ranges=(1,), windows=((1, 2),)),)
     """
     kinds: dict[str, Callable[..., Opt]] = {kind.__name__: kind for kind in OPTS}
     return tuple(kinds[name](*map(_as_tuples, details)) for name, *details in json.loads(text))
