@@ -65,6 +65,15 @@ class Work:
         """One element of a fold, turn by turn, as in the loop of another fold."""
         return turns_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
+    def in_full(self, node: UOp) -> float:
+        """One element of a value that shares nothing with others, each part of it once."""
+        stack, seen = [node], {node}
+        while stack:
+            fresh = [part for part in _below(stack.pop()) if part not in seen]
+            stack += fresh
+            seen.update(fresh)
+        return sum(map(self._one, seen))
+
     def compare(
         self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: list[UOp], repeats: int
     ) -> Estimate:
@@ -75,7 +84,8 @@ class Work:
         the use has, and again at each of `repeats` repetitions unless they get memory instead.
         """
         threads = self.target.threads
-        work = self.of(node)
+        is_shared = node.op == Op.REDUCE or repeats < _REUSE  # near each other
+        work = self.of(node) if is_shared else self.in_full(node)
         recompute = 0.0
         narrowest = threads
         for kernel, path, count in uses:
@@ -98,7 +108,7 @@ class Work:
         stack = [node]
         while stack:
             part = stack[-1]
-            below = self._below(part)
+            below = () if part in self._known else _below(part)
             missing = [source for source in below if source not in self._known]
             if missing:
                 stack.extend(missing)
@@ -107,13 +117,6 @@ class Work:
             self._known[part] = self._one(part) + sum(self._known[s] for s in set(below))
         return self._known[node]
 
-    def _below(self, node: UOp) -> tuple[UOp, ...]:
-        if node in self._known:
-            return ()
-        if node.op in MOVEMENT:
-            return node.src[:1]
-        return node.src if node.op in ELEMENTWISE or node.op == Op.INDEX else ()
-
     def _one(self, node: UOp) -> float:
         costs = self.target.costs
         if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
@@ -121,6 +124,13 @@ class Work:
         if node.op in ELEMENTWISE:
             return costs.transcendental if node.op in _SLOW else costs.op
         return node.dtype.itemsize * costs.level1
+
+
+def _below(node: UOp) -> tuple[UOp, ...]:
+    """What is computed together with a value."""
+    if node.op in MOVEMENT:
+        return node.src[:1]
+    return node.src if node.op in ELEMENTWISE or node.op == Op.INDEX else ()
 
 
 def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
