@@ -104,6 +104,8 @@ class Fusion(KeptValues):
         kernels = {use.kernel for use in uses}
         if node.op == Op.REDUCE and any(kernel.folds >= MOST_FOLDS for kernel in kernels):
             return True  # products of products: each that is inlined is there once per place
+        if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
+            return True  # each wants a tile of registers, and a kernel has one
         if len(kernels) > 1 and depends_on_order(node):
             return True  # another kernel would sum in another order, to another number
         paths = [self._scope(node, use) for use in uses]

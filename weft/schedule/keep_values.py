@@ -163,6 +163,8 @@ class KeptValues(InlinedValues):
                 continue
             if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
                 continue
+            if kernel.has_contraction and sums_reused_products(node):
+                continue
             if not self._is_seen_once(node, use, uses):
                 continue
             if node.op == Op.SCAN and not self._is_along(node, use):

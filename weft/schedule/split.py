@@ -82,7 +82,9 @@ def _memory(fusion: Fusion, node: UOp) -> UOp:
 def in_order(kernels: list[Kernel]) -> list[Kernel]:
     """The kernels, each after those it needs or must not overtake; as they were made otherwise.
 
-    A kernel's round is one after the last of those it waits for.
+    A kernel's round is one after the last of those it waits for. One that waits for nothing, as
+    one that unpacks weights, is one before the first that waits for it: it reads memory that is
+    there anyway, and what it makes takes room until it is used.
     """
     made = list(reversed(kernels))  # consumers are made first
     waits = {kernel: (kernel.needs | kernel.after) - {kernel} for kernel in made}
@@ -102,6 +104,9 @@ def in_order(kernels: list[Kernel]) -> list[Kernel]:
     if len(ready) < len(made):
         waiting = [kernel for kernel in made if left[kernel]]
         raise InternalError("kernels wait for each other", facts=[("kernels", waiting)])
+    for kernel in made:
+        if not waits[kernel] and followers[kernel]:
+            rounds[kernel] = min(rounds[follower] for follower in followers[kernel]) - 1
     return sorted(made, key=rounds.__getitem__)
 
 

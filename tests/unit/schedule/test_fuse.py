@@ -86,6 +86,25 @@ def test_chained_products_are_two_kernels_with_the_activation_stored():
     assert made.plan.size == 64 * 40 * 4
 
 
+def test_each_product_gets_a_kernel_where_it_can_have_a_tile():
+    x, gate, up = p(1, 32, 48), p(2, 48, 40), p(3, 48, 40)
+    made = schedule(store(p(0, 32, 40), matmul(x, gate).maximum(0.0) * matmul(x, up)))
+    assert [text.count("reduce") for text in texts(made)] == [1, 1]
+    vector = p(1, 1, 48)  # where nothing is used again, no tile is lost
+    made = schedule(store(p(0, 1, 40), matmul(vector, gate).maximum(0.0) * matmul(vector, up)))
+    assert [text.count("reduce") for text in texts(made)] == [2]
+
+
+def test_what_waits_for_nothing_is_made_when_it_is_needed():
+    """Unpacked weights of several layers take the same memory, one after the other."""
+    x = p(1, 32, 64)
+    for layer in range(4):
+        x = matmul(x, unary(Op.EXP, p(2 + layer, 64, 64))).maximum(0.0)
+    made = schedule(store(p(0, 32, 64), x))
+    assert len(texts(made)) == 8
+    assert made.plan.size == (64 * 64 + 2 * 32 * 64) * 4
+
+
 def test_ranges_are_reordered_so_that_folds_are_computed_once():
     x = p(1, 8, 16, 14, 14)
     mean = reduce_axes(x, Op.ADD, (0, 2, 3)) * (1 / 1568)
