@@ -1,14 +1,15 @@
-"""The Llama architecture, from a GGUF file: one token at a time, with a cache of keys and values.
+"""The Llama architecture, from a GGUF file, with a cache of keys and values.
 
-Weights stay packed in memory and are unpacked inside of the kernels that use them. The position is
-a symbolic size: one trace serves all positions, and each attends to the part of the cache that is
-filled.
+A prompt is read in pieces of some tokens, an answer is made token by token. Weights stay packed in
+memory: a step unpacks them inside of the kernels that use them, a piece of a prompt one by one,
+just before they are used. The position is a symbolic size: one trace serves all positions, and
+each attends to the part of the cache that is filled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from weft.support.errors import ArgumentError, FileFormatError
 from weft.tensor.core import realize_all
 from weft.tensor.jit import jit
 from weft.tensor.tensor import Tensor
+
+# Tokens of a prompt that are read at once, and how few are read sooner one by one.
+CHUNK: Final = 32
+FEW: Final = 4
 
 
 class LlamaConfig(NamedTuple):
@@ -66,9 +71,10 @@ class LlamaConfig(NamedTuple):
 
 
 class Llama:
-    """A model with its cache. `step` takes a token and its position and gives logits.
+    """A model with its cache of keys and values.
 
-    `position` is the variable to bind the position to.
+    `read` takes the tokens of a prompt, `step` one token, each with the position of the first,
+    and `position` is the variable to bind that to.
     """
 
     def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
@@ -76,7 +82,7 @@ class Llama:
         self._weights = _resident(weights)
         if "token_embd.weight" not in self._weights:
             raise FileFormatError("llama: there is no token_embd.weight among the tensors")
-        shape = (config.groups, config.context, config.head_size)
+        shape = (config.groups, config.context + CHUNK, config.head_size)
         self.keys = [Tensor.zeros(*shape).contiguous() for _ in range(config.layers)]
         self.values = [Tensor.zeros(*shape).contiguous() for _ in range(config.layers)]
         self.position = variable("position", 0, config.context - 1)
@@ -90,59 +96,90 @@ class Llama:
         return Tensor(found)
 
     @jit
+    def read(self, tokens: Tensor, position: UOp) -> None:
+        """Add the keys and values of the next tokens to the cache, all at once.
+
+        The tokens are an integer tensor (time,), the position is that of the first.
+        """
+        self._hidden(tokens, position)
+
+    @jit
     def step(self, token: Tensor, position: UOp) -> Tensor:
         """The logits (vocabulary,) after a token; its keys and values are added to the cache.
 
         The token is a scalar integer tensor, the position `self.position` bound to its value.
         """
-        x = self.weight("token_embd.weight")[token]  # (width,)
-        angles = self.cosines[position], self.sines[position]  # (head_size / 2, 1) each
-        for layer in range(self.config.layers):
-            x = self._layer(layer, x, position, angles)
-        x = self._norm(x, "output_norm.weight")
+        x = self._norm(self._hidden(token.reshape(1), position), "output_norm.weight")
         has_head = "output.weight" in self._weights
-        return self.weight("output.weight" if has_head else "token_embd.weight") @ x
+        return self._linear(x, "output.weight" if has_head else "token_embd.weight").flatten()
 
     @jit
     def next_token(self, token: Tensor, position: UOp) -> Tensor:
         """The most likely token after a token, in the form that `step` takes."""
         return self.step(token, position).argmax().cast(token.dtype)
 
-    def _layer(self, n: int, x: Tensor, position: UOp, angles: tuple[Tensor, Tensor]) -> Tensor:
-        h = self._norm(x, f"blk.{n}.attn_norm.weight")
-        x = x + self.weight(f"blk.{n}.attn_output.weight") @ self._attend(n, h, position, angles)
-        h = self._norm(x, f"blk.{n}.ffn_norm.weight")
-        gate = (self.weight(f"blk.{n}.ffn_gate.weight") @ h).silu()
-        inner = gate * (self.weight(f"blk.{n}.ffn_up.weight") @ h)
-        return (x + self.weight(f"blk.{n}.ffn_down.weight") @ inner).contiguous()
+    def _hidden(self, tokens: Tensor, position: UOp) -> Tensor:
+        """What the layers make of tokens (time,): (time, width)."""
+        x = self.weight("token_embd.weight")[tokens]
+        places = slice(position, position + tokens.shape[0])
+        angles = self.cosines[places], self.sines[places]  # (time, 1, head_size / 2, 1) each
+        for layer in range(self.config.layers):
+            x = self._layer(layer, x, places, angles)
+        return x
 
-    def _attend(self, n: int, h: Tensor, position: UOp, angles: tuple[Tensor, Tensor]) -> Tensor:
-        c = self.config
-        q = rotated((self.weight(f"blk.{n}.attn_q.weight") @ h).reshape(c.heads, -1), *angles)
-        k = rotated((self.weight(f"blk.{n}.attn_k.weight") @ h).reshape(c.groups, -1), *angles)
-        v = (self.weight(f"blk.{n}.attn_v.weight") @ h).reshape(c.groups, -1)
-        self.keys[n][:, position] = k
-        self.values[n][:, position] = v
-        q = q.reshape(c.groups, c.heads // c.groups, c.head_size)
-        keys, values = self.keys[n][:, : position + 1], self.values[n][:, : position + 1]
-        return q.scaled_dot_product_attention(keys, values).flatten()
+    def _layer(self, n: int, x: Tensor, places: slice, angles: tuple[Tensor, Tensor]) -> Tensor:
+        h = self._norm(x, f"blk.{n}.attn_norm.weight")
+        x = x + self._linear(self._attend(n, h, places, angles), f"blk.{n}.attn_output.weight")
+        h = self._norm(x, f"blk.{n}.ffn_norm.weight")
+        inner = self._linear(h, f"blk.{n}.ffn_gate.weight").silu()
+        inner = inner * self._linear(h, f"blk.{n}.ffn_up.weight")
+        return (x + self._linear(inner, f"blk.{n}.ffn_down.weight")).contiguous()
+
+    def _attend(self, n: int, h: Tensor, places: slice, angles: tuple[Tensor, Tensor]) -> Tensor:
+        c, time = self.config, h.shape[0]
+        q, k, v = (
+            self._linear(h, f"blk.{n}.attn_{part}.weight").reshape(time, -1, c.head_size)
+            for part in "qkv"
+        )
+        self.keys[n][:, places] = rotated(k, *angles).transpose(0, 1)
+        self.values[n][:, places] = v.transpose(0, 1)
+        q = rotated(q, *angles).transpose(0, 1)  # (heads, time, head_size)
+        q = q.reshape(c.groups, c.heads // c.groups, time, c.head_size)
+        keys, values = self.keys[n][:, : places.stop], self.values[n][:, : places.stop]
+        mixed = q.scaled_dot_product_attention(
+            keys.unsqueeze(1), values.unsqueeze(1), _causal(places)
+        )
+        return mixed.permute(2, 0, 1, 3).reshape(time, -1)
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        """x (time, in) times a weight (out, in)."""
+        product: Tensor = x @ self.weight(name).T
+        return product
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
-        scale = (x.square().mean() + self.config.epsilon).rsqrt()
+        scale = (x.square().mean(-1, keepdim=True) + self.config.epsilon).rsqrt()
         return x * scale * self.weight(name)
+
+
+def _causal(places: slice) -> Tensor:
+    """Which places (own, all) each may attend to: those up to its own."""
+    own = Tensor.arange(places.start, places.stop).unsqueeze(-1)
+    allowed: Tensor = Tensor.arange(places.stop) <= own
+    return allowed
 
 
 def rotated(x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Rotary positions: neighbors (a, b) become (a cos - b sin, b cos + a sin)."""
-    pairs = x.reshape(x.shape[0], -1, 2)
+    pairs = x.unflatten(-1, (-1, 2))  # (time, heads, head_size / 2, 2)
     sign = Tensor.arange(2) * 2 - 1  # -1 for the first of a pair, 1 for the second
     return (pairs * cosines + pairs.flip(-1) * sines * sign).reshape(x.shape)
 
 
 def rope_tables(config: LlamaConfig) -> tuple[Any, Any]:
-    """Cosines and sines (context, head_size / 2, 1) of all positions."""
+    """Cosines and sines (positions, 1, head_size / 2, 1) of all positions."""
     powers = np.arange(0, config.head_size, 2) / config.head_size
-    angles = np.arange(config.context)[:, None, None] * (config.rope_base**-powers)[:, None]
+    positions = np.arange(config.context + CHUNK)[:, None, None, None]
+    angles = positions * (config.rope_base**-powers)[:, None]
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
@@ -160,25 +197,39 @@ def _resident(weights: Mapping[str, Tensor]) -> dict[str, UOp]:
 
 
 def generate(
-    model: Llama, prompt: Iterable[int], count: int, stop: Iterable[int] = ()
+    model: Llama, prompt: Iterable[int], count: int, stop: Iterable[int] = (), start: int = 0
 ) -> Iterable[int]:
-    """The most likely tokens after a prompt, one by one, until one of `stop` or `count`."""
+    """The most likely tokens after a prompt, one by one, until one of `stop` or `count`.
+
+    `start` is the position of the prompt; what the model has read before it stays in mind. The
+    token that was found last, one of `stop` too, is not read yet: a prompt that goes on after an
+    answer begins with it.
+    """
     prompt, ends = list(prompt), set(stop)
-    if not prompt or len(prompt) + count > model.config.context:
+    if not prompt or start < 0 or start + len(prompt) + count > model.config.context:
         raise ArgumentError(
-            f"generate: {len(prompt)} tokens and {count} more do not fit the context",
+            f"generate: {len(prompt)} tokens from {start} and {count} more do not fit the context",
             law=f"a prompt has a token, and all fit {model.config.context} positions",
         )
-    following = None
-    for place in range(len(prompt) + count - 1):
-        token = _scalar(prompt[place]) if following is None else following
-        found = model.next_token(token, model.position.bind(place))
-        if place + 1 < len(prompt):
-            continue
-        if (answer := int(found.item())) in ends:
+    known, done = len(prompt) - 1, 0
+    while known - done > FEW:
+        piece = prompt[done : min(done + CHUNK, known)]
+        model.read(_padded(piece), model.position.bind(start + done))
+        done += len(piece)
+    token = _scalar(prompt[done])
+    for place in range(done, known + count):
+        token = model.next_token(token, model.position.bind(start + place))
+        if place < known:
+            token = _scalar(prompt[place + 1])
+        elif (answer := int(token.item())) in ends:
             return
-        yield answer
-        following = found
+        else:
+            yield answer
+
+
+def _padded(tokens: list[int]) -> Tensor:
+    """A piece of a prompt; what is past its end in the cache is written before it is read."""
+    return Tensor(np.array(tokens + [0] * (CHUNK - len(tokens)), np.int32))
 
 
 def _scalar(value: int) -> Tensor:
