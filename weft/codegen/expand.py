@@ -157,7 +157,8 @@ class _Expander:
             tuple([spread(source, lanes) for source in src]),
             node.arg,
         )
-        return simplify(made) if lanes == 1 and is_index_arithmetic(made) else made
+        is_known = is_index_arithmetic(made) or all(part.op == Op.CONST for part in made.src)
+        return simplify(made) if lanes == 1 and is_known else made
 
     def comparison(self, node: UOp, point: Point) -> UOp:
         """Whether a remainder is this or that, which may differ from lane to lane only."""
@@ -381,13 +382,19 @@ def _of_constants(lanes: list[UOp]) -> UOp:
 
 
 def spread(node: UOp, lanes: int) -> UOp:
-    """A scalar in every lane of a vector; a vector as it is."""
+    """A scalar in every lane of a vector; a vector as it is.
+
+    A float16 is spread before it is converted: it comes from memory into all lanes at once.
+    """
     if node.dtype.lanes == lanes:
         return node
     dtype = node.dtype.vector(lanes)
-    return (
-        const(dtype, node.arg) if node.op == Op.CONST else make(Op.VECTOR, dtype, (node,) * lanes)
-    )
+    if node.op == Op.CONST:
+        return const(dtype, node.arg)
+    is_half = node.op == Op.CAST and node.src[0].dtype is dtypes.float16
+    if is_half or (node.op == Op.BITCAST and node.dtype is dtypes.float16):
+        return make(node.op, dtype, (spread(node.src[0], lanes),), node.arg)
+    return make(Op.VECTOR, dtype, (node,) * lanes)
 
 
 def pick(node: UOp, lane: int) -> UOp:

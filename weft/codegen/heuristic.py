@@ -15,6 +15,7 @@ from weft.codegen.accesses import Access, accesses_of, nearby_span
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.estimate import estimate
 from weft.codegen.hardware import MOST_AXES
+from weft.codegen.heuristic_accumulators import add_accumulators
 from weft.codegen.heuristic_contraction import tile_contraction
 from weft.codegen.heuristic_folds import (
     nest_long_sums,
@@ -144,12 +145,14 @@ class _Chooser(Chooser):
             has_tail = (self.extent(number) or 0) % lanes != 0
             inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)
-            if inner < 0 or read_in_order(self, number, is_fold) or inner == number:
+            if inner < 0 or read_in_order(self, number, is_fold):
                 continue
-            if has_tail and (self.extent(number) or 0) <= MOST_COPIES:
+            if inner != number and has_tail and (self.extent(number) or 0) <= MOST_COPIES:
                 self.take(Unroll(number))  # the mask of each copy is a constant
-            else:
+            elif inner != number:
                 self.unroll(number, is_fold)
+            if is_fold:
+                add_accumulators(self, inner)
 
     def transpose_squares(self) -> bool:
         """Read along one loop and write along another: squares that are turned in registers."""

@@ -14,7 +14,7 @@ from weft.codegen.accesses import Access
 from weft.codegen.chooser import HEAVY, Chooser, width
 from weft.codegen.contraction import Contraction, contraction_of, factors_of, is_contraction
 from weft.codegen.estimate import estimate
-from weft.codegen.loops import LOOP, VECTOR, kinds_of, nodes_of, own_ranges
+from weft.codegen.loops import LOOP, UNROLL, VECTOR, kinds_of, nodes_of, own_ranges
 from weft.codegen.opts import Accumulate, Nest, Unroll
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
@@ -201,6 +201,13 @@ def nest_long_sums(chooser: Chooser) -> None:
             even = [n for n in range(BLOCK // 4, 2 * BLOCK + 1) if extent % n == 0]
             size = min(even, key=lambda n: abs(n - BLOCK), default=BLOCK)
             chooser.split_and(number, size, "mask", Nest)
+
+
+def copies_of(chooser: Chooser, fold: UOp) -> int:
+    """How often the body of a fold is written out already."""
+    kinds = kinds_of(chooser.kernel)
+    own = [r.arg for r in own_ranges(fold)]
+    return math.prod(chooser.extent(n) or 1 for n in own if kinds[n] == UNROLL)
 
 
 def walk_row_by_row(chooser: Chooser) -> None:
