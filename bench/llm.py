@@ -110,11 +110,12 @@ def measure(count: int, threads: int, context: int, now: Clock) -> list[Row]:
     from llama_cpp import Llama
 
     path = weights_path()
-    model, tokenizer, _ = load(path, context)
     sizes = {"n_ctx": context, "n_threads": threads, "n_threads_batch": threads}
     wide = {"type_k": 0, "type_v": 0}  # keys and values in float32
     rows = []
+    # The first tensor on a device opens it, with the threads of that moment.
     with tempfile.TemporaryDirectory() as folder, Context(THREADS=threads):
+        model, tokenizer, _ = load(path, context)
         peer = Llama(str(path), **sizes, verbose=False)
         exact = Llama(str(unpacked(path, Path(folder))), **sizes, **wide, verbose=False)
         for name, text in prompts().items():
