@@ -98,8 +98,13 @@ def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
 
     When only ranges are replaced, subgraphs that do not hold them are skipped by their bit set.
     """
+    return substitute_all((root,), mapping)[0]
+
+
+def substitute_all(roots: Sequence[UOp], mapping: Mapping[UOp, UOp]) -> list[UOp]:
+    """Replace nodes below several roots, in one walk over what they share."""
     if not mapping:
-        return root
+        return list(roots)
     wanted = 0
     only_ranges = all(node.op == Op.RANGE for node in mapping)
     if only_ranges:
@@ -110,14 +115,14 @@ def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:
     def enter(node: UOp) -> bool:
         return node not in mapping and not (only_ranges and _free_of(node, wanted))
 
-    for node in topological(root, enter=enter):
+    for node in topological(*roots, enter=enter):
         if node in made:
             continue
         if not node.src or (only_ranges and _free_of(node, wanted)):
             made[node] = node
         else:
             made[node] = rebuild(node, tuple([made[source] for source in node.src]))
-    return made[root]
+    return [made[root] for root in roots]
 
 
 def _free_of(node: UOp, wanted: int) -> bool:

@@ -18,7 +18,7 @@ from weft.ir.dtypes import FLOAT, VOID
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import rebuild, substitute, topological
+from weft.ir.walk import rebuild, substitute, substitute_all, topological
 from weft.support.errors import NotSupported
 
 # Versions up to this size are copied where a graph needs them: the state of random numbers.
@@ -106,7 +106,7 @@ def unfold(*roots: UOp) -> Unfolded:
         else:
             found[memory] = substitute(graph, found)
             waiting.pop()
-    whole = [substitute(root, found) for root in roots]
+    whole = substitute_all(roots, found)
     return Unfolded(whole, {graph: memory for memory, graph in found.items()})
 
 

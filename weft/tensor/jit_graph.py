@@ -15,7 +15,7 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute_all, topological
 from weft.tensor.jit_trace import Recording
 from weft.tensor.storage import Storage, owner_of
 
@@ -139,7 +139,7 @@ def make_graph(recording: Recording, wanted: Sequence[Wanted]) -> Made:
     memory = [node for node in topological(*roots) if node.op == Op.BUFFER]
     mapping = {node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)}
     roles = tuple([maker.role(node) for node in memory])
-    done = [substitute(root, mapping) for root in roots]
+    done = substitute_all(roots, mapping)
     rest = iter(done[len(versions) :])
     graph = Graph(
         roles,
@@ -214,7 +214,7 @@ def _with_fresh_constants(roots: list[UOp], maker: _Maker) -> list[UOp]:
         for base in bases
         if maker.is_inside(base) and _has_contents(base) and not _is_adopted(base, maker)
     }
-    return [substitute(root, fresh) for root in roots]
+    return substitute_all(roots, fresh)
 
 
 def _is_adopted(node: UOp, maker: _Maker) -> bool:

@@ -18,7 +18,7 @@ from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, substitute_all
 from weft.tensor.history import forget_overwritten
 from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph
 from weft.tensor.storage import Storage, place_of, readers_of, realize
@@ -119,7 +119,7 @@ class PartsRun:
         ]
         given = _buffers(stand_ins)
         nodes = dict(zip(graph.parameters, stand_ins, strict=True))
-        versions = [substitute(version, nodes) for version in graph.versions]
+        versions = substitute_all(graph.versions, nodes)
         values: list[UOp] = []
         for value, each in zip(graph.values, graph.outputs, strict=True):
             if value is not None:

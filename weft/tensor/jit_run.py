@@ -28,7 +28,7 @@ from weft.engine.storage import (
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute, substitute_all, topological
 from weft.support.settings import settings
 from weft.tensor.history import forget_overwritten
 from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, body_of
@@ -186,7 +186,7 @@ class GraphRun:
                 outputs[number].keeps_graph = False
         written = [owners[graph.root_slot(version)] for version in graph.versions]
         versions = [
-            give_bindings(substitute(version, nodes), variables) for version in graph.versions
+            give_bindings(version, variables) for version in substitute_all(graph.versions, nodes)
         ]
         for storage, version in zip(written, versions, strict=True):
             storage.set_version(version)

@@ -15,7 +15,7 @@ from weft.ir.build import param
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute_all, topological
 
 _numbers: Final = itertools.count(1 << 40)
 _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
@@ -45,4 +45,4 @@ def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[
         if node.op in _MEMORY and node not in renamed:
             renamed[node] = param(len(arguments), node.dtype, shape_of(node))
             arguments.append(node)
-    return [substitute(output, renamed) for output in outputs], arguments
+    return substitute_all(outputs, renamed), arguments

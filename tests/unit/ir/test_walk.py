@@ -6,7 +6,7 @@ from weft.ir.linear import order as sort_key
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import const
-from weft.ir.walk import bodies, rebuild, substitute, topological, users
+from weft.ir.walk import bodies, rebuild, substitute, substitute_all, topological, users
 from weft.support.source_line import user_line
 
 i, j = range_(0, 8), range_(1, 4)
@@ -37,6 +37,13 @@ def test_substitution_replaces_from_the_top():
     assert substitute(node, {i + j: j}) is j * 2
     assert substitute(node, {i: j}) is (j + j) * 2
     assert substitute(node, {}) is node
+
+
+def test_substitution_below_several_roots_is_that_below_each():
+    roots = [i, i + j, (i + j) * 2, j]
+    assert substitute_all(roots, {i: j}) == [substitute(root, {i: j}) for root in roots]
+    assert substitute_all(roots, {}) == roots
+    assert substitute_all([], {i: j}) == []
 
 
 def test_substitution_reaches_ranges_inside_folds():
