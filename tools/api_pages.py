@@ -21,7 +21,7 @@ from weft.tensor.tensor import Tensor
 # Page: its title and the files of weft/tensor whose methods it shows.
 FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-create": ("Tensor: create and share", "creation interop"),
-    "tensor-random": ("Tensor: random numbers", "random"),
+    "tensor-random": ("Tensor: random numbers", "random random_state"),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
         "convert spellings sharding bits writes in_place gradients training",

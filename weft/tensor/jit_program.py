@@ -21,7 +21,7 @@ from weft.tensor.jit_run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit_signature import values_of
 from weft.tensor.jit_state import State
 from weft.tensor.nodes import Step
-from weft.tensor.random import is_random_state
+from weft.tensor.random_state import is_random_state
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace_state import GoneStorage, Reason, retire

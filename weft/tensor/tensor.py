@@ -47,6 +47,7 @@ from weft.tensor import (
     padding,
     pools,
     random,
+    random_state,
     reduce,
     scan,
     scatters,
@@ -303,7 +304,7 @@ class Tensor(Core):
     triu_indices = classmethod(creation.triu_indices)
     full_like, zeros_like = creation.full_like, creation.zeros_like
     ones_like, empty_like = creation.ones_like, creation.empty_like
-    manual_seed = staticmethod(random.manual_seed)
+    manual_seed = staticmethod(random_state.manual_seed)
     rand = classmethod(random.rand)
     randn = classmethod(random.randn)
     randint = classmethod(random.randint)
