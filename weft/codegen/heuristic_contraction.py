@@ -62,6 +62,14 @@ class Joined(NamedTuple):
     are_merged: bool
 
 
+class RowTile(NamedTuple):
+    """A tile over some turns of the range outside the columns, each in vectors of its own."""
+
+    turns: int
+    lanes: int
+    tile: Tile
+
+
 def tile_contraction(chooser: Chooser) -> bool:
     """Shape the loops of a kernel that is one contraction; False, and nothing done, if not."""
     shape = ContractionShape.of(chooser)
@@ -88,14 +96,16 @@ class _Recipe(ContractionLoops):
         least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
         if rows < least and is_staged:
             return False
+        apart = self.rows_in_tile() if is_cut and is_staged else None
+        if apart is not None and self.cost_of_rows(apart) < self.cost_of(joined):
+            self.lanes = apart.lanes
+            return self.with_rows_as_vectors(apart)
         columns = self.extent(self.column) * (joined.turns if joined.are_merged else 1)
         self.lanes = self.lanes_for(columns)
         tile = self.tile_of(columns, has_room=joined.turns == 1)
         if self.lanes < 4 or tile.rows < 2:
             return False
         if joined.turns > 1:
-            if self.fills_slowly(joined):
-                return self.with_rows_as_vectors()
             return self.with_joined_columns(joined, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
 
@@ -172,14 +182,27 @@ class _Recipe(ContractionLoops):
         That is their products, and the copy to the panel, whose vectors are cut at each row.
         """
         extent = self.extent(self.column)
-        lanes = math.gcd(extent, self.lanes) if joined.turns > 1 else self.lanes
         columns = extent * (joined.turns if joined.are_merged else 1)
+        lanes = math.gcd(extent, self.lanes) if joined.turns > 1 else self.lanes_for(columns)
         tile = self.tile_for(columns, has_room=joined.turns == 1)
-        products = self.products(tile, columns) / columns
+        products = self.products(tile, columns, self.lanes_for(columns)) / columns
         if joined.turns > 1 and columns % (tile.vectors * self.lanes):
             products *= MASKED
         copied = COPY / lanes * self.kept_columns(joined) / (joined.turns * extent)
-        blocks = self.turns(self.outer) // joined.turns
+        return self.shared_out(products, copied, self.turns(self.outer) // joined.turns)
+
+    def cost_of_rows(self, apart: RowTile) -> float:
+        """The same for rows of the result in vectors of their own, some of them past the end."""
+        extent, turns = self.extent(self.column), self.extent(self.shape.columns[-2])
+        columns = apart.tile.vectors * apart.lanes
+        blocks = -(-turns // apart.turns)
+        share = blocks / (turns * extent)
+        products = self.products(apart.tile, columns, apart.lanes) * share
+        copied = COPY * apart.tile.vectors * share
+        return self.shared_out(products, copied, self.turns(self.outer) // turns * blocks)
+
+    def shared_out(self, products: float, copied: float, blocks: int) -> float:
+        """What threads take that share out blocks, each with a panel of its own."""
         threads = self.chooser.target.threads
         if blocks < threads:  # some fill the same panel
             return products + copied * threads / blocks
@@ -194,25 +217,14 @@ class _Recipe(ContractionLoops):
         """Lanes of vectors that columns fill at least once."""
         return min(self.lanes, 1 << columns.bit_length() - 1)
 
-    def products(self, tile: Tile, columns: int) -> float:
+    def products(self, tile: Tile, columns: int, lanes: int) -> float:
         """Multiply-adds of vectors in the time that a turn of the fold takes for all rows."""
         rows = self.extent(self.row)
         times = self.turns(self.shape.rows) // rows
-        return PORTS * times * cycles(tile, rows, columns, self.lanes_for(columns))
+        return PORTS * times * cycles(tile, rows, columns, lanes)
 
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
-
-    def fills_slowly(self, joined: Joined) -> bool:
-        """Whether joined columns take longer than rows of the result in vectors of their own."""
-        extent = self.extent(self.column)
-        found = self.rows_in_tile()
-        if found is None or self.waste(extent) > MOST_WASTE:
-            return False
-        count, tile = found
-        columns = count * -(-extent // self.lanes) * self.lanes
-        apart = self.products(tile, columns) / (count * extent)
-        return apart + COPY / self.lanes * self.waste(extent) < self.cost_of(joined)
 
     def is_contiguous(self) -> bool:
         """Whether the factor with the columns is plainly loaded, as vectors."""
@@ -285,25 +297,26 @@ class _Recipe(ContractionLoops):
         panels += [self.column] if self.column not in inner else []
         return bool(inner) and self.finish([], panels, inner, tile, fill)
 
-    def rows_in_tile(self) -> tuple[int, Tile] | None:
-        """How many rows of the result a tile has, each in vectors of its own, and the tile."""
-        width = -(-self.extent(self.column) // self.lanes)
-        turns = self.extent(self.shape.columns[-2])
-        counts = [n for n in range(1, MOST_VECTORS // width + 1) if turns % n == 0]
-        tiles = {n: self.tile_for(n * width * self.lanes, has_room=True) for n in counts}
-        fits = [n for n, tile in tiles.items() if tile.vectors == n * width]
-        if not fits:
+    def rows_in_tile(self) -> RowTile | None:
+        """Rows of the result of which each has vectors of its own, if few lanes stay empty."""
+        extent = self.extent(self.column)
+        lanes = min(self.lanes, 1 << (extent - 1).bit_length())
+        width = -(-extent // lanes)
+        if len(self.shape.columns) < 2 or lanes < 4 or width * lanes > MOST_WASTE * extent:
             return None
-        count = max(fits, key=lambda n: tiles[n].rows * tiles[n].vectors)
-        return count, tiles[count]
+        turns = self.extent(self.shape.columns[-2])
+        registers = self.chooser.target.vector_registers
+        found: list[RowTile] = []
+        for count in range(1, min(MOST_VECTORS // width, turns) + 1):
+            tile = best_tile(self.extent(self.row), count * width * lanes, lanes, registers)
+            if tile.vectors == count * width and tile.rows > 1:
+                found.append(RowTile(count, lanes, tile))
+        return min(found, key=self.cost_of_rows, default=None)
 
-    def with_rows_as_vectors(self) -> bool:
+    def with_rows_as_vectors(self, apart: RowTile) -> bool:
         """Each row of the result in vectors of its own, the last with lanes to spare."""
         before, column, lanes = self.shape.columns[-2], self.column, self.lanes
-        found = self.rows_in_tile()
-        if found is None:
-            return False
-        count, tile = found
+        count, tile = apart.turns, apart.tile
         copies = [self.chooser.split(before, count)] if count > 1 else []
         vector = self.chooser.next_number()
         if -1 in copies or not self.chooser.take(Split(column, lanes, "mask")):

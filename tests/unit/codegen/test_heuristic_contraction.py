@@ -1,6 +1,7 @@
 """The recipe of contractions: every shape of it gives what the kernel means, on small caches."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,8 @@ WINDOWS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         ((1, 3, 6, 6), (24, 3, 3, 3)),
     ),
 }
+# Rows of the result that are shorter than a vector, and not a multiple of those in a tile.
+SHORT_ROWS = (lambda x, y: x.conv2d(y, padding=1), ((1, 4, 7, 7), (18, 4, 3, 3)))
 ROOMY = target(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
 
 
@@ -181,6 +184,15 @@ def test_windows_that_step_are_rows_of_their_own() -> None:
     stage, opts = stage_of("windows that step")
     ((position, _),) = stage.windows
     assert not any(isinstance(opt, Merge) and opt.outer == position for opt in opts)
+
+
+def test_short_rows_of_a_result_share_a_tile(seed: int) -> None:
+    machine = replace(ROOMY, vector_bits=256)
+    kernel = of(*SHORT_ROWS)
+    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(machine)), machine)[0]
+    assert Split(2, 8, "mask") in opts  # the lanes of a row, one of them to spare
+    assert Split(1, 2) in opts
+    check(Case(kernel, exact=False), machine, None, seed)
 
 
 def test_short_folds_with_few_rows_have_no_panel() -> None:
