@@ -41,8 +41,7 @@ class Settings:
     NOOPT: bool = _row(False, "Compile kernels without any opts.", in_cache_key=True)
     CHECK: str = _row(
         "",
-        "Look for bugs while running: compare after each phase (levels), or jitted with eager"
-        " (jit), or run kernels between zones that they must not touch (memory).",
+        "Look for bugs: compare phases (levels) or jit with eager (jit), guard memory (memory).",
         choices=("", "levels", "jit", "memory"),
     )
     TRACE: bool = _row(False, "Print every rewrite with its rule and reason.")
