@@ -41,8 +41,28 @@ def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[
     arguments = list(traced.arguments)
     for slot, stand_in in enumerate(traced.parameters):
         renamed[stand_in] = param(slot, stand_in.dtype, shape_of(stand_in))
-    for node in topological(*outputs, enter=lambda node: node.op not in _MEMORY):
-        if node.op in _MEMORY and node not in renamed:
+    nodes = topological(*outputs, enter=lambda node: node.op not in _MEMORY)
+    outer = _outer_copies(nodes, traced.parameters)
+    if outer:
+        nodes = topological(
+            *outputs, enter=lambda node: node.op not in _MEMORY and node not in outer
+        )
+    for node in nodes:
+        if (node.op in _MEMORY or node in outer) and node not in renamed:
             renamed[node] = param(len(arguments), node.dtype, shape_of(node))
             arguments.append(node)
     return substitute_all(outputs, renamed), arguments
+
+
+def _outer_copies(nodes: Sequence[UOp], parameters: Sequence[UOp]) -> set[UOp]:
+    """The copies from other devices that have nothing to do with the arguments.
+
+    They are carried out before the call, because its arguments are on one device.
+    """
+    if not any(node.op == Op.COPY for node in nodes):
+        return set()
+    inside = set(parameters)
+    for node in nodes:
+        if not inside.isdisjoint(node.src):
+            inside.add(node)
+    return {node for node in nodes if node.op == Op.COPY and node not in inside}
