@@ -126,8 +126,9 @@ def _require_no_jitted(
     made = [node for node in below if _is_jitted(node) and node not in targets]
     if not made:
         return
-    # What is behind a detach() needs no gradient.
-    seen = set(topological(root, enter=lambda node: node.op != Op.DETACH))
+    # What is behind a detach() needs no gradient, nor what a target was computed from.
+    ends = set(targets)
+    seen = set(topological(root, enter=lambda node: node.op != Op.DETACH and node not in ends))
     if not seen.isdisjoint(made):
         raise NotSupported(
             f"{name}: the value was computed by a jitted function, whose graph is not kept",

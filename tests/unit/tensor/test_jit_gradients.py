@@ -196,5 +196,7 @@ def test_a_gradient_with_respect_to_a_result():
     features = jit(lambda x: x * weight)(Tensor([3.0, 4.0]))
     (found,) = (features * features).sum().gradient(features)
     assert found.tolist() == [6.0, 16.0]
+    later = features + 1
+    assert (later * later).sum().gradient(later)[0].tolist() == [8.0, 18.0]
     with pytest.raises(weft.NotSupported, match="computed by a jitted function"):
         (features * weight).sum().gradient(weight)
