@@ -18,6 +18,7 @@ from weft.ir.program import Program
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
 from weft.nn.optim import SGD
+from weft.support.cache import DiskCache
 from weft.support.settings import Context
 from weft.target.target import Target
 from weft.tensor import Tensor, jit_make
@@ -74,6 +75,7 @@ def test_a_store_past_the_end_is_found(
         return generate(kernel, target, *rest, **options)
 
     monkeypatch.setattr(compile, "generate", careless)
+    monkeypatch.setattr(compile, "_CACHE", DiskCache("careless", 1))  # others keep theirs
     monkeypatch.setattr(compile, "_LOADED", {})
     monkeypatch.setattr(realize, "_PREPARED", {})
     with Context(SPEC=False):  # the spec would see that the kernel is wrong before it runs
