@@ -1,8 +1,8 @@
 """EXP, EXP2, LOG, LOG2, LOGADD, TANH, ERF and POW of float32 and float64, of arithmetic alone.
 
 Each function is branch-free, so it is the same code on a vector, and right for every input: zeros
-of both signs, subnormals, infinities and NaN. The errors, measured by the tests, are below 1.3 ulp,
-and below 2 for ERF and POW.
+of both signs, subnormals, infinities and NaN. The errors, measured by the tests, are below 1.3
+ulp, and below 2 for ERF and POW.
 """
 
 from __future__ import annotations
