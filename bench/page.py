@@ -32,8 +32,9 @@ compiles and what tinygrad jits, and `python -m bench.page` writes this page.
 machine in the same process; it passes 100% where a cache holds what was moved. "Compile" is the
 processor time of the kernel of the work that compiles longest, from its graph to machine code. No
 kernel was searched for, but for the column "searched" (`--search`, a width of 2): Weft again, with
-the kernels that the search found. Below 1, what it found is faster; beyond the noise of a
-measurement it is never above 1, because a recipe has to beat the default in every round of a duel.
+the kernels that the search found, or a dash where it found none faster. Below 1, what it found is
+faster; beyond the noise of a measurement it is never above 1, because a recipe has to beat the
+default in every round of a duel.
 
 ![Ratios to torch](images/speed.svg)
 """

@@ -150,6 +150,7 @@ class Race(Contest):
             torch.set_num_threads(device("CPU").target.threads)
         self.calls: Sides = {}
         self.is_slow: dict[str, bool] = {}
+        self.keeps_all = False  # whether the search found nothing faster
 
     def call_of(self, side: str) -> Call:
         """What one side calls: "weft", "torch", "torch compiled" or "tinygrad"."""
@@ -168,10 +169,12 @@ class Race(Contest):
     def weft(self) -> Figures:
         from weft import Context
         from weft.engine.compile import CompileStatistics
+        from weft.ir.uop import sweep
 
         if "weft" in self.calls:
             return self.play("weft")
         warm_up()
+        sweep()
         CompileStatistics.slowest = ("", 0.0)
         with Context(CACHE=0):
             figures = self.play("weft")
@@ -179,11 +182,19 @@ class Race(Contest):
         return {**figures, self.compile_line: seconds * 1e3} if slowest else figures
 
     def searched(self) -> Figures:
-        """Weft again, with the kernels that a search finds for it."""
+        """Weft again, with the kernels that a search finds; nothing where it keeps all as is."""
         from weft import Context
+        from weft.engine.search import FINDINGS
 
-        with Context(BEAM=WIDTH):
-            return self.play(SEARCHED)
+        if self.keeps_all:
+            return {}
+        before = len(FINDINGS)
+        # Another process may have searched before; what it found is not looked at.
+        with Context(BEAM=WIDTH, CACHE=SEARCHED in self.calls):
+            figures = self.play(SEARCHED)
+        new = [found for _, found in FINDINGS[before:]]
+        self.keeps_all = bool(new) and all(found.keeps_default for found in new)
+        return {} if self.keeps_all else figures
 
     def peer(self) -> Figures:
         return self.play("torch")

@@ -199,6 +199,18 @@ ArgumentError: gradient: the output does not depend on target 0
   fix: call gradient() before the output is read, or pass
        materialize_grads=True for zeros""",
     ),
+    "gradient constant": (
+        lambda: (lambda x: (x**2).gradient(x))(Tensor(2.0)),
+        """\
+ArgumentError: gradient: target 0 is a constant, which has no memory of its own
+
+  target  ()   float32
+
+  equal constants are one value wherever they stand, so a slope of one of them
+  could not be told from those of the others
+
+  fix: make it with requires_grad=True, or realize() it before it is used""",
+    ),
     "requires int": (
         lambda: Tensor([1], requires_grad=True),
         """\

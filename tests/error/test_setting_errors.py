@@ -40,13 +40,13 @@ environment: WEFT_DEFAULT_FLOAT=flaot64 is not one of float16, bfloat16, float32
 program"""
 
 FOREIGN_CHECK = """\
-environment: CHECK=1 is not one of levels, jit
+environment: CHECK=1 is not one of levels, jit, memory
 
   variable  CHECK   is '1'
-  setting   CHECK   Compare results while running: after each phase (levels), or jitted with \
-eager (jit).
+  setting   CHECK   Look for bugs: compare phases (levels) or jit with eager (jit), guard \
+memory (memory).
 
-  CHECK needs one of levels, jit
+  CHECK needs one of levels, jit, memory
 
   fix: unset CHECK where it belongs to another program"""
 
@@ -93,12 +93,12 @@ def test_a_misspelt_attribute():
 
 
 BAD_VALUE = """\
-Context: CHECK='levles' is not one of levels, jit
+Context: CHECK='levles' is not one of levels, jit, memory
 
-  setting  CHECK   Compare results while running: after each phase (levels), or jitted with \
-eager (jit).
+  setting  CHECK   Look for bugs: compare phases (levels) or jit with eager (jit), guard \
+memory (memory).
 
-  CHECK needs one of levels, jit
+  CHECK needs one of levels, jit, memory
 
   fix: the nearest one is levels: Context(CHECK='levels')"""
 

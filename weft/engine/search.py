@@ -47,6 +47,11 @@ class Found(NamedTuple):
     measured: int
     refused: int  # wrong results, crashes and time-outs
 
+    @property
+    def keeps_default(self) -> bool:
+        """Whether nothing was found that is faster."""
+        return self.seconds == self.default
+
 
 # What this process has searched for, by the name of the kernel.
 FINDINGS: Final[list[tuple[str, Found]]] = []

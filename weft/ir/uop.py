@@ -14,6 +14,7 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from sys import getrefcount
@@ -236,6 +237,10 @@ _TABLE: Final[dict[tuple[Any, ...], UOp]] = {}
 # Nodes above real memory: these go when their last user goes, and the memory with them.
 _HELD_BY_USERS: Final[WeakValueDictionary[tuple[Any, ...], UOp]] = WeakValueDictionary()
 _LOCK: Final = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child has no thread that would release it
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 _ON_SWEEP: Final[list[Callable[[], None]]] = []
 _sweep_at = 200_000
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from weft.engine.storage import BUFFERS
 from weft.ir.ops import Op
@@ -17,6 +17,9 @@ from weft.tensor.trace_state import GoneStorage, tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
+
+# What tells a value from all others: memory, and what stands for it in a function.
+_MEMORY: Final = 1 << Op.BUFFER | 1 << Op.PARAM
 
 
 def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
@@ -184,8 +187,21 @@ def gradient(
                 fix="call gradient() before the output is read, or pass\n"
                 "materialize_grads=True for zeros",
             )
+        _require_memory(number, target)
         result.append(_gradient_of(target, unfolded.fold(node)))
     return result
+
+
+def _require_memory(number: int, target: Tensor) -> None:
+    """Equal constants are one node, so a gradient would count all of them."""
+    if not target.uop.ops & _MEMORY:
+        raise ArgumentError(
+            f"gradient: target {number} is a constant, which has no memory of its own",
+            facts=[("target", target.shape, target.dtype.name)],
+            law="equal constants are one value wherever they stand, so a slope of one of them\n"
+            "could not be told from those of the others",
+            fix="make it with requires_grad=True, or realize() it before it is used",
+        )
 
 
 def set_requires_grad(self: Tensor, requires_grad: bool = True) -> Tensor:

@@ -136,3 +136,13 @@ def test_what_a_failed_trace_leaves_behind_is_no_leaf():
     w = Tensor([2.0], requires_grad=True)
     (w * w).sum().backward()
     assert w.grad.tolist() == [4.0], caught
+
+
+def test_equal_constants_are_told_apart_or_refused():
+    a, b = Tensor.ones(3, requires_grad=True), Tensor.ones(3, requires_grad=True)
+    assert [each.tolist() for each in (a * b * 2).sum().gradient(a, b)] == [[2.0] * 3] * 2
+    w = Tensor(2.0).realize()
+    assert (w**2).gradient(w)[0].item() == 4.0
+    plain = Tensor.ones(3)
+    with pytest.raises(ArgumentError, match="target 0 is a constant"):
+        (plain * Tensor.ones(3)).sum().gradient(plain)

@@ -136,6 +136,7 @@ def test_a_forked_child_computes_while_its_parent_does():
         pytest.skip("a driver of a device need not survive a fork")
     end = threading.Event()
     device = settings.DEVICE
+    (Tensor.arange(5) + 1).tolist()  # now, because Python itself forks badly while it imports
 
     def work() -> None:
         with Context(DEVICE=device):
