@@ -73,6 +73,8 @@ def compute(
     versions = [n for n in topological(*roots) if n.op == Op.AFTER] if is_changed else []
     done = list(substitute(sink(*roots, *versions), made).src)
     done = carry_out_copies(done, pending, made, tape)
+    if made:
+        pending = substitute(sink(*pending), made).src
     graphs, done_versions = done[: len(roots)], done[len(roots) :]
     by_device: dict[str, list[UOp]] = {}
     found_names = devices_of(graphs)
@@ -88,6 +90,8 @@ def compute(
     for version, node in zip(versions, done_versions, strict=True):
         if node.op == Op.BUFFER or node in made:
             made[version] = made.get(node, node)
+    for version, memory in made.items():  # which was overwritten since, and kept elsewhere
+        made[version] = made.get(memory, memory)
     return [found.get(pair, pair[1]) for pair in zip(names, graphs, strict=True)]
 
 

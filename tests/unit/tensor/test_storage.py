@@ -5,6 +5,7 @@ import pytest
 from weft.ir.ops import Op
 from weft.ir.walk import topological
 from weft.tensor import Tensor
+from weft.tensor.function import function
 
 KINDS = {
     "number": lambda device: Tensor(2, device=device),
@@ -38,3 +39,14 @@ def test_equal_values_on_one_device_are_computed_once():
     ones.sum().realize()
     assert any(node.op == Op.BUFFER for node in topological(later.uop))
     assert later.item() == 17
+
+
+def test_a_version_that_a_copy_needed_survives_the_next_write():
+    w = Tensor([1.0, 2.0]).realize()
+    w.assign(w + 1)
+    kept = function(lambda x: x * 10)(w)  # a call is not computed in passing
+    there_and_back = (w.to("CPU:1") * 2).to("CPU")
+    w.assign(w + 1)
+    assert there_and_back.tolist() == [4.0, 6.0]
+    assert kept.tolist() == [20.0, 30.0]
+    assert w.tolist() == [3.0, 4.0]
