@@ -119,7 +119,7 @@ class JitGenerator(JitSteps):
         kept = [
             name
             for name, array in sorted(inside.names.items())
-            if not (is_donated and np.shares_memory(array, inside.names[first]))
+            if not (is_donated and _root(array) is _root(inside.names[first]))
         ]
         returned = self.random.sample(kept, min(len(kept), self.random.randint(1, 3)))
         number = next((name for name in parameters if name[0] == "k"), "")
@@ -350,3 +350,10 @@ def _definition(
         end = f"return {_tree(function.gives, results) if function.gives else given}".rstrip()
         texts.append(head + "\n".join("    " + each for each in [*inner, *lines, end]))
     return Line(*texts)
+
+
+def _root(array: Any) -> Any:
+    """The array that has the memory; views without elements have one too."""
+    while isinstance(getattr(array, "base", None), np.ndarray):
+        array = array.base
+    return array

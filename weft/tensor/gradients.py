@@ -12,7 +12,7 @@ from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor import nodes
 from weft.tensor.history import unfold
-from weft.tensor.leaves import live_leaves, remember
+from weft.tensor.leaves import is_leaf, live_leaves, remember
 from weft.tensor.trace_state import GoneStorage, tracing
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def gradient(
 
 def _require_memory(number: int, target: Tensor) -> None:
     """Equal constants are one node, so a gradient would count all of them."""
-    if not target.uop.ops & _MEMORY:
+    if is_leaf(target) and not target.uop.ops & _MEMORY:
         raise ArgumentError(
             f"gradient: target {number} is a constant, which has no memory of its own",
             facts=[("target", target.shape, target.dtype.name)],

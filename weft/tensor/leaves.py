@@ -39,6 +39,11 @@ def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
     return tensor
 
 
+def is_leaf(tensor: Tensor) -> bool:
+    """Whether a tensor was created, and not computed."""
+    return id(tensor) in _LEAVES
+
+
 def live_leaves() -> list[Tensor]:
     """All leaves that somebody still holds and that have a value, oldest first."""
     held = [tensor for each in list(_LEAVES.values()) if (tensor := each()) is not None]

@@ -146,3 +146,6 @@ def test_equal_constants_are_told_apart_or_refused():
     plain = Tensor.ones(3)
     with pytest.raises(ArgumentError, match="target 0 is a constant"):
         (plain * Tensor.ones(3)).sum().gradient(plain)
+    x = Tensor([1.0, 2.0])
+    (slope,) = (x.sum() * 2).gradient(x)  # computed, and constant
+    assert (slope * x).sum().gradient(slope)[0].tolist() == [1.0, 2.0]
