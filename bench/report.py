@@ -80,7 +80,8 @@ def number(figure: float | None) -> str:
 def as_json(rows: Iterable[Row], notes: Sequence[str], rounds: int) -> dict[str, Any]:
     """All that the table says, and on what machine."""
     rows = list(rows)
-    peers = sorted({row.benchmark.peer for row in rows if row.benchmark.peer})
+    beside = {name for row in rows for name in row.others}
+    peers = sorted({row.benchmark.peer for row in rows if row.benchmark.peer} | beside)
     return {
         "python": platform.python_version(),
         "machine": platform.platform(),

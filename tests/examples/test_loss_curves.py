@@ -24,11 +24,11 @@ def test_losses_are_those_of_torch(monkeypatch, tmp_path, capsys):
 def test_losses_of_the_residual_network_are_those_of_torch(monkeypatch, tmp_path, capsys):
     """Few steps: a network with batch norms and Adam soon magnifies what rounding does.
 
-    PyTorch itself, from weights that differ by a millionth, is as far away after so many.
+    After eight, PyTorch from weights one unit in the last place away is 2e-4 from itself.
     """
     for name, value in (("WIDTH", 4), ("DEPTH", 2), ("BATCH", 8), ("LR", 0.001)):
         monkeypatch.setattr(resnet_curves, name, value)
     path = tmp_path / "losses.svg"
-    assert resnet_curves.main([str(path), "--steps", "8", "--synthetic", "100"]) < 5e-4
+    assert resnet_curves.main([str(path), "--steps", "5", "--synthetic", "100"]) < 2e-4
     assert "PyTorch: last loss" in capsys.readouterr().out
     assert ElementTree.parse(path).getroot().tag.endswith("svg")

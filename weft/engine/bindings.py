@@ -9,7 +9,7 @@ many times (a traced function) keeps the graph without bindings and gives a mapp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -41,16 +41,27 @@ def give_bindings(root: UOp, bound: Mapping[UOp, UOp]) -> UOp:
     """
     if not bound or not root.ops & (1 << Op.VARIABLE | 1 << Op.CALL):
         return root
+
+    def given(node: UOp) -> UOp | None:
+        return bound.get(node, node) if node.op in (Op.BIND, Op.VARIABLE) else None
+
+    return _rewritten(root, given, lambda body: give_bindings(body, bound))
+
+
+def _rewritten(
+    root: UOp, replaced: Callable[[UOp], UOp | None], called: Callable[[UOp], UOp]
+) -> UOp:
+    """A graph with some nodes replaced, and the bodies of its calls rewritten."""
     made: dict[UOp, UOp] = {}
     for node in topological(root, enter=lambda node: node.op != Op.BIND):
-        if node.op in (Op.BIND, Op.VARIABLE):
-            made[node] = bound.get(node, node)
-            continue
-        src = tuple([made[source] for source in node.src])
-        if node.op == Op.CALL:
-            made[node] = make(Op.CALL, node.dtype, src, give_bindings(node.arg, bound))
-        else:
-            made[node] = rebuild(node, src)
+        new = replaced(node)
+        if new is None:
+            src = tuple([made[source] for source in node.src])
+            is_call = node.op == Op.CALL
+            new = (
+                make(Op.CALL, node.dtype, src, called(node.arg)) if is_call else rebuild(node, src)
+            )
+        made[node] = new
     return made[root]
 
 
@@ -65,18 +76,14 @@ def bound_values(root: UOp) -> dict[str, int]:
 def _without_bindings(root: UOp, values: dict[str, int]) -> UOp:
     if not root.ops & (1 << Op.BIND | 1 << Op.CALL):
         return root
-    made: dict[UOp, UOp] = {}
-    for node in topological(root, enter=lambda node: node.op != Op.BIND):
-        if node.op == Op.BIND:
-            _enter(node, values)
-            made[node] = node.src[0]
-            continue
-        src = tuple([made[source] for source in node.src])
-        if node.op == Op.CALL:
-            made[node] = make(Op.CALL, node.dtype, src, _without_bindings(node.arg, values))
-        else:
-            made[node] = rebuild(node, src)
-    return made[root]
+
+    def taken(node: UOp) -> UOp | None:
+        if node.op != Op.BIND:
+            return None
+        _enter(node, values)
+        return node.src[0]
+
+    return _rewritten(root, taken, lambda body: _without_bindings(body, values))
 
 
 def _enter(bound: UOp, values: dict[str, int]) -> None:

@@ -25,8 +25,6 @@ from weft.tensor.jit_signature import cell_value
 # A longer array is data and no state; it is watched where a tensor is made of it.
 _MOST_BYTES: Final = 4096
 _LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
-# References of this module to an array and to the array behind a view, while it asks for them.
-_TO_ARRAY, _TO_ROOT = 4, 3
 
 
 class KeptArray(NamedTuple):
@@ -51,15 +49,32 @@ class KeptArray(NamedTuple):
 
 def kept_arrays(taken: list[KeptArray]) -> tuple[KeptArray, ...]:
     """Those whose memory somebody else holds, too; others were made by the function itself."""
-    return tuple([each for each in taken if _is_held(each.array)])
+    return tuple([each for each in taken if _is_held(each)])
 
 
-def _is_held(array: Any) -> bool:
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    is_shared = sys.getrefcount(root) > (_TO_ARRAY if root is array else _TO_ROOT)
-    return root.flags.writeable and (is_shared or root.base is not None)
+def _is_held(kept: KeptArray) -> bool:
+    root = _root(kept.array)
+    is_view = root is not kept.array
+    can_change = bool(root.flags.writeable)
+    del root  # it would count
+    return can_change and _references(kept) > (_TO_VIEWED if is_view else _TO_ARRAY)
+
+
+def _references(kept: KeptArray) -> int:
+    """How many references there are to the array that has the memory; one more if it is lent."""
+    root = _root(kept.array)
+    return sys.getrefcount(root) + (root.base is not None)
+
+
+def _root(array: Any) -> Any:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+# References to an array, and to the one behind a view, that nobody but this module has.
+_TO_ARRAY: Final = _references(KeptArray.of(np.zeros(1)))
+_TO_VIEWED: Final = _references(KeptArray.of(np.zeros(2)[:1]))
 
 
 class Draws:
