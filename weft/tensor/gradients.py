@@ -159,7 +159,8 @@ def gradient(
     """Return the gradients of this value with respect to the targets.
 
     A target that the value does not depend on is refused, unless `materialize_grads` asks for
-    zeros. PyTorch: autograd.grad.
+    zeros. A constant, such as `Tensor.ones(3)`, needs `requires_grad=True` to be a target, because
+    equal constants are one value. PyTorch: autograd.grad.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0])
