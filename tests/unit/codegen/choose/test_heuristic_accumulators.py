@@ -5,9 +5,9 @@ import math
 
 import pytest
 
+from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
-from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE
 from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, own_ranges, ranges_of
 from weft.codegen.choose import heuristic

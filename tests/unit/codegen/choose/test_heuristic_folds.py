@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE, of
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
-from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE, of
 from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.choose import heuristic

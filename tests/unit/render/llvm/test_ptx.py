@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.render.llvm.test_ops import DTYPES, apply, ops_on
 from tests.unit.render.llvm_programs import (
     F32,
     I32,
@@ -20,7 +21,6 @@ from tests.unit.render.llvm_programs import (
     vector,
     when,
 )
-from tests.unit.render.llvm.test_ops import DTYPES, apply, ops_on
 from weft.ir.build import variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COMPARE, Op
