@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.engine.devices import Place, device
+from weft.engine.devices import HOST, device, is_file
 from weft.engine.storage import (
     Buffer,
     adopt_buffer,
@@ -50,11 +50,6 @@ class View(NamedTuple):
             size == 1 or step == row
             for size, step, row in zip(self.shape, self.strides, _rows(self.shape), strict=True)
         )
-
-
-def is_file(name: Place) -> bool:
-    """Whether a device of this name is a file."""
-    return isinstance(name, str) and name.startswith("DISK")
 
 
 def map_file(path: str) -> UOp:
@@ -239,7 +234,7 @@ def _computed(value: UOp, realize: Realize) -> Array:
     """The elements of a value, computed on the device that it lives on."""
     while value.op == Op.COPY:  # it is going to a file, and this is how it gets there
         value = value.src[0]
-    with Context(DEVICE="CPU"):  # where a value without memory is computed
+    with Context(DEVICE=HOST):  # where a value without memory is computed
         node = realize(value)
     shape: Any = shape_of(node)
     return np.frombuffer(read_bytes(node), storage_dtype(node.dtype)).reshape(shape)

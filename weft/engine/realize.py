@@ -17,8 +17,8 @@ from functools import partial
 from typing import Final
 
 from weft.engine.bindings import take_bindings
-from weft.engine.devices import default_device, device
-from weft.engine.disk import brought, is_file, write_files
+from weft.engine.devices import default_device, device, is_file
+from weft.engine.disk import brought, write_files
 from weft.engine.interpret import interpret
 from weft.engine.run import Prepared
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
@@ -185,7 +185,7 @@ def _realize_on(
         raise computes_nothing()
     nodes = topological(*graphs)
     versions = [node for node in nodes if node.op == Op.AFTER]
-    if device(name).target.renderer == "INTERPRETER":
+    if device(name).graphs is not None:
         if tape is not None:
             raise NotTapedError
         return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)

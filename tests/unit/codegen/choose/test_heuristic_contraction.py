@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.codegen.kernels import Case
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft import Tensor, dtypes
 from weft.codegen.choose import heuristic
 from weft.codegen.choose.register_tile import Tile, best_tile
@@ -35,8 +36,8 @@ from weft.tensor.methods.matmul import contract
 from weft.tensor.neural.windows import windows
 
 # Four lanes, and a second cache that holds 400 elements of a panel.
-MACHINE = target(
-    vector_bits=128, threads=2, cache_bytes=(1 << 10, 4 << 10, 1 << 20), costs=Costs(launch=0.0)
+MACHINE = machine(
+    vector_bits=128, units=2, cache_bytes=(1 << 10, 4 << 10, 1 << 20), costs=Costs(launch=0.0)
 )
 
 Function = Callable[..., Tensor]
@@ -100,7 +101,7 @@ WINDOWS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 }
 # Rows of the result that are shorter than a vector, and not a multiple of those in a tile.
 SHORT_ROWS = (lambda x, y: x.conv2d(y, padding=1), ((1, 4, 7, 7), (18, 4, 3, 3)))
-ROOMY = target(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
+ROOMY = machine(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
 
 
 def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
