@@ -28,12 +28,12 @@ def test_this_machine_is_described():
 
 
 def test_the_target_has_as_many_threads_as_asked_for():
-    assert host_target(3).threads == 3
+    assert host_target(3).units == 3
     with Context(THREADS=2):
-        assert host_target().threads == 2
-        assert host_target(5).threads == 5
+        assert host_target().units == 2
+        assert host_target(5).units == 5
     with Context(THREADS=0):
-        assert host_target().threads == core_count()
+        assert host_target().units == core_count()
 
 
 def test_the_quota_of_a_container_limits_the_cores():

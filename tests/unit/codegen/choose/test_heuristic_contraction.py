@@ -1,7 +1,6 @@
 """The recipe of contractions: every shape of it gives what the kernel means, on small caches."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -31,6 +30,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.schedule import make_schedule
+from weft.target.compute import Simd
 from weft.target.target import Costs
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural.windows import windows
@@ -188,12 +188,12 @@ def test_windows_that_step_are_rows_of_their_own() -> None:
 
 
 def test_short_rows_of_a_result_share_a_tile(seed: int) -> None:
-    machine = replace(ROOMY, vector_bits=256)
+    wide = machine(ROOMY, vector_bits=256)
     kernel = of(*SHORT_ROWS)
-    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(machine)), machine)[0]
+    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(wide)), wide)[0]
     assert Split(2, 8, "mask") in opts  # the lanes of a row, one of them to spare
     assert Split(1, 2) in opts
-    check(Case(kernel, exact=False), machine, None, seed)
+    check(Case(kernel, exact=False), wide, None, seed)
 
 
 def test_short_folds_with_few_rows_have_no_panel() -> None:
@@ -250,13 +250,14 @@ def test_strided_reads(step: int, seed: int) -> None:
 
 
 def test_tiles_waste_little() -> None:
-    tile = best_tile(1000, 1000, 16, 32)
+    avx512 = Simd(vector_registers=32)
+    tile = best_tile(1000, 1000, 16, avx512, 8)
     covered = (
         -(-1000 // tile.rows) * tile.rows * -(-1000 // (16 * tile.vectors)) * 16 * tile.vectors
     )
     assert covered < 1.03 * 1000 * 1000
-    assert best_tile(64, 112, 16, 32) == Tile(3, 7)  # no lane too many
-    assert best_tile(3, 16, 16, 32).vectors == 1
+    assert best_tile(64, 112, 16, avx512, 8) == Tile(3, 7)  # no lane too many
+    assert best_tile(3, 16, 16, avx512, 8).vectors == 1
 
 
 def shaped(function: Function, shapes: tuple[tuple[int, ...], ...]) -> tuple[Opt, ...]:
