@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.codegen.generate import generate
 from weft.engine.storage import read_bytes
+from weft.ir.array_values import from_storage, storage_dtype, to_storage
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
@@ -21,7 +22,6 @@ from weft.ir.sizes import shape_value
 from weft.ir.text import dump
 from weft.ir.uop import UOp, make
 from weft.reference.memory import Memory
-from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule.schedule import Schedule

@@ -22,12 +22,12 @@ from weft.engine.storage import (
     hand_over,
     read_bytes,
 )
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
 from weft.support.errors import NotSupported
 from weft.support.settings import Context

@@ -14,6 +14,14 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.ir.array_values import (
+    Array,
+    from_storage,
+    require_values,
+    storage_dtype,
+    to_storage,
+    value_dtype,
+)
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
@@ -27,14 +35,6 @@ from weft.reference.lanes import variable_value
 from weft.reference.memory import Memory
 from weft.reference.numpy_movement import move, pick, scatter
 from weft.reference.numpy_ops import elementwise, fold, scan
-from weft.reference.numpy_values import (
-    Array,
-    from_storage,
-    require_values,
-    storage_dtype,
-    to_storage,
-    value_dtype,
-)
 from weft.reference.tensor_writes import Contents, Write, element_numbers, memory_below
 from weft.support.errors import NotSupported
 
