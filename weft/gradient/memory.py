@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, Rule, sum_to
 from weft.gradient.index import INDEX_RULES, scatter
 from weft.gradient.movement import MOVEMENT_RULES
-from weft.gradient.shaping import full, sum_to
 from weft.ir.build import where
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import layout_of
+from weft.ir.movement import full
 from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
@@ -82,7 +82,7 @@ def _gradient_below(views: list[UOp], g: UOp) -> UOp:
 
 def _written(views: list[UOp], place: UOp) -> UOp:
     """For each element of the memory, whether a place holds it."""
-    mask = full(dtypes.bool, shape_of(place), True)
+    mask = full(dtypes.bool, True, shape_of(place))
     for step in reversed(views):
         if step.op == Op.INDEX:
             mask = scatter(step, mask, Op.OR)

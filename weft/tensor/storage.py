@@ -19,8 +19,10 @@ from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import BufferKind, new_buffer
 from weft.engine.versions import Overwritten
+from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
+from weft.ir.movement import Step
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
@@ -28,10 +30,8 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute, topological
 from weft.support.errors import UsageError
 from weft.support.settings import Context
-from weft.tensor import nodes
 from weft.tensor.autodiff import history
 from weft.tensor.autodiff.leaves import live_leaves
-from weft.tensor.nodes import Step
 from weft.tensor.turns import lock, tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
@@ -123,7 +123,7 @@ class Storage:
             if step[0] not in _WRITABLE or _mixes_parts(place, step):
                 value = updated(place, steps[count:], value)
                 break
-            place = nodes.apply(place, step)
+            place = movement.apply(place, step)
         self.set_version(_after(self.uop, place, value))
 
     def mixes_parts(self, steps: Sequence[Step]) -> bool:
@@ -132,7 +132,7 @@ class Storage:
         for step in steps:
             if _mixes_parts(place, step):
                 return True
-            place = nodes.apply(place, step)
+            place = movement.apply(place, step)
         return False
 
     def take_over(self, memory: UOp) -> None:
@@ -151,7 +151,7 @@ def _mixes_parts(place: UOp, step: Step) -> bool:
     before = layout_of(place)
     if before is None or before.axis is None:
         return False
-    after = layout_of(nodes.apply(place, step))
+    after = layout_of(movement.apply(place, step))
     return after is None or after.axis is None
 
 
@@ -187,11 +187,11 @@ def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
     shapes = [shape_of(base)]
     node = base
     for step in steps:
-        node = nodes.apply(node, step)
+        node = movement.apply(node, step)
         shapes.append(shape_of(node))
-    value = nodes.broadcast(value, shapes[-1])
+    value = movement.broadcast(value, shapes[-1])
     covers = all(step[0] in _KEEPS_ALL for step in steps)
-    mask = nodes.broadcast(const(dtypes.bool, True), shapes[-1])
+    mask = movement.broadcast(const(dtypes.bool, True), shapes[-1])
     for step, before in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
         value = _undone(value, step, before)
         mask = _undone(mask, step, before)
@@ -202,16 +202,16 @@ def _undone(node: UOp, step: Step, before: Shape) -> UOp:
     """What a step made `node` of, with zeros where the step left something out."""
     op, arg, _ = step
     if op == Op.RESHAPE:
-        return nodes.reshape(node, before)
+        return movement.reshape(node, before)
     if op == Op.PERMUTE:
         assert isinstance(arg, tuple)
-        return nodes.permute(node, [arg.index(axis) for axis in range(len(arg))])
+        return movement.permute(node, [arg.index(axis) for axis in range(len(arg))])
     if op == Op.FLIP:
-        return nodes.apply(node, step)
-    pairs = zip(nodes.step_pairs(step), before, strict=True)
+        return movement.apply(node, step)
+    pairs = zip(movement.step_pairs(step), before, strict=True)
     if op == Op.SHRINK:
-        return nodes.pad(node, [(a, minus(size, b)) for (a, b), size in pairs])
-    return nodes.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
+        return movement.pad(node, [(a, minus(size, b)) for (a, b), size in pairs])
+    return movement.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
 
 
 def realize(storages: Iterable[Storage]) -> None:

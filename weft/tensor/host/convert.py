@@ -16,6 +16,7 @@ from weft.engine.devices import canonical_name
 from weft.engine.disk import is_file
 from weft.engine.storage import buffer_of, read_bytes
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
+from weft.ir.movement import Step, with_values
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
@@ -25,7 +26,6 @@ from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeEr
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
 from weft.tensor.methods.examples import with_example
-from weft.tensor.nodes import Step, with_values
 from weft.tensor.trace.state import tracing
 
 if TYPE_CHECKING:
