@@ -30,7 +30,6 @@ from weft.ir.walk import substitute, topological
 from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
 from weft.support.errors import NotSupported
-from weft.support.settings import Context
 
 Realize = Callable[[UOp], UOp]
 
@@ -239,8 +238,7 @@ def _computed(value: UOp, realize: Realize) -> Array:
     """The elements of a value, computed on the device that it lives on."""
     while value.op == Op.COPY:  # it is going to a file, and this is how it gets there
         value = value.src[0]
-    with Context(DEVICE="CPU"):  # where a value without memory is computed
-        node = realize(value)
+    node = realize(value)
     shape: Any = shape_of(node)
     return np.frombuffer(read_bytes(node), storage_dtype(node.dtype)).reshape(shape)
 

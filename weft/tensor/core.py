@@ -181,15 +181,17 @@ def realize_all(tensors: Iterable[Core]) -> None:
         tracing.trace.note_realized([tensor._storage for tensor in tensors])
         return
     with lock:
+        storages: list[Storage] = []
         for tensor in tensors:
-            is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
+            is_lazy = tensor._storage.uop.op != Op.BUFFER and tensor._storage.memory is None
             # The count includes the argument itself.
             if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
                 is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
                 tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
                 tensor._storage.keeps_graph &= is_followed
                 tensor._steps = ()
-        realize([tensor._storage for tensor in tensors])
+            storages.append(tensor._storage)
+        realize(storages)
 
 
 def _without_gradient_mark(tensor: Core) -> UOp:

@@ -86,7 +86,7 @@ def numpy(self: Tensor) -> Array:
     >>> (Tensor([1, 2]) * 2).numpy()
     array([2, 4], dtype=int32)
     """
-    values = from_storage(self.dtype, stored_array(self))
+    values = from_storage(self._storage.uop.dtype, stored_array(self))
     values.flags.writeable = False
     return values
 
@@ -97,7 +97,8 @@ def stored_array(self: Tensor) -> Array:
         rows, steps = _read_rows(tracing.trace.constant(self.uop), ())
     else:
         realize_all((self,))
-        rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
+        steps = tuple(map(with_values, self._steps)) if self._steps else ()
+        rows, steps = _read_rows(self._storage.uop, steps)
     for step in steps:
         rows = _moved(rows, step)
     return rows
