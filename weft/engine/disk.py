@@ -26,6 +26,7 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
 from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
@@ -92,8 +93,7 @@ def try_view(node: UOp) -> View | None:
     while node.op in _STEPS:
         steps.append(node)
         node = node.src[0]
-    while node.op == Op.AFTER:  # a place in memory is that of all its versions
-        node = node.src[0]
+    node = behind(node)  # a place in memory is that of all its versions
     sizes = shape_of(node)
     if node.op != Op.BUFFER or not all(isinstance(size, int) for size in sizes):
         return None

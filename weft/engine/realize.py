@@ -28,10 +28,11 @@ from weft.engine.storage import BufferKind, buffer_of, copy_contents, hand_over,
 from weft.engine.tape import Copy, NotTapedError, Run, Tape
 from weft.ir.build import param, sink, store
 from weft.ir.layouts import is_laid
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
+from weft.ir.views import version_of
 from weft.ir.walk import substitute, topological
 from weft.runtime.disk.device import computes_nothing
 from weft.schedule.schedule import Schedule, make_schedule
@@ -189,9 +190,7 @@ def _copied(
 
 def _is_view(node: UOp) -> bool:
     """Whether a node is memory, seen through movement ops or indices."""
-    base = node
-    while base.op in MOVEMENT or base.op == Op.INDEX:
-        base = base.src[0]
+    base = version_of(node)
     return base is not node and base.op in (Op.BUFFER, Op.AFTER)
 
 

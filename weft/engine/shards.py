@@ -13,9 +13,10 @@ from weft.engine.request import Request
 from weft.engine.storage import BufferKind, PartedBuffer, hand_over, parts_of
 from weft.ir.build import sink
 from weft.ir.layouts import Layout, layout_of
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import unmoved
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
 from weft.schedule.phases import SHARD
@@ -80,7 +81,7 @@ def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
     ends: set[UOp] = set()
     for node in topological(*roots):
         if node not in computed:
-            ends.update(map(_unmoved, computed.intersection(node.src)))
+            ends.update(map(unmoved, computed.intersection(node.src)))
     kept: dict[UOp, None] = dict.fromkeys(sources)
     has_fold: dict[UOp, bool] = {}
     for node in topological(*sources):
@@ -90,9 +91,3 @@ def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
         if node in ends and has_fold[node] and is_value:
             kept[node] = None
     return [node for node in kept if node not in sources]
-
-
-def _unmoved(node: UOp) -> UOp:
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node

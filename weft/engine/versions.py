@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
 
@@ -13,9 +14,7 @@ def _last_versions(versions: list[UOp]) -> dict[UOp, UOp]:
     """For each memory that is written, the version that no write replaces."""
     last: dict[UOp, UOp] = {}
     for version in versions:  # older ones come first
-        memory = version
-        while memory.op == Op.AFTER:
-            memory = memory.src[0]
+        memory = behind(version)
         if memory.op == Op.BUFFER:
             last[memory] = version
     return last
