@@ -10,6 +10,7 @@ import ctypes
 import math
 import struct
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from weft.ir.program import Estimate, Program
@@ -31,6 +32,7 @@ _COUNT: Final = 1
 _CHUNK: Final = 2
 _SIZE: Final = 4
 
+_address: Final = attrgetter("address")
 # A kernel, its arguments, its variables and its grid.
 Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
 
@@ -78,24 +80,23 @@ class CpuExecutable:
 
     def grid(self, groups: tuple[int, ...]) -> tuple[int, int]:
         """How many groups there are, and how many a thread takes at a time."""
-        planned, count, chunk = self._plan
-        if planned != groups:
-            count = math.prod(groups)
-            share = count / self._most_groups  # a symbolic grid is estimated at its greatest
-            chunk = chunk_size(count, self.pool.threads, self._cost * share)
-            self._plan = groups, count, chunk
+        count = math.prod(groups)
+        share = count / self._most_groups  # a symbolic grid is estimated at its greatest
+        chunk = chunk_size(count, self.pool.threads, self._cost * share)
+        self._plan = groups, count, chunk
         return count, chunk
 
     def record(
         self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
     ) -> bytes:
         """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
-        count, chunk = self.grid(groups)
-        addresses = [part.address for part in memory]
+        planned, count, chunk = self._plan
+        if planned != groups:
+            count, chunk = self.grid(groups)
         try:
             return self._struct.pack(
                 *(self._function, count, chunk, self._arguments, self._words),
-                *addresses,
+                *map(_address, memory),
                 *variables,
             )
         except struct.error as error:
