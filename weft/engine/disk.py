@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.engine.devices import Place, device
+from weft.engine.devices import device, is_file
 from weft.engine.storage import (
     Buffer,
     adopt_buffer,
@@ -50,11 +50,6 @@ class View(NamedTuple):
             size == 1 or step == row
             for size, step, row in zip(self.shape, self.strides, _rows(self.shape), strict=True)
         )
-
-
-def is_file(name: Place) -> bool:
-    """Whether a device of this name is a file."""
-    return isinstance(name, str) and name.startswith("DISK")
 
 
 def map_file(path: str) -> UOp:

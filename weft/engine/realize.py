@@ -18,8 +18,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from weft.engine.bindings import Variables, take_bindings
-from weft.engine.devices import default_device, device
-from weft.engine.disk import brought, is_file, write_files
+from weft.engine.devices import default_device, device, is_file
+from weft.engine.disk import brought, write_files
 from weft.engine.interpret import interpret
 from weft.engine.request import Request
 from weft.engine.run import Prepared
@@ -200,7 +200,7 @@ def _realize_on(
     """Compute graphs of one device."""
     if is_file(name):
         raise computes_nothing()
-    if device(name).target.renderer == "INTERPRETER":
+    if device(name).graphs is not None:
         if tape is not None:
             raise NotTapedError
         versions = [node for node in request.nodes if node.op == Op.AFTER]

@@ -83,5 +83,3 @@ def equal(self: Tensor, other: Tensor) -> bool:
     """
     require_one_device("equal", self, other)
     return same_shape(self.shape, other.shape) and bool((self == other).all())
-
-
