@@ -229,6 +229,8 @@ def _hold(
 ) -> UOp:
     number = next(_numbers)
     node = make_unique(Op.BUFFER, dtype, symbolic, (number, static, name))
+    if not symbolic:
+        node.known_shape = static
     BUFFERS[number] = memory
     memory._end = end = _End(node, _forget)
     end.number = number

@@ -40,8 +40,8 @@ from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.opts.share_values import shared_value
 from weft.codegen.opts.table import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target

@@ -13,6 +13,7 @@ from weft.ir.dtypes import INTEGER
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.render.llvm.casts import narrow, widen
 from weft.render.llvm.facts import Widths, plan_contractions, plan_widths
@@ -75,9 +76,7 @@ class Code:
         return self._known(self.values if _has_64_bits(node) else self.values_64, node)
 
     def _known(self, table: dict[UOp, str], node: UOp) -> str:
-        while node.op == Op.AFTER:
-            node = node.src[0]
-        found = table.get(node)
+        found = table.get(behind(node))
         if found is None:
             raise InternalError(f"render: a source is not listed before its use: {node!r}")
         return found

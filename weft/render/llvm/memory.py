@@ -16,6 +16,7 @@ from typing import Final
 from weft.ir.dtypes import BOOL, UINT, DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.render.llvm.code import Code, Place
 from weft.render.llvm.facts import is_narrow
 from weft.render.llvm.types import element_type, memory_type, suffix, value_type, with_lanes, zero
@@ -54,9 +55,7 @@ def allocate(code: Code) -> None:
 def write_place(code: Code, node: UOp) -> Place | None:
     """Write the address of an INDEX; None if it is never touched."""
     memory, gate, index = node.src
-    while memory.op == Op.AFTER:
-        memory = memory.src[0]
-    pointer_type, base = code.pointer(memory)
+    pointer_type, base = code.pointer(behind(memory))
     gate_text = "" if gate.op == Op.CONST and gate.arg else code.operand(gate)
     if gate.op == Op.CONST and not gate.arg:
         return None

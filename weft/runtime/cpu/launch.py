@@ -10,6 +10,7 @@ import ctypes
 import math
 import struct
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from weft.ir.program import Estimate, Program
@@ -30,6 +31,7 @@ _COUNT: Final = 1
 _CHUNK: Final = 2
 _SIZE: Final = 4
 
+_address: Final = attrgetter("address")
 # A kernel, its arguments (None: a run brings it), its variables and its grid.
 Launch = tuple["CpuExecutable", Sequence[CpuMemory | None], Sequence[int], tuple[int, ...]]
 
@@ -80,12 +82,10 @@ class CpuExecutable:
 
     def grid(self, groups: tuple[int, ...]) -> tuple[int, int]:
         """How many groups there are, and how many a thread takes at a time."""
-        planned, count, chunk = self._plan
-        if planned != groups:
-            count = math.prod(groups)
-            share = count / self._most_groups  # a symbolic grid is estimated at its greatest
-            chunk = chunk_size(count, self.pool.threads, self._cost * share, self._wake)
-            self._plan = groups, count, chunk
+        count = math.prod(groups)
+        share = count / self._most_groups  # a symbolic grid is estimated at its greatest
+        chunk = chunk_size(count, self.pool.threads, self._cost * share, self._wake)
+        self._plan = groups, count, chunk
         return count, chunk
 
     def record(
@@ -95,8 +95,15 @@ class CpuExecutable:
         groups: tuple[int, ...],
     ) -> bytes:
         """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
-        count, chunk = self.grid(groups)
-        addresses = [0 if part is None else part.address for part in memory]
+        planned, count, chunk = self._plan
+        if planned != groups:
+            count, chunk = self.grid(groups)
+        # A list comprehension is a call of its own; most launches have all of their memory.
+        addresses = (
+            [0 if part is None else part.address for part in memory]
+            if None in memory
+            else map(_address, memory)
+        )
         try:
             return self._struct.pack(
                 *(self._function, count, chunk, self._arguments, self._words),
