@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -152,3 +152,34 @@ def sink(*nodes: UOp) -> UOp:
 def call(body: UOp, *args: UOp) -> UOp:
     """The body with `PARAM(slot)` standing for `args[slot]`."""
     return make(Op.CALL, body.dtype, args, body)
+
+
+def tuple_of(values: Iterable[UOp]) -> UOp:
+    """Several values as one node, whose parts `item` names."""
+    return make(Op.TUPLE, dtypes.void, tuple(values))
+
+
+def one_or_tuple(values: Sequence[UOp]) -> UOp:
+    """The value, if it is one; a TUPLE of several."""
+    return values[0] if len(values) == 1 else tuple_of(values)
+
+
+def item(node: UOp, number: int, dtype: DType) -> UOp:
+    """One of the values of a node that has several: a CALL, a TUPLE."""
+    return make(Op.ITEM, dtype, (node,), number)
+
+
+def items(node: UOp, values: Iterable[UOp]) -> list[UOp]:
+    """All values of a node that has several; `values` are nodes of their dtypes."""
+    return [item(node, number, value.dtype) for number, value in enumerate(values)]
+
+
+def call_results(body: UOp, *args: UOp) -> list[UOp]:
+    """The results of a call: one, or of a TUPLE as many as it has.
+
+    >>> x, y = (param(slot, dtypes.int32, (2,)) for slot in range(2))
+    >>> call_results(x + y, x, x), [part.arg for part in call_results(tuple_of([x, y]), y, x)]
+    ([(p0 + p1)(p0, p0)], [0, 1])
+    """
+    done = call(body, *args)
+    return items(done, body.src) if body.op == Op.TUPLE else [done]
