@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from weft.codegen.generate import generate
-from weft.engine.storage import read_bytes
+from weft.engine.contents import read_bytes
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of

@@ -18,13 +18,15 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from weft.engine.bindings import Variables, take_bindings
+from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import copy_contents
 from weft.engine.devices import default_device, device
 from weft.engine.disk import brought, is_file, write_files
 from weft.engine.interpret import interpret
 from weft.engine.request import Request
 from weft.engine.run import Prepared
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
-from weft.engine.storage import BufferKind, buffer_of, copy_contents, hand_over, new_buffer
 from weft.engine.tape import Copy, NotTapedError, Run, Tape
 from weft.ir.build import param, sink, store
 from weft.ir.layouts import is_laid

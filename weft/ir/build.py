@@ -178,8 +178,8 @@ def call_results(body: UOp, *args: UOp) -> list[UOp]:
     """The results of a call: one, or of a TUPLE as many as it has.
 
     >>> x, y = (param(slot, dtypes.int32, (2,)) for slot in range(2))
-    >>> call_results(x + y, x, x), [part.arg for part in call_results(tuple_of([x, y]), y, x)]
-    ([(p0 + p1)(p0, p0)], [0, 1])
+    >>> len(call_results(x + y, x, x)), [part.arg for part in call_results(tuple_of([x, y]), y, x)]
+    (1, [0, 1])
     """
     done = call(body, *args)
     return items(done, body.src) if body.op == Op.TUPLE else [done]
