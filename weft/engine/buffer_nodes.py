@@ -68,8 +68,7 @@ class BufferKind:
         if self._parts:
             return self.holding(PartedBuffer([part.new() for part in self._parts]))
         memory = Buffer(self.device, self.size)
-        if self.device.target.device == "DISK":
-            # A file is there once its tensor is, and is never reused.
+        if self.device.stores_files:
             memory.handle = memory.keep = self.device.allocate(memory.size)
         return self.holding(memory)
 

@@ -69,12 +69,12 @@ class Buffer:
 
         Whoever holds the object holds the memory.
         """
-        share = getattr(self.device, "share", None)
-        if share is None:
+        host = self.device.host_memory
+        if host is None:
             return None
         lent = None if self._loan is None else self._loan()
         if lent is None:
-            lent = share(self.allocated())
+            lent = host.share(self.allocated())
             self._loan = ref(lent)
         return lent
 

@@ -37,7 +37,7 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     """Write what some memory holds to other memory; `node` says how much where sizes vary."""
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
-    if size and not getattr(target.device, "stores_nothing", False):
+    if size and not target.device.stores_nothing:
         data = bytearray(size)
         source.device.copy_out(memoryview(data), _part(source, size))
         target.device.copy_in(_part(target, size), memoryview(data))
@@ -48,12 +48,12 @@ def shared_buffer(
 ) -> UOp | None:
     """A BUFFER node over memory that belongs to `keep`; None where the device cannot use it."""
     name = canonical_name(device_name)
-    wrap = getattr(device(name), "wrap", None)
-    if wrap is None:
+    host = device(name).host_memory
+    if host is None:
         return None
     node = new_buffer(dtype, shape, name)
     memory = buffer_of(node)
-    memory.handle, memory.keep = wrap(data), keep
+    memory.handle, memory.keep = host.wrap(data), keep
     return node
 
 

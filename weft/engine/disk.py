@@ -16,7 +16,7 @@ import numpy as np
 from weft.engine.buffer_nodes import adopt_buffer, hand_over
 from weft.engine.buffers import Buffer, buffer_of
 from weft.engine.contents import buffer_from, read_bytes
-from weft.engine.devices import Place, device
+from weft.engine.devices import device, is_file
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -45,11 +45,6 @@ class View(NamedTuple):
             size == 1 or step == row
             for size, step, row in zip(self.shape, self.strides, _rows(self.shape), strict=True)
         )
-
-
-def is_file(name: Place) -> bool:
-    """Whether a device of this name is a file."""
-    return isinstance(name, str) and name.startswith("DISK")
 
 
 def map_file(path: str) -> UOp:

@@ -21,8 +21,8 @@ from weft.engine.bindings import Variables, take_bindings
 from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import copy_contents
-from weft.engine.devices import default_device, device
-from weft.engine.disk import brought, is_file, write_files
+from weft.engine.devices import default_device, device, is_file
+from weft.engine.disk import brought, write_files
 from weft.engine.interpret import interpret
 from weft.engine.request import Request
 from weft.engine.run import Prepared
@@ -202,7 +202,7 @@ def _realize_on(
     """Compute graphs of one device."""
     if is_file(name):
         raise computes_nothing()
-    if device(name).target.renderer == "INTERPRETER":
+    if device(name).graphs is not None:
         if tape is not None:
             raise NotTapedError
         versions = [node for node in request.nodes if node.op == Op.AFTER]

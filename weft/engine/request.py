@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
-from weft.engine.devices import default_device
-from weft.engine.disk import is_file
+from weft.engine.devices import default_device, is_file
 from weft.engine.versions import Overwritten
 from weft.ir.ops import Op
 from weft.ir.uop import UOp

@@ -25,13 +25,11 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import rebuild, topological
 from weft.schedule.context import Context
+from weft.target.compute import Simt
 from weft.target.target import Target
 
-# Shorter scans take less time than the launch of another kernel.
-SHORTEST: Final = 1 << 14
+# Blocks for each thread, so that a slow one does not hold up the others.
 TURNS_PER_THREAD: Final = 4
-# Threads of a group that scan side by side; more blocks are more totals to fold.
-THREADS: Final = 64
 
 
 def block_scans(root: UOp, context: Context) -> UOp:
@@ -48,13 +46,17 @@ def block_count(scan: UOp, target: Target) -> int:
     """Into how many blocks a scan is cut; 1 where it is not."""
     shape, (axis,) = shape_of(scan), scan.arg[1]
     size = shape[axis]
-    if not isinstance(size, int) or size < SHORTEST:
+    if not isinstance(size, int) or size < target.costs.least_scan:
         return 1
     rows = largest_size(shape) // size
-    lanes = target.threads * (min(target.group_limit, THREADS) if target.has_groups else 1)
+    compute = target.compute
+    lanes = wanted = compute.units
+    if isinstance(compute, Simt):
+        lanes = wanted = compute.units * min(target.grid.group_threads, compute.scan_threads)
+    else:
+        wanted *= TURNS_PER_THREAD
     if lanes < 2 or rows >= lanes:
         return 1
-    wanted = lanes if target.has_groups else lanes * TURNS_PER_THREAD
     return min(math.isqrt(size), -(-wanted // rows))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.engine.disk import is_file
+from weft.engine.devices import is_file
 from weft.ir import movement
 from weft.ir.dtypes import BOOL, FLOAT
 from weft.ir.ops import Op

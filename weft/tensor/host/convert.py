@@ -14,8 +14,7 @@ import numpy as np
 
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import read_bytes
-from weft.engine.devices import canonical_name
-from weft.engine.disk import is_file
+from weft.engine.devices import canonical_name, is_file
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.movement import Step, with_values
 from weft.ir.ops import Op

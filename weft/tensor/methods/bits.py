@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.engine.disk import is_file, part_of_file, try_view
+from weft.engine.devices import is_file
+from weft.engine.disk import part_of_file, try_view
 from weft.ir import movement
 from weft.ir.dtypes import BOOL, DType, dtypes
 from weft.ir.ops import Op
