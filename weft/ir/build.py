@@ -128,8 +128,11 @@ def buffer(number: int, dtype: DType, shape: Sequence[Size], device: str) -> UOp
 
 def split_symbolic(sizes: Sequence[Size]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
     """Sizes as an arg holds them (None for a symbolic one) and the symbolic ones as sources."""
-    static = tuple(size if isinstance(size, int) else None for size in sizes)
-    return static, tuple(size for size in sizes if not isinstance(size, int))
+    for size in sizes:
+        if not isinstance(size, int):
+            static = tuple(each if isinstance(each, int) else None for each in sizes)
+            return static, tuple(each for each in sizes if not isinstance(each, int))
+    return tuple(sizes), ()  # type: ignore[arg-type]  # ints, as has been seen
 
 
 def index_of(memory: UOp, indices: Sequence[UOp], gate: UOp | None = None) -> UOp:

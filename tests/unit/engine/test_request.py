@@ -5,8 +5,9 @@ import pytest
 
 from weft.engine.buffer_nodes import new_buffer
 from weft.engine.contents import buffer_from, read_bytes
-from weft.engine.realize import _WORK, realize
+from weft.engine.realize import realize
 from weft.engine.request import Request
+from weft.engine.work import _WORK
 from weft.ir.build import reduce_axes, store
 from weft.ir.dtypes import dtypes
 from weft.ir.movement import full, iota

@@ -13,8 +13,8 @@ from weft import Context, Tensor, custom_kernel, jit
 from weft.engine.buffers import Buffer, buffer_of
 from weft.engine.contents import buffer_from
 from weft.engine.devices import device
-from weft.engine.realize import prepare
 from weft.engine.replay import Replay
+from weft.engine.work import prepare
 from weft.engine.zones import PATTERNS, run_between_zones
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import dtypes
