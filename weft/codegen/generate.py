@@ -16,7 +16,7 @@ from weft.ir.program import Parameter, Program
 from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.rewrite.phase import PassReport, run_phase
+from weft.rewrite.phase import PassReport, Watch, run_phase
 from weft.target.target import Target
 
 
@@ -25,13 +25,15 @@ def generate(
     target: Target,
     opts: tuple[Opt, ...] | None = None,
     reports: list[PassReport] | None = None,
+    watch: Watch | None = None,
 ) -> Program:
     """The program of a kernel; the heuristic chooses the opts that are not given.
 
-    What each pass did, and how long it took, is appended to `reports`.
+    What each pass did, and how long it took, is appended to `reports`; `watch` is called with each
+    pass and what it gives.
     """
     context = Context(target, opts)
-    instructions = run_phase(CODEGEN, kernel, context, reports)
+    instructions = run_phase(CODEGEN, kernel, context, reports, watch)
     nodes = topological(kernel)
     return Program(
         name=kernel.arg[0],

@@ -102,14 +102,12 @@ class _Run(KernelValues):
         super().__init__(facts, variables, memories, live)
         self.start = start
         # An accumulator that a loop hands on: how many iterations are done, and what it holds.
-        self.carried: dict[tuple[UOp, tuple[int, ...]], tuple[int, Memory]] = {}
+        self.carried: dict[tuple[UOp, tuple[int, ...]], tuple[int, Memory | None]] = {}
 
     def perform(self, group: list[UOp], targets: Mapping[UOp, Memory], outer: Point) -> None:
         """Run the stores of a group, writing into `targets`."""
         loops = [
-            part
-            for part in (*_loops(group[0]), *self.facts.counters)
-            if part.arg not in outer
+            part for part in (*_loops(group[0]), *self.facts.counters) if part.arg not in outer
         ]
         for point in self.points(loops, outer):
             writes: list[tuple[Place, Value]] = []
@@ -150,10 +148,10 @@ class _Run(KernelValues):
             return after
         outside = {n: at for n, at in point.items() if n != loop.arg}
         key = (update, tuple(outside.values()))
-        done, after = self.carried.get(key, (0, None))
-        if after is None or done > point[loop.arg] + 1:
-            done, after = 0, self.memory(before, point)
-        after = after.copy()
+        done, state = self.carried.get(key, (0, None))
+        if state is None or done > point[loop.arg] + 1:
+            done, state = 0, self.memory(before, point)
+        after = state.copy()
         for turn in range(done, point[loop.arg] + 1):
             run = self.on(memory, before, after)
             run.perform([update], {memory: after}, outside | {loop.arg: turn})

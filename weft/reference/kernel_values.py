@@ -155,7 +155,8 @@ class KernelValues:
         if not (any(gate) if isinstance(gate, tuple) else gate):
             return Place(memory, gate, 0)
         sizes = self._sizes(index.src[0], point)
-        if index.op == Op.INDEX and self.facts.is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
+        is_flat = index.op == Op.INDEX and self.facts.is_flat
+        if is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
             # The memory itself knows its bounds, lane by lane.
             return Place(memory, gate, self.number(index.src[2], point))
         return Place(memory, gate, self._position(index, index.src[2:], sizes, point))

@@ -6,6 +6,7 @@ of the KERNEL, never in a node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from weft.ir.accumulation import hidden
@@ -34,6 +35,10 @@ SPACES: Final = frozenset(("global", "local", "register"))
 
 def _is_scalar(node: UOp) -> Answer:
     return node.dtype.lanes == 1
+
+
+def scalars(ops: Iterable[int]) -> Row:
+    return row("a kernel computes scalars", ops, _is_scalar)
 
 
 def _no_shape(node: UOp) -> Answer:
@@ -177,7 +182,6 @@ _FOLDS: Final = (Op.REDUCE, Op.SCAN)
 _VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
 
 # The tables that the forms of a kernel on its way to a program share; `lowered` has the others.
-SCALAR_ROWS: Final = (row("a kernel computes scalars", _VALUES, _is_scalar),)
 RANGE_ROWS: Final = (row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),)
 STORE_ROWS: Final = (
     row("STORE writes a value of the dtype of its place", Op.STORE, _stored),
@@ -200,7 +204,7 @@ SCAN_LAWS: Final = (
 ORDER_LAWS: Final = (GraphRow("a loop whose turns fold into one place is ordered", _unturned),)
 
 KERNEL_ROWS: Final[tuple[Row, ...]] = (
-    *SCALAR_ROWS,
+    scalars(_VALUES),
     row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,

@@ -1,7 +1,7 @@
 """The laws of a kernel on its way to a program: one spec for what each pass of codegen gives.
 
 A form differs from the one before it by rows: what a pass has lowered is no longer legal, and what
-it has made is. The tables that a kernel and a program have in common are in `kernel` and `program`.
+it has made is. The tables that forms share with kernels and programs are in those two modules.
 The last three forms depend on what a target can do, so they are made for its data.
 """
 
@@ -21,11 +21,11 @@ from weft.ir.spec.kernel import (
     ORDER_LAWS,
     RANGE_LAWS,
     RANGE_ROWS,
-    SCALAR_ROWS,
     SCAN_LAWS,
     STORE_ROWS,
     TABLE_ROWS,
     behind,
+    scalars,
 )
 from weft.ir.spec.program import (
     COUNTER_ROWS,
@@ -144,7 +144,7 @@ _CARRIED_VERSIONS: Final = (
 FLAT_SPEC: Final = Spec(
     "kernel with flat memory",
     (
-        *SCALAR_ROWS,
+        scalars(ELEMENTWISE | {Op.CONST, Op.LOAD, Op.INDEX, Op.REDUCE, Op.SCAN}),
         *_FLAT_ROWS,
         *_INDEX_ROWS,
         *_FOLD_VERSIONS,
@@ -241,7 +241,9 @@ def _is_wide(dtype: DType) -> bool:
 def _of_ops(native: frozenset[int], lacking: frozenset[int]) -> GraphRow:
     def is_legal(node: UOp) -> Answer:
         is_lacking = node.op in lacking and node.op not in native
-        later = node.dtype.kind != FLOAT and any(_is_wide(part.dtype) for part in (node, *node.src))
+        later = node.dtype.kind != FLOAT and any(
+            _is_wide(part.dtype) for part in (node, *node.src)
+        )
         return not is_lacking or later or f"the target lacks {name(node.op)}"
 
     return GraphRow("an op that can be decomposed is one that the target has", _only(is_legal))
@@ -263,7 +265,9 @@ def emulated_floats_spec(native: frozenset[DType]) -> Spec:
 
 
 @cache
-def decomposed_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]) -> Spec:
+def decomposed_spec(
+    native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]
+) -> Spec:
     """Of a kernel for a target with these ops; `lacking` are those that can be decomposed.
 
     Ops of integers that the target lacks are left for the words that they become.
