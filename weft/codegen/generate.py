@@ -12,7 +12,7 @@ from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
-from weft.ir.program import Parameter, Program
+from weft.ir.program import Estimate, Parameter, Program
 from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -34,10 +34,16 @@ def generate(
     """
     context = Context(target, opts)
     instructions = run_phase(CODEGEN, kernel, context, reports, watch)
-    nodes = topological(kernel)
+    return program_of(kernel.arg[0], topological(kernel), instructions, context, estimate(kernel))
+
+
+def program_of(
+    name: str, nodes: list[UOp], instructions: UOp, context: Context, cost: Estimate
+) -> Program:
+    """The program of some instructions; `nodes` are those of the kernel that they are made of."""
     return Program(
-        name=kernel.arg[0],
-        target=target.name,
+        name=name,
+        target=context.target.name,
         instructions=instructions,
         parameters=_parameters(nodes),
         variables=_variables(nodes),
@@ -45,7 +51,7 @@ def generate(
         threads=tuple(
             size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
         ),
-        estimate=estimate(kernel),
+        estimate=cost,
     )
 
 
