@@ -11,11 +11,11 @@ from typing import Final
 
 from weft.engine.storage import BufferKind, PartedBuffer, hand_over, parts_of
 from weft.engine.versions import Overwritten
-from weft.ir.build import sink
+from weft.ir.build import global_stage, sink
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
 from weft.schedule.phases import SHARD
@@ -55,7 +55,7 @@ def realize_parts(
         for part, name in zip(parts.src, names, strict=True):
             # Every value gets memory of its own; a version keeps that which it was written to.
             while node not in versions and (part.op == Op.BUFFER or (part, name) in seen):
-                part = make(Op.STAGE, part.dtype, (part,), ("global", ()))
+                part = global_stage(part)
             seen.add((part, name))
             wanted.append((part, name))
     inside: dict[UOp, UOp] = {}

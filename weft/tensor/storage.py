@@ -19,6 +19,7 @@ from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.storage import BufferKind, new_buffer
 from weft.engine.versions import Overwritten
+from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import ELEMENTWISE, Op
@@ -176,7 +177,7 @@ def _after(version: UOp, place: UOp, value: UOp) -> UOp:
 
 
 def _copied(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:

@@ -15,6 +15,7 @@ import numpy as np
 from weft.engine.devices import canonical_name
 from weft.engine.disk import is_file
 from weft.engine.storage import buffer_of, read_bytes
+from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -395,7 +396,7 @@ def clone(self: Tensor, device: str | None = None) -> Tensor:
 
 
 def _staged(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def detach(self: Tensor) -> Tensor:
