@@ -21,7 +21,7 @@ from weft.codegen.analysis.loops import (
     rebuilt,
     with_loops,
 )
-from weft.codegen.opts.stage_factor import fold_over
+from weft.codegen.opts.stage_value import fold_over
 from weft.ir.build import index_of, load
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make

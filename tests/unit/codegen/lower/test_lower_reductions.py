@@ -68,5 +68,5 @@ def test_a_stage_that_iterations_would_each_fill_is_refused():
     case = kernel("matmul", put(out, [i, j], total(at(a, i, k) * at(b, k, j), k), [i, j]))
     written = Unroll(2, in_turn=True).apply(before_opts(case, MACHINE))
     with pytest.raises(OptRefused, match="filled once per turn of range 2"):
-        Stage(2, 1, (1,)).apply(written)
-    Stage(2, 1, (2, 1)).apply(written)
+        Stage(("factor", 2, 1), (1,)).apply(written)
+    Stage(("factor", 2, 1), (2, 1)).apply(written)

@@ -34,7 +34,7 @@ MACHINE = target(
 )
 # The opts leave a loop of every kind.
 OPTS = (
-    Stage(2, 1, (2, 1)),
+    Stage(("factor", 2, 1), (2, 1)),
     Split(1, 4),
     Vectorize(5),
     Split(0, 2),
