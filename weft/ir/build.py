@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -10,6 +11,8 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError
 
 Size = int | UOp
+# Where and how large a stage is: in global memory, and as large as its value.
+GLOBAL_STAGE: Final = ("global", ())
 
 
 def index(value: Size) -> UOp:
@@ -20,6 +23,11 @@ def index(value: Size) -> UOp:
 def size_of(node: UOp) -> Size:
     """The inverse of `index`: a constant becomes an int."""
     return int(node.arg) if node.op == Op.CONST else node
+
+
+def global_stage(value: UOp) -> UOp:
+    """A value that is materialized in memory: the boundary of a kernel."""
+    return make(Op.STAGE, value.dtype, (value,), GLOBAL_STAGE)
 
 
 def range_(number: int, extent: Size) -> UOp:

@@ -16,6 +16,7 @@ from weft.engine.realize import realize as realize_graphs
 from weft.engine.replay import TapeRun
 from weft.engine.request import Request
 from weft.engine.tape import NotTapedError, Tape
+from weft.ir.build import global_stage
 from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -129,7 +130,7 @@ class PartsRun:
                 if node is None:
                     return None
                 while node.op == Op.BUFFER or node in (*versions, *values):
-                    node = make(Op.STAGE, node.dtype, (node,), ("global", ()))
+                    node = global_stage(node)
                 values.append(node)
         tape = Tape()
         try:
