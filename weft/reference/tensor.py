@@ -3,7 +3,7 @@
 Nothing here is lazy or in place. A node has one value; a write makes a new array, and AFTER is its
 first source read again with the new arrays in the places of the old. So what was read before a
 write keeps the old version without any care for order. Arrays hold values in the form of
-`numpy_values`; memory goes through `from_storage` before and `to_storage` after.
+`weft.ir.array_values`; memory goes through `from_storage` before and `to_storage` after.
 """
 
 from __future__ import annotations
@@ -61,6 +61,18 @@ def evaluate(
     scope = _Scope(dict(buffers or {}), dict(variables or {}), ())
     results = tuple(scope.result(each) for each in roots)
     return results[0] if isinstance(root, UOp) else results
+
+
+def evaluate_stores(
+    root: UOp, arguments: Sequence[Array], variables: Mapping[str, int] | None = None
+) -> list[Array]:
+    """The arguments after the stores of a SINK over PARAMs; those given are not changed."""
+    scope = _Scope({}, dict(variables or {}), arguments)
+    scope.run(root)
+    after = list(arguments)
+    for memory, now in scope.final_contents(root).items():
+        after[memory.arg[0]] = np.array(now)
+    return after
 
 
 def _fresh(value: Value) -> Value:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.engine.contents import buffer_from
 from weft.engine.devices import Place, is_file
-from weft.engine.storage import buffer_from
 from weft.ir.array_casts import cast
 from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.ir.dtypes import DType, dtypes
