@@ -19,7 +19,7 @@ class LoadedFunction:
     `state` has the tensors that the function captured; those that it writes change with each call.
     """
 
-    def __init__(self, name: str, program: Program, names: list[str], device: str | None) -> None:
+    def __init__(self, name: str, program: Program, names: list[str], device: str) -> None:
         self.name = name
         self._program = program
         self._structure = _without_objects(program.structure, iter(program.leaves))
@@ -82,10 +82,10 @@ class LoadedFunction:
                 ],
                 law="an exported function takes tensors like those it was saved with",
             )
-        names = {*self._program.graph.devices, self._device} - {None}
-        if len(names) == 1 and leaf.device not in names:
+        here = self._device
+        if leaf.device != here:
             raise DeviceError(
-                f"{self.name}: {name} is on {leaf.device}, and the function runs on {names.pop()}",
+                f"{self.name}: {name} is on {leaf.device}, and the function runs on {here}",
                 fix=f"load_function(path, device={leaf.device!r})",
             )
 

@@ -174,7 +174,7 @@ def test_damaged_files(saved, tmp_path):
         data[:-1]: "bytes where its header tells of",
         data + b"x": "bytes where its header tells of",
         data[:-5] + b"12345": "checksum",
-        data.replace(b'"version": 1', b'"version": 7'): "the version of the format is 7",
+        data.replace(b'"version": 2', b'"version": 7'): "the version of the format is 7",
         data.replace(b'"name"', b'"name'): "the header is damaged",
     }
     for contents, words in damaged.items():

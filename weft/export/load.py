@@ -1,0 +1,277 @@
+"""The program of an exported function, made of a header and blocks of which nothing is believed.
+
+Each part is checked against the others before memory is made or code is generated: parameters
+against what their roles say, versions and values against the outputs, contents against their
+shapes, results against what they are views of. `RefusedError` says what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.engine.storage import buffer_from
+from weft.export.describe import StateView, recipe_of
+from weft.export.header import Decoder, Kind, require_int, require_list, require_text
+from weft.export.sizes import RefusedError
+from weft.export.verify import base_of, verified
+from weft.ir.ops import Op
+from weft.ir.shapes import largest_size, same_shape, shape_of
+from weft.ir.text import parse
+from weft.ir.uop import UOp
+from weft.ir.walk import bodies, topological
+from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, Output, Role
+from weft.tensor.jit_program import InputRow, Program, TensorKind
+from weft.tensor.jit_results import FromOutput, Recipe, Results
+from weft.tensor.storage import Storage
+from weft.tensor.trees import Structure
+
+_KINDS: Final = (INPUT, CAPTURED, CONSTANT, LOCAL, OUTPUT)
+KEYS: Final = frozenset(
+    ("name", "names", "arguments", "leaves", "rows", "results", "recipes", "device", "memory")
+) | frozenset(("captured", "roles", "versions", "outputs", "version", "blocks", "sha256"))
+
+
+class Loader:
+    """Reads one file. `device` is where it will run."""
+
+    def __init__(self, header: dict[str, Any], blocks: Sequence[bytes], device: str) -> None:
+        if header.keys() != KEYS:
+            wrong = sorted(map(str, header.keys() ^ KEYS))
+            raise RefusedError(f"the header lacks or does not know {', '.join(wrong)[:200]}")
+        self._header = header
+        self._blocks = blocks
+        self._device = device
+        self._decoder = Decoder()
+        self._sizes = self._decoder.sizes
+
+    def name(self) -> str:
+        return require_text(self._header["name"])
+
+    def program(self) -> Program:
+        decoder = self._decoder
+        structure = decoder.structure(self._header["arguments"])
+        leaves = [decoder.leaf(leaf) for leaf in require_list(self._header["leaves"])]
+        _require_arguments(structure, len(leaves))
+        tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, TensorKind)]
+        inputs = [(leaf.dtype, leaf.shape) for leaf in leaves if isinstance(leaf, TensorKind)]
+        given = dict(self._sizes.variables)
+        memory, captured = self._memory_kinds()
+        graph = self._graph(inputs, memory[:captured], memory[captured:])
+        shown, recipes = self._results(leaves, graph, memory[:captured])
+        self._require_known_variables(graph, given)
+        storages, constants = self._make_memory(memory, captured)
+        program = Program(graph, constants, storages)
+        program.results = Results(shown, tuple([recipe_of(each, storages) for each in recipes]))
+        program.structure, program.leaves = structure, leaves
+        program.variables = list(given.values())
+        program.rows = _rows(graph, tensors)
+        if self._header["rows"] != [list(row) for row in program.rows]:
+            raise RefusedError("the rows of the arguments are not those of the graph")
+        program.leaves_more = any(row.is_donated or row.is_written for row in program.rows)
+        return program
+
+    def names(self, program: Program) -> list[str]:
+        """What each leaf of the arguments is called."""
+        names = [require_text(name) for name in require_list(self._header["names"])]
+        if len(names) != len(program.leaves):
+            raise RefusedError("there is not a name for each argument")
+        return names
+
+    def _make_memory(self, kinds: list[Kind], captured: int) -> tuple[list[Storage], list[UOp]]:
+        """What is captured, and constants, with their contents; the last step."""
+        nodes = [
+            buffer_from(dtype, shape, self._device, memoryview(data))
+            for (dtype, shape), data in zip(kinds, self._blocks[1:], strict=True)
+        ]
+        return [Storage(node, self._device) for node in nodes[:captured]], nodes[captured:]
+
+    def _memory_kinds(self) -> tuple[list[Kind], int]:
+        """The dtype and shape of all memory of the file, and how many of them are captured."""
+        found = []
+        for entry in require_list(self._header["memory"]):
+            kind, shape = require_list(entry, 2)
+            dtype, sizes = self._decoder.dtype(kind), self._decoder.shape(shape)
+            if any(isinstance(size, UOp) for size in sizes):
+                raise RefusedError("contents have a symbolic shape")
+            found.append((dtype, sizes))
+        if len(self._blocks) != 1 + len(found):
+            raise RefusedError(f"there are {len(self._blocks)} blocks for {len(found)} tensors")
+        for (dtype, sizes), block in zip(found, self._blocks[1:], strict=True):
+            if len(block) != largest_size(sizes) * dtype.itemsize:
+                raise RefusedError(f"a block has {len(block)} bytes for {dtype.name} of {sizes}")
+        captured = require_int(self._header["captured"], len(found) + 1)
+        return found, captured
+
+    def _graph(
+        self, inputs: Sequence[Kind], captured: Sequence[Kind], constants: Sequence[Kind]
+    ) -> Graph:
+        outputs = []
+        is_value = []
+        for entry in require_list(self._header["outputs"]):
+            kind, shape, donor, has_value = require_list(entry, 4)
+            dtype, sizes = self._decoder.dtype(kind), self._decoder.shape(shape)
+            if donor is not None:
+                require_int(donor, len(inputs))
+            outputs.append(Output(dtype, sizes, self._device, donor))
+            is_value.append(has_value is True)
+        roles = tuple(_role(entry) for entry in require_list(self._header["roles"]))
+        if len(set(roles)) != len(roles):
+            raise RefusedError("two parameters are the same memory")
+        root = verified(parse(self._blocks[0].decode(), "the graph"), self._sizes)
+        first = len(roles)
+        last = first + require_int(self._header["versions"], len(root.src) + 1)
+        if len(root.src) != last + sum(is_value):
+            raise RefusedError("the graph has not as many values as the header says")
+        rest = iter(root.src[last:])
+        graph = Graph(
+            roles,
+            root.src[:first],
+            (self._device,) * first,
+            root.src[first:last],
+            tuple([next(rest) if has_value else None for has_value in is_value]),
+            tuple(outputs),
+        )
+        declared: dict[str, Sequence[Kind]] = {
+            INPUT: inputs,
+            CAPTURED: captured,
+            CONSTANT: constants,
+            OUTPUT: [(each.dtype, each.shape) for each in outputs],
+        }
+        _require_parameters(graph, declared)
+        _require_versions(graph)
+        _require_outputs(graph, inputs)
+        return graph
+
+    def _results(
+        self, leaves: Sequence[Any], graph: Graph, captured: Sequence[Kind]
+    ) -> tuple[Structure, list[Recipe | StateView]]:
+        """The structure of what is returned, and how its leaves are made."""
+        structure = self._decoder.structure(self._header["results"])
+        outputs = [(each.dtype, each.shape) for each in graph.outputs]
+        recipes = [
+            self._decoder.recipe(entry, leaves, outputs, captured)
+            for entry in require_list(self._header["recipes"])
+        ]
+        if len(recipes) != count_leaves(structure):
+            raise RefusedError("there is not a recipe for each result")
+        for number, recipe in enumerate(recipes):
+            if isinstance(recipe, FromOutput) and recipe.twin is not None:
+                twin = recipes[require_int(recipe.twin, number)]
+                if not isinstance(twin, FromOutput) or twin.output != recipe.output:
+                    raise RefusedError("a result is the same as another one, and of other memory")
+        return structure, recipes
+
+    def _require_known_variables(self, graph: Graph, given: dict[str, UOp]) -> None:
+        """The values of all variables come with the arguments, or are bound."""
+        roots = [*graph.versions, *(value for value in graph.values if value is not None)]
+        sizes = [size for output in graph.outputs for size in output.shape]
+        scopes = [*roots, *bodies(*roots), *(size for size in sizes if isinstance(size, UOp))]
+        scopes += self._decoder.result_sizes
+        for node in topological(*scopes, enter=lambda node: node.op != Op.BIND):
+            if node.op == Op.VARIABLE and given.get(node.arg[0]) is not node:
+                raise RefusedError(f"no argument says what {node.arg[0]!r} is")
+
+
+def _require_arguments(structure: Structure, leaves: int) -> None:
+    is_call = structure.kind is tuple and [part.kind for part in structure.parts] == [tuple, dict]
+    if not is_call or any(type(name) is not str for name in structure.parts[1].names):
+        raise RefusedError("the arguments are not positions and names")
+    if count_leaves(structure) != leaves:
+        raise RefusedError("the structure of the arguments has not as many leaves as there are")
+
+
+def _role(entry: Any) -> Role:
+    kind, number = require_list(entry, 2)
+    if kind not in _KINDS:
+        raise RefusedError(f"{str(kind)[:40]} is no role of memory")
+    return Role(kind, require_int(number))
+
+
+def _require_parameters(graph: Graph, declared: dict[str, Sequence[Kind]]) -> None:
+    """Every parameter is what its role says, and there are no others."""
+    for slot, (role, node) in enumerate(zip(graph.roles, graph.parameters, strict=True)):
+        if node.op != Op.PARAM or node.arg[0] != slot:
+            raise RefusedError(f"the graph does not begin with PARAM {slot}")
+        if role.kind == LOCAL:
+            continue
+        kinds = declared[role.kind]
+        if role.number >= len(kinds):
+            raise RefusedError(f"there is no {role.kind} {role.number} for PARAM {slot}")
+        dtype, shape = kinds[role.number]
+        if node.dtype is not dtype or not same_shape(shape_of(node), shape):
+            raise RefusedError(
+                f"PARAM {slot} is {node.dtype.name} of {shape_of(node)} in the graph, "
+                f"and {role.kind} {role.number} is {dtype.name} of {shape}"
+            )
+    known = set(graph.parameters)
+    roots = [*graph.versions, *(value for value in graph.values if value is not None)]
+    for node in topological(*roots):
+        if node.op == Op.PARAM and node not in known:
+            raise RefusedError(
+                f"the graph has a PARAM {node.arg[0]} that is not among its parameters"
+            )
+
+
+def _require_versions(graph: Graph) -> None:
+    """What is written is memory that may be, each memory once."""
+    written = []
+    for version in graph.versions:
+        if version.op != Op.AFTER:
+            raise RefusedError("a version is no write to memory")
+        written.append(graph.root_slot(version))
+    if len(set(written)) != len(written):
+        raise RefusedError("memory has two last versions")
+    roots = [*graph.versions, *(value for value in graph.values if value is not None)]
+    for node in topological(*roots):
+        if node.op == Op.AFTER and graph.roles[base_of(node).arg[0]].kind == CONSTANT:
+            raise RefusedError("a constant is written")
+
+
+def _require_outputs(graph: Graph, inputs: Sequence[Kind]) -> None:
+    """Every output has one source: a value, memory of its own, or the memory of an argument."""
+    written = {graph.roles[graph.root_slot(version)] for version in graph.versions}
+    donors = [output.donor for output in graph.outputs if output.donor is not None]
+    if len(set(donors)) != len(donors):
+        raise RefusedError("two outputs take the memory of one argument")
+    for number, (value, output) in enumerate(zip(graph.values, graph.outputs, strict=True)):
+        own = Role(OUTPUT, number)
+        sources = [value is not None, own in graph.roles, output.donor is not None]
+        if sum(sources) != 1:
+            raise RefusedError(f"output {number} has {sum(sources)} sources")
+        if value is not None:
+            found: Kind = value.dtype, shape_of(value)
+        elif output.donor is not None:
+            found = inputs[output.donor]
+            own = Role(INPUT, output.donor)
+        else:
+            found = output.dtype, output.shape
+        if value is None and own not in written:
+            raise RefusedError(f"output {number} is not written")
+        if found[0] is not output.dtype or not same_shape(found[1], output.shape):
+            raise RefusedError(
+                f"output {number} is {found[0].name} of {found[1]} in the graph, "
+                f"and {output.dtype.name} of {output.shape} in the header"
+            )
+
+
+def _rows(graph: Graph, tensors: Sequence[int]) -> list[InputRow]:
+    """What a call does with each tensor among its arguments, as the graph has it."""
+    written = {graph.roles[graph.root_slot(version)] for version in graph.versions}
+    donors = {output.donor for output in graph.outputs}
+    return [
+        InputRow(
+            leaf,
+            is_gradient=False,
+            is_view=False,
+            is_written=Role(INPUT, number) in written and number not in donors,
+            is_donated=number in donors,
+        )
+        for number, leaf in enumerate(tensors)
+    ]
+
+
+def count_leaves(structure: Structure) -> int:
+    if structure.kind is None:
+        return 1
+    return sum(count_leaves(part) for part in structure.parts)
