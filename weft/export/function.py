@@ -164,8 +164,8 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FileFormatError(
-            f"load_function: {os.fspath(path)}: the header says what no function is",
-            facts=[("found", reason.partition("\n")[0][:400])],
+            f"load_function: {os.fspath(path)}: the header says what no function is: "
+            + reason.partition("\n")[0][:400],
             law="the parts of a file fit each other, and its graph is made of tensor ops alone",
         ) from None
 
