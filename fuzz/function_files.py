@@ -36,7 +36,7 @@ from weft.export.loaded import LoadedFunction
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, sweep
 from weft.ir.walk import bodies, topological
-from weft.tensor.jit_program import TensorKind
+from weft.tensor.jit.program import TensorKind
 from weft.tensor.trees import build, flatten
 
 SECONDS = 60  # for one file, on a machine that does other work too

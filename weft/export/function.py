@@ -31,11 +31,11 @@ from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError, FileFormatError, NotSupported
-from weft.tensor.jit import Jit
-from weft.tensor.jit_graph import Graph
-from weft.tensor.jit_program import Program, TensorKind
-from weft.tensor.jit_results import FromOutside
-from weft.tensor.jit_signature import argument_names
+from weft.tensor.jit.graph import Graph
+from weft.tensor.jit.jit import Jit
+from weft.tensor.jit.program import Program, TensorKind
+from weft.tensor.jit.results import FromOutside
+from weft.tensor.jit.signature import argument_names
 from weft.tensor.storage import realize
 
 

@@ -18,8 +18,8 @@ from weft.ir.shapes import Shape
 from weft.ir.text import parse
 from weft.ir.uop import UOp
 from weft.tensor import nodes
-from weft.tensor.jit_program import ObjectKind, TensorKind, ValueKind
-from weft.tensor.jit_results import FromArgument, FromOutput, FromPython, FromSizes, Recipe
+from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
+from weft.tensor.jit.results import FromArgument, FromOutput, FromPython, FromSizes, Recipe
 from weft.tensor.nodes import Step
 from weft.tensor.trees import LEAF, Structure
 

@@ -20,9 +20,9 @@ from weft.ir.shapes import largest_size, same_shape, shape_of
 from weft.ir.text import parse
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
-from weft.tensor.jit_graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, Output, Role
-from weft.tensor.jit_program import InputRow, Program, TensorKind
-from weft.tensor.jit_results import FromOutput, Recipe, Results
+from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, Output, Role
+from weft.tensor.jit.program import InputRow, Program, TensorKind
+from weft.tensor.jit.results import FromOutput, Recipe, Results
 from weft.tensor.storage import Storage
 from weft.tensor.trees import Structure
 

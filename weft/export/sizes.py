@@ -12,7 +12,7 @@ from weft.ir.bounds import bounds
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, mask_of
 from weft.ir.shapes import Shape
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 

@@ -17,7 +17,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, mask_of, name
 from weft.ir.shapes import Shape, fill_pairs, largest_size, same_shape, same_size, shape_of, size
 from weft.ir.sizes import least, minus
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.ir.uop import UOp, make
 from weft.ir.walk import bodies, topological
 from weft.support.errors import InternalError
