@@ -122,6 +122,19 @@ class Devices:
         return default_device() if name is None else canonical_name(name)
 
 
+def is_computing(name: object) -> bool:
+    """Whether something names a device that computes: a kind and a number, and no file.
+
+    What a file or a message says is asked this before a device of that name is opened.
+
+    >>> is_computing("CPU:1"), is_computing("DISK:notes.txt"), is_computing("CPU:x")
+    (True, False, False)
+    """
+    kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    is_known = kind.upper() in KINDS and kind.upper() != "DISK"
+    return is_known and (number or "0").isdecimal() and (number or "0").isascii()
+
+
 def canonical_name(name: str) -> str:
     """The full name of a device: kinds in capitals, number 0 left out."""
     kind, _, number = name.partition(":")

@@ -11,7 +11,7 @@ import os
 import types
 from typing import Any
 
-from weft.engine.devices import KINDS, canonical_name, default_device
+from weft.engine.devices import canonical_name, default_device, is_computing
 from weft.engine.disk import is_file
 from weft.engine.storage import read_bytes
 from weft.export.container import read_container, write_container
@@ -173,11 +173,9 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
 def _device_of(header: dict[str, Any], path: str | os.PathLike[str]) -> str:
     """The device that a file names. It is a kind and a number, never a path."""
     name = header.get("device")
-    kind, _, number = str(name).partition(":")
-    if kind not in KINDS or is_file(kind) or not (number or "0").isdecimal():
+    if not is_computing(name):
         raise FileFormatError(
             f"load_function: {os.fspath(path)}: the function is for the device {name!r:.60}",
-            law="a function runs on a device that computes: "
-            + ", ".join(kind for kind in KINDS if not is_file(kind)),
+            law="a function runs on a device that computes, such as CPU or CPU:1",
         )
     return canonical_name(str(name))
