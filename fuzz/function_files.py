@@ -260,12 +260,15 @@ class Worker:
     """A process that runs files from one number on."""
 
     def __init__(self, first: int, options: argparse.Namespace) -> None:
-        command = [sys.executable, "-m", "fuzz.function_files", "--work", "--first", str(first)]
-        command += ["--count", str(options.count), "--seed", str(options.seed)]
-        command += ["--keep", options.keep] if options.keep else []
+        command = self.command(first, options)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._lines: IO[str] = self._process.stdout
+
+    def command(self, first: int, options: argparse.Namespace) -> list[str]:
+        command = [sys.executable, "-m", "fuzz.function_files", "--work", "--first", str(first)]
+        command += ["--count", str(options.count), "--seed", str(options.seed)]
+        return command + (["--keep", options.keep] if options.keep else [])
 
     def line(self) -> dict[str, Any] | None:
         """The next thing that it says; None at its end, or if it says nothing for too long."""

@@ -24,7 +24,8 @@ class Reader(Protocol):
 Read = Callable[[Reader], Any]
 # What may follow a backslash in a text of protocol 0; Python warns about everything else.
 _ESCAPED: Final = re.compile(
-    rb"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|[0-3]?[0-7]{1,2}))*", re.DOTALL
+    rb"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])))*",
+    re.DOTALL,
 )
 
 
