@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
+from weft.ir.movement import Step
 from weft.ir.ops import INFO
 from weft.ir.shapes import Shape
 from weft.ir.text import dump
@@ -23,7 +24,6 @@ from weft.tensor.jit.results import (
     FromSizes,
     Recipe,
 )
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure

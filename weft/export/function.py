@@ -11,8 +11,7 @@ import os
 import types
 from typing import Any
 
-from weft.engine.devices import canonical_name, default_device, is_computing
-from weft.engine.disk import is_file
+from weft.engine.devices import canonical_name, default_device, is_computing, is_file
 from weft.engine.storage import read_bytes
 from weft.export.container import read_container, write_container
 from weft.export.describe import (

@@ -11,16 +11,16 @@ from typing import Any, Final
 from weft.export.describe import StateView
 from weft.export.sizes import RefusedError, SizeChecker, require_count
 from weft.export.verify import require_values_of
+from weft.ir import movement
 from weft.ir.build import param
 from weft.ir.dtypes import SCALARS, DType, dtypes
+from weft.ir.movement import Step
 from weft.ir.ops import BY_NAME, MOVEMENT, Op
 from weft.ir.shapes import Shape
 from weft.ir.text import parse
 from weft.ir.uop import UOp
-from weft.tensor import nodes
 from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
 from weft.tensor.jit.results import FromArgument, FromOutput, FromPython, FromSizes, Recipe
-from weft.tensor.nodes import Step
 from weft.tensor.trees import LEAF, Structure
 
 Json = Any
@@ -168,7 +168,7 @@ class Decoder:
         """Views of a value, each legal on what the ones before show."""
         steps = tuple([self._step(step) for step in require_list(data)])
         dtype, shape = shown
-        require_values_of(nodes.apply_all(param(0, dtype, shape), steps), self.sizes)
+        require_values_of(movement.apply_all(param(0, dtype, shape), steps), self.sizes)
         return steps
 
     def _step(self, data: Json) -> Step:

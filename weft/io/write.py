@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from weft.engine.disk import is_file, mapped_bytes, try_view
+from weft.engine.devices import is_file
+from weft.engine.disk import mapped_bytes, try_view
 from weft.engine.storage import read_bytes
 from weft.support.atomic_write import write_atomically
 from weft.support.errors import ArgumentTypeError, UsageError, file_error

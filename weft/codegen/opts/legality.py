@@ -24,8 +24,8 @@ from weft.codegen.opts.split_range import has_room
 from weft.codegen.opts.stage_factor import Windows, fold_over, windowed
 from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
 LANES: Final = (2, 4, 8, 16, 32, 64)
