@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from weft.ir.uop import UOp
@@ -53,7 +54,9 @@ class LoadedFunction:
         for place, leaf in zip(self._places, leaves, strict=True):
             everything[place] = leaf
         self._require_apart(tensors)
-        program = self._program
+        self._program.prepare()
+        # Rows are of this call: another thread may pass a view where this one does not.
+        program = copy.copy(self._program)
         program.rows = [_seen(row, everything[row.leaf]) for row in self._rows]
         return program.call(everything)
 

@@ -14,6 +14,7 @@ import weft
 from weft import Context, Tensor, Variable, jit, load_function, save_function
 from weft.export.container import read_container, write_container
 from weft.ir.build import bind
+from weft.tensor.jit.program import Program
 
 
 class Model:
@@ -209,3 +210,21 @@ def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(weft.NotSupported, match="a type has no form in a file"):
         save_function(jit(lambda x: (x, int)), path, x)
     assert not path.exists()
+
+
+def test_a_call_does_not_see_the_arguments_of_another_one(tmp_path, monkeypatch):
+    """As two threads would do it: a whole tensor is passed while a call with a view runs."""
+    save_function(jit(lambda x: x * 2), tmp_path / "f.weft", Tensor([1.0, 2.0]))
+    loaded = load_function(tmp_path / "f.weft")
+    call, between = Program.call, []
+
+    def interleaved(self, leaves):
+        if not between:
+            between.append(None)
+            between[0] = loaded(Tensor([5.0, 6.0]).realize()).tolist()
+        return call(self, leaves)
+
+    monkeypatch.setattr(Program, "call", interleaved)
+    base = Tensor(np.arange(1000, dtype=np.float32)).realize()
+    assert loaded(base[500:502]).tolist() == [1000.0, 1002.0]
+    assert between == [[10.0, 12.0]]
