@@ -25,6 +25,7 @@ _MAGIC: Final = b"WEFT-FUNCTION\n"
 _LENGTH: Final = 8
 _START: Final = len(_MAGIC) + _LENGTH
 _CHECKSUM: Final = "sha256"
+CONTAINER_KEYS: Final = frozenset(("version", "blocks", _CHECKSUM))
 
 
 def write_container(

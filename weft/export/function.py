@@ -7,23 +7,23 @@ function was traced on. What the function writes between calls is the state of t
 
 from __future__ import annotations
 
+import json
 import os
 import types
 from typing import Any
 
 from weft.engine.devices import canonical_name, default_device, is_computing, is_file
 from weft.engine.storage import read_bytes
-from weft.export.container import read_container, write_container
+from weft.export.container import CONTAINER_KEYS, read_container, write_container
 from weft.export.describe import (
     leaf_to_json,
     recipe_to_json,
     shape_to_json,
     structure_to_json,
 )
-from weft.export.load import Loader
+from weft.export.load import Loader, rows_of
 from weft.export.loaded import LoadedFunction
-from weft.export.sizes import RefusedError, SizeChecker
-from weft.export.verify import verified
+from weft.export.sizes import RefusedError
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -66,7 +66,9 @@ def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwarg
     _require_exportable(program, memory)
     text = dump(_all_of(program.graph)).encode()
     header = _header(jitted, program, memory)
-    write_container(path, header, [text, *(bytes(read_bytes(node)) for node in memory)])
+    blocks = [text, *(bytes(read_bytes(node)) for node in memory)]
+    _require_loadable(header, blocks)
+    write_container(path, header, blocks)
 
 
 def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
         "names": argument_names(jitted.function, program.structure),
         "arguments": structure_to_json(program.structure),
         "leaves": [leaf_to_json(leaf) for leaf in program.leaves],
-        "rows": [list(row._replace(is_view=False)) for row in program.rows],
+        "rows": [list(row) for row in rows_of(graph, program.leaves)],
         "results": structure_to_json(results.structure),
         "recipes": [recipe_to_json(each, program.captured) for each in results.recipes],
         "device": _devices(program).pop(),
@@ -134,8 +136,13 @@ def _require_exportable(program: Program, memory: list[UOp]) -> None:
             law="an exported function has arguments that are apart, on one device each, and"
             " returns what it computes",
         )
+
+
+def _require_loadable(header: dict[str, Any], blocks: list[bytes]) -> None:
+    """What is saved passes the checks of what is loaded."""
+    read = json.loads(json.dumps({**header, **dict.fromkeys(CONTAINER_KEYS)}))
     try:
-        verified(_all_of(program.graph), SizeChecker())
+        Loader(read, blocks, header["device"]).check()
     except RefusedError as error:
         raise NotSupported(
             f"save_function: {error}",
@@ -158,8 +165,7 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
     name = _device_of(header, path) if device is None else canonical_name(device)
     try:
         loader = Loader(header, blocks, name)
-        program = loader.program()
-        return LoadedFunction(loader.name(), program, loader.names(program), name)
+        parts = loader.check()
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FileFormatError(
@@ -167,6 +173,7 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
             + reason.partition("\n")[0][:400],
             law="the parts of a file fit each other, and its graph is made of tensor ops alone",
         ) from None
+    return LoadedFunction(parts.name, loader.program(parts), parts.names, name)
 
 
 def _device_of(header: dict[str, Any], path: str | os.PathLike[str]) -> str:

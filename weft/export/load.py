@@ -8,9 +8,10 @@ shapes, results against what they are views of. `RefusedError` says what does no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weft.engine.storage import buffer_from
+from weft.export.container import CONTAINER_KEYS
 from weft.export.describe import StateView, recipe_of
 from weft.export.header import Decoder, Kind, require_int, require_list, require_text
 from weft.export.sizes import RefusedError
@@ -27,17 +28,34 @@ from weft.tensor.storage import Storage
 from weft.tensor.trees import Structure
 
 _KINDS: Final = (INPUT, CAPTURED, CONSTANT, LOCAL, OUTPUT)
-KEYS: Final = frozenset(
-    ("name", "names", "arguments", "leaves", "rows", "results", "recipes", "device", "memory")
-) | frozenset(("captured", "roles", "versions", "outputs", "version", "blocks", "sha256"))
+_KEYS: Final = CONTAINER_KEYS.union(
+    ("name", "names", "arguments", "leaves", "rows", "results", "recipes", "device", "memory"),
+    ("captured", "roles", "versions", "outputs"),
+)
+
+
+class Checked(NamedTuple):
+    """The parts of a file, as they are once they fit each other."""
+
+    name: str
+    names: list[str]
+    structure: Structure
+    leaves: list[Any]
+    rows: list[InputRow]
+    variables: list[UOp]
+    graph: Graph
+    memory: list[Kind]
+    captured: int
+    results: Structure
+    recipes: list[Recipe | StateView]
 
 
 class Loader:
     """Reads one file. `device` is where it will run."""
 
     def __init__(self, header: dict[str, Any], blocks: Sequence[bytes], device: str) -> None:
-        if header.keys() != KEYS:
-            wrong = sorted(map(str, header.keys() ^ KEYS))
+        if header.keys() != _KEYS:
+            wrong = sorted(map(str, header.keys() ^ _KEYS))
             raise RefusedError(f"the header lacks or does not know {', '.join(wrong)[:200]}")
         self._header = header
         self._blocks = blocks
@@ -45,38 +63,40 @@ class Loader:
         self._decoder = Decoder()
         self._sizes = self._decoder.sizes
 
-    def name(self) -> str:
-        return require_text(self._header["name"])
-
-    def program(self) -> Program:
+    def check(self) -> Checked:
+        """All parts, which fit each other; raises RefusedError. No memory is made."""
         decoder = self._decoder
         structure = decoder.structure(self._header["arguments"])
         leaves = [decoder.leaf(leaf) for leaf in require_list(self._header["leaves"])]
         _require_arguments(structure, len(leaves))
-        tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, TensorKind)]
+        names = [require_text(name) for name in require_list(self._header["names"])]
+        if len(names) != len(leaves):
+            raise RefusedError("there is not a name for each argument")
         inputs = [(leaf.dtype, leaf.shape) for leaf in leaves if isinstance(leaf, TensorKind)]
         given = dict(self._sizes.variables)
         memory, captured = self._memory_kinds()
         graph = self._graph(inputs, memory[:captured], memory[captured:])
-        shown, recipes = self._results(leaves, graph, memory[:captured])
-        self._require_known_variables(graph, given)
-        storages, constants = self._make_memory(memory, captured)
-        program = Program(graph, constants, storages)
-        program.results = Results(shown, tuple([recipe_of(each, storages) for each in recipes]))
-        program.structure, program.leaves = structure, leaves
-        program.variables = list(given.values())
-        program.rows = _rows(graph, tensors)
-        if self._header["rows"] != [list(row) for row in program.rows]:
+        rows = rows_of(graph, leaves)
+        if self._header["rows"] != [list(row) for row in rows]:
             raise RefusedError("the rows of the arguments are not those of the graph")
-        program.leaves_more = any(row.is_donated or row.is_written for row in program.rows)
-        return program
+        results, recipes = self._results(leaves, graph, memory[:captured])
+        self._require_known_variables(graph, given)
+        variables = list(given.values())
+        return Checked(
+            require_text(self._header["name"]), names, structure, leaves, rows, variables,
+            graph, memory, captured, results, recipes,
+        )  # fmt: skip
 
-    def names(self, program: Program) -> list[str]:
-        """What each leaf of the arguments is called."""
-        names = [require_text(name) for name in require_list(self._header["names"])]
-        if len(names) != len(program.leaves):
-            raise RefusedError("there is not a name for each argument")
-        return names
+    def program(self, parts: Checked) -> Program:
+        """The program of parts that were checked, with its memory."""
+        storages, constants = self._make_memory(parts.memory, parts.captured)
+        program = Program(parts.graph, constants, storages)
+        recipes = tuple([recipe_of(each, storages) for each in parts.recipes])
+        program.results = Results(parts.results, recipes)
+        program.structure, program.leaves = parts.structure, parts.leaves
+        program.variables, program.rows = parts.variables, parts.rows
+        program.leaves_more = any(row.is_donated or row.is_written for row in parts.rows)
+        return program
 
     def _make_memory(self, kinds: list[Kind], captured: int) -> tuple[list[Storage], list[UOp]]:
         """What is captured, and constants, with their contents; the last step."""
@@ -214,18 +234,28 @@ def _require_parameters(graph: Graph, declared: dict[str, Sequence[Kind]]) -> No
 
 
 def _require_versions(graph: Graph) -> None:
-    """What is written is memory that may be, each memory once."""
-    written = []
-    for version in graph.versions:
-        if version.op != Op.AFTER:
-            raise RefusedError("a version is no write to memory")
-        written.append(graph.root_slot(version))
+    """What is written is memory that may be, in one row of versions whose last one is listed."""
+    if any(version.op != Op.AFTER for version in graph.versions):
+        raise RefusedError("a version is no write to memory")
+    roots = [*graph.versions, *(value for value in graph.values if value is not None)]
+    following: dict[UOp, UOp] = {}  # of each version, the next one
+    for node in topological(*roots):
+        if node.op != Op.AFTER:
+            continue
+        if graph.roles[base_of(node).arg[0]].kind == CONSTANT:
+            raise RefusedError("a constant is written")
+        if following.setdefault(node.src[0], node) is not node:
+            raise RefusedError("two versions of memory follow one")
+    written = list(map(graph.root_slot, graph.versions))
     if len(set(written)) != len(written):
         raise RefusedError("memory has two last versions")
-    roots = [*graph.versions, *(value for value in graph.values if value is not None)]
-    for node in topological(*roots):
-        if node.op == Op.AFTER and graph.roles[base_of(node).arg[0]].kind == CONSTANT:
-            raise RefusedError("a constant is written")
+    for node in following.values():
+        role = graph.roles[base_of(node).arg[0]]
+        is_last = node not in following
+        if is_last and node not in graph.versions and role.kind != LOCAL:
+            raise RefusedError(f"{role.kind} {role.number} is written, and no version says so")
+        if not is_last and node in graph.versions:
+            raise RefusedError("the last version of memory is followed by another one")
 
 
 def _require_outputs(graph: Graph, inputs: Sequence[Kind]) -> None:
@@ -255,8 +285,9 @@ def _require_outputs(graph: Graph, inputs: Sequence[Kind]) -> None:
             )
 
 
-def _rows(graph: Graph, tensors: Sequence[int]) -> list[InputRow]:
+def rows_of(graph: Graph, leaves: Sequence[Any]) -> list[InputRow]:
     """What a call does with each tensor among its arguments, as the graph has it."""
+    tensors = [n for n, leaf in enumerate(leaves) if isinstance(leaf, TensorKind)]
     written = {graph.roles[graph.root_slot(version)] for version in graph.versions}
     donors = {output.donor for output in graph.outputs}
     return [

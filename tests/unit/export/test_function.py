@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import Context, Tensor, Variable, jit, load_function, save_function
+from weft import Context, Tensor, Variable, jit, load_function, nn, save_function
 from weft.export.container import read_container, write_container
 from weft.ir.build import bind
 from weft.tensor.jit.program import Program
@@ -228,3 +228,35 @@ def test_a_call_does_not_see_the_arguments_of_another_one(tmp_path, monkeypatch)
     base = Tensor(np.arange(1000, dtype=np.float32)).realize()
     assert loaded(base[500:502]).tolist() == [1000.0, 1002.0]
     assert between == [[10.0, 12.0]]
+
+
+def test_a_donated_argument_that_no_result_can_take(tmp_path):
+    save_function(jit(lambda x: x.sum(), donate=(0,)), tmp_path / "f.weft", Tensor([1.0, 2.0]))
+    assert load_function(tmp_path / "f.weft")(Tensor([3.0, 4.0]).realize()).item() == 7
+
+
+def test_a_training_step_goes_on(tmp_path):
+    def make():
+        Tensor.manual_seed(3)
+        layers = nn.Linear(4, 8), nn.BatchNorm(8), nn.Linear(8, 2)
+        optimizer = nn.optim.Adam(nn.state.get_parameters(layers), 0.01)
+
+        @jit
+        def step(x, y):
+            with Tensor.train():
+                optimizer.zero_grad()
+                hidden = layers[1](layers[0](x)).relu().dropout(0.1)
+                loss = layers[2](hidden).sparse_categorical_crossentropy(y)
+                loss.backward()
+                optimizer.step()
+                return loss
+
+        return step
+
+    x = Tensor(np.random.default_rng(0).standard_normal((6, 4), np.float32)).realize()
+    y = Tensor([0, 1, 1, 0, 1, 0]).realize()
+    step = make()
+    step(x, y)
+    save_function(step, tmp_path / "step.weft")
+    loaded = load_function(tmp_path / "step.weft")
+    assert [loaded(x, y).item() for _ in range(3)] == [step(x, y).item() for _ in range(3)]

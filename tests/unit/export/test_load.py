@@ -157,6 +157,28 @@ def test_a_constant_is_not_written(counter):
     counter.refused("a constant is written")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("p0.after(store p0 = 7.0) * 2.0", "input 0 is written, and no version says so"),
+        ("p0.after(store p0.shrink((0, 1)) = 7.0) * 2.0", "no version says so"),
+    ],
+)
+def test_an_argument_is_not_written_in_silence(double, value, words):
+    double.replace("p0 * 2.0", value)
+    double.refused(words)
+
+
+def test_versions_of_memory_are_one_row(counter):
+    before = counter.text
+    counter.replace("return", "w0 = p0.after(store p0 = 1.0)\nreturn")
+    counter.text = counter.text[:-1] + " + w0.shrink((0, 2)))"
+    counter.refused("two versions of memory follow one")
+    counter.text = before.replace("return", "w0 = v1.after(store p0 = 1.0)\nreturn")
+    counter.text = counter.text[:-1] + " + w0.shrink((0, 2)))"
+    counter.refused("followed by another one")
+
+
 def test_memory_has_one_last_version(counter):
     counter.replace("p0, p1, p2, v1,", "p0, p1, p2, v1, v1,")
     counter.header["versions"] += 1
