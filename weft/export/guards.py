@@ -1,15 +1,16 @@
-"""Guards of indices: in the graph of a file every index is compared with its axis.
+"""Guards of what depends on data: indices, and amounts of shifts and powers.
 
-Indices come from data, so no check of the graph can bound them. Graphs that Weft builds have a
-mask that does, or data that the host has looked at; a file may have neither. A comparison that the
-compiler can decide costs nothing.
+No check of a graph can bound data. Graphs that Weft builds have a mask for their indices, or data
+that the host has looked at, and no negative amounts, which no op defines; a file may have neither.
+So in the graph of a file every index is compared with its axis, and amounts are never negative. A
+comparison that the compiler can decide costs nothing.
 """
 
 from __future__ import annotations
 
 from weft.ir.bounds import bounds, dtype_limits
 from weft.ir.build import Size, all_of
-from weft.ir.dtypes import DType, dtypes
+from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import most
@@ -17,12 +18,28 @@ from weft.ir.uop import UOp, const, make
 
 
 def guarded(node: UOp) -> UOp:
-    """An INDEX or SCATTER that touches nothing outside of its value; other nodes as they are.
+    """A node that is defined for all data, and touches nothing outside of its value.
 
-    p0[p1]  ->  p0[p1 if (0 <= p1) & (p1 < 10)]
+    p0[p1]    ->  p0[p1 if (0 <= p1) & (p1 < 10)]
+    p0 << p1  ->  p0 << where(p1 < 0, 32, p1)
     """
-    if node.op not in (Op.INDEX, Op.SCATTER):
+    if node.op in (Op.INDEX, Op.SCATTER):
+        return _masked(node)
+    return _total(node) if node.op in (Op.SHL, Op.SHR, Op.POW) else node
+
+
+def _total(node: UOp) -> UOp:
+    """A shift that moves all bits out where its amount is negative; a power with exponent 0."""
+    value, amount = node.src
+    if amount.dtype.kind & FLOAT or bounds(amount)[0] >= 0:
         return node
+    instead = const(amount.dtype, 0 if node.op == Op.POW else node.dtype.bits)
+    is_negative = make(Op.LESS, dtypes.bool, (amount, const(amount.dtype, 0)))
+    positive = make(Op.WHERE, amount.dtype, (is_negative, instead, amount))
+    return make(node.op, node.dtype, (value, positive))
+
+
+def _masked(node: UOp) -> UOp:
     first = 1 if node.op == Op.INDEX else 2  # of the sources, the mask
     mask, *indices = node.src[first:]
     masks = [] if mask.op == Op.CONST and mask.arg else [mask]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.export.files import File, four
-from weft import Context, Tensor
+from weft import Context, Tensor, load_function
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int8", "uint64", "int16"])
@@ -60,3 +60,25 @@ def test_a_scatter_without_a_mask_writes_nothing_outside(tmp_path):
     )
     with Context(CHECK="memory"):
         assert file.loaded()(four(), Tensor([3, -(1 << 30)]).realize()).tolist() == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("p0 << p1", [0, 0, 0, 2]),
+        ("p0 >> p1", [0, -1, 0, 0]),
+        ("pow(p0, p1)", [1, 1, 1, 1]),
+        ("p0 << -3", [0, 0, 0, 0]),
+        ("p0 >> int32(-3).reshape(1).expand(4)", [0, -1, 0, 0]),
+        ("pow(p0, -3)", [1, 1, 1, 1]),
+    ],
+)
+def test_negative_amounts_are_defined(tmp_path, expression, wanted, device):
+    x, y = (Tensor([5, -5, 7, 1]).realize() for _ in range(2))
+    file = File(tmp_path / "f.weft", lambda x, y: x + y, x, y)
+    file.replace("p0 + p1", expression)
+    file.write()
+    values = [[5, -5, 7, 1], [-1, -2, -40, 1]]
+    arguments = [Tensor(each, device=device).realize() for each in values]
+    assert load_function(file.path, device=device)(*arguments).tolist() == wanted
