@@ -137,7 +137,7 @@ def edited_alike(parts: Parts, source: random.Random) -> Parts:
 def write_edited(parts: Parts, path: Path, source: random.Random) -> None:
     """Write a file with one to three kinds of edits."""
     kind = source.random()
-    if source.random() < 0.35:
+    if source.random() < 0.5:
         with contextlib.suppress(ValueError):  # what is left is no JSON
             parts = edited_alike(parts, source)
             kind = kind if source.random() < 0.3 else 1.0
