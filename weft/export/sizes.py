@@ -41,9 +41,12 @@ class SizeChecker:
     def __init__(self) -> None:
         self.variables: dict[str, UOp] = {}
         self._weights: dict[UOp, tuple[int, int]] = {}  # terms, and depth
+        self._whole: set[UOp] = set()
 
     def require_whole(self, size: UOp) -> None:
         """Raise unless a size that stands alone is one."""
+        if size in self._whole:
+            return
         for node in topological(size):
             if not 1 << node.op & _LEGAL:
                 raise RefusedError("a size is computed from something else than sizes")
@@ -54,6 +57,7 @@ class SizeChecker:
                 self.require(node)
         if size.dtype is not dtypes.index:
             raise RefusedError(f"a size is of dtype {size.dtype.name}")
+        self._whole.add(size)
 
     def require(self, node: UOp) -> None:
         """Raise unless an index node is a size. Those below it were looked at before."""
