@@ -357,7 +357,7 @@ def _let_go(key: tuple[Any, ...]) -> None:
 
     Threads that ask for the node meanwhile find None, which is a miss, and wait for the lock.
     """
-    held = ref(_TABLE[key])  # type: ignore[type-var]  # no None: the lock is held
+    held = ref(_TABLE[key])
     try:
         _TABLE[key] = None
     finally:  # an interrupt may come at any line
