@@ -19,7 +19,7 @@ import numpy as np
 
 from weft.ir.dtypes import dtypes
 from weft.ir.program import written_program
-from weft.render.llvm import render
+from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
 from weft.runtime.host import forget_measured, host, host_target, keep_measured
 from weft.target.cpu import Measured

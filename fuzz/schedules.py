@@ -29,7 +29,7 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import Memory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule import fuse, fuse_in_order
+from weft.schedule.fuse import fuse, fuse_in_order
 from weft.schedule.schedule import make_schedule
 from weft.target.target import Costs, Target
 

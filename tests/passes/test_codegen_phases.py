@@ -7,7 +7,7 @@ from tests.unit.codegen.oracle import arguments, is_close, target
 from weft.codegen.context import Context
 from weft.codegen.generate import generate
 from weft.codegen.phases import CODEGEN
-from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.reference.kernel import run_kernel
 from weft.rewrite.phase import PassReport
 from weft.support.settings import Context as Settings

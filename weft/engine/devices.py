@@ -28,7 +28,7 @@ def _open_python(name: str) -> OneDevice:
 
 
 def _open_cpu(name: str) -> OneDevice:
-    from weft.render.llvm import render
+    from weft.render.llvm.renderer import render
     from weft.runtime.cpu.device import CpuDevice
     from weft.runtime.host import host_target
 
@@ -36,14 +36,14 @@ def _open_cpu(name: str) -> OneDevice:
 
 
 def _open_opencl(name: str) -> OneDevice:
-    from weft.render.opencl import render
+    from weft.render.c_family.opencl import render
     from weft.runtime.opencl.device import OpenclDevice
 
     return OpenclDevice(render, name)
 
 
 def _open_null(name: str) -> OneDevice:
-    from weft.render.llvm import render
+    from weft.render.llvm.renderer import render
     from weft.runtime.host import host_target
     from weft.runtime.null.device import NullDevice
 
@@ -51,7 +51,7 @@ def _open_null(name: str) -> OneDevice:
 
 
 def _open_c(name: str) -> OneDevice:
-    from weft.render.c import render
+    from weft.render.c_family.c import render
     from weft.runtime.c.device import CDevice
 
     return CDevice(render, name)

@@ -14,10 +14,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from weft.codegen.candidates import Recipe, neighbors
+from weft.codegen.choose.candidates import Recipe, neighbors
+from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
-from weft.codegen.heuristic import choose_opts
-from weft.codegen.recipe import from_json, to_json
+from weft.codegen.opts.text import from_json, to_json
 from weft.engine.program_file import pack
 from weft.engine.search_process import Runner
 from weft.ir.program import Program

@@ -16,8 +16,8 @@ from weft.ir.shapes import Shape
 from weft.ir.text import dump, parse
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
-from weft.tensor.jit_program import ObjectKind, TensorKind, ValueKind
-from weft.tensor.jit_results import (
+from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
+from weft.tensor.jit.results import (
     FromArgument,
     FromOutput,
     FromOutside,

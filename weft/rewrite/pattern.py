@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from weft.ir.dtypes import ANY, Scalar
 from weft.ir.ops import Op, name
-from weft.ir.text_syntax import INFIX, PREFIXES
+from weft.ir.text.syntax import INFIX, PREFIXES
 from weft.support.errors import InternalError
 
 

@@ -20,9 +20,9 @@ from weft.rules.in_bounds import is_in_bounds
 from weft.rules.memory import KERNEL_RULES
 from weft.rules.simplify import simplify
 from weft.rules.validity import narrow, narrow_gate
-from weft.schedule.fuse import Fusion
+from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.indexing import Place, through, validity
-from weft.schedule.kernel import Kernel, Store
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in, target_of
 
 Key = tuple[UOp, Place]

@@ -18,8 +18,8 @@ from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.schedule.build import Builder
 from weft.schedule.context import Context
-from weft.schedule.fuse import Fusion
-from weft.schedule.kernel import Kernel, Store
+from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.memory import memory_of, version_of
 from weft.support.errors import InternalError
 

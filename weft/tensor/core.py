@@ -22,7 +22,7 @@ from weft.tensor import nodes
 from weft.tensor.names_elsewhere import try_advice
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
-from weft.tensor.trace_state import GoneStorage, tracing
+from weft.tensor.trace.state import GoneStorage, tracing
 from weft.tensor.turns import lock, tracer, wait_for_trace
 
 if TYPE_CHECKING:

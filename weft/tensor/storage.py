@@ -28,8 +28,9 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute, topological
 from weft.support.errors import UsageError
 from weft.support.settings import Context
-from weft.tensor import history, nodes
-from weft.tensor.leaves import live_leaves
+from weft.tensor import nodes
+from weft.tensor.autodiff import history
+from weft.tensor.autodiff.leaves import live_leaves
 from weft.tensor.nodes import Step
 from weft.tensor.turns import lock, tracer, wait_for_trace
 

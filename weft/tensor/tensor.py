@@ -17,55 +17,45 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
-from weft.tensor import (
-    activations,
+from weft.tensor import writes
+from weft.tensor.autodiff import gradients
+from weft.tensor.autodiff.leaves import remember
+from weft.tensor.core import Core
+from weft.tensor.host import convert, interop
+from weft.tensor.host.data_method import DataMethod
+from weft.tensor.host.host_data import from_host
+from weft.tensor.indexing import counting, indexing, order_statistics, scatters, selection, sorting
+from weft.tensor.keywords import accept_other_names
+from weft.tensor.linalg import products as linalg_products
+from weft.tensor.linalg import qr as linalg_qr
+from weft.tensor.linalg import solve as linalg_solve
+from weft.tensor.linalg import spectral as linalg_spectral
+from weft.tensor.linalg import triangular as linalg_triangular
+from weft.tensor.methods import (
+    aliases,
     angles,
     arithmetic,
     arrangement,
     bits,
-    convert,
-    counting,
     creation,
     elementwise,
     fourier,
-    functional,
-    gradients,
     in_place,
-    indexing,
-    interop,
     joining,
-    linalg_products,
-    linalg_qr,
-    linalg_solve,
-    linalg_spectral,
-    linalg_triangular,
-    losses,
     matmul,
     movement,
-    nn_ops,
-    order_statistics,
     padding,
-    pools,
     random,
     random_state,
     reduce,
     scan,
-    scatters,
-    selection,
     sharding,
-    sorting,
     special,
-    spellings,
     unary,
-    writes,
 )
-from weft.tensor.core import Core
-from weft.tensor.data_method import DataMethod
-from weft.tensor.host_data import from_host
-from weft.tensor.interpolate import interpolate
-from weft.tensor.keywords import accept_other_names
-from weft.tensor.leaves import remember
-from weft.tensor.rearrange import rearrange
+from weft.tensor.methods.rearrange import rearrange
+from weft.tensor.neural import activations, convolution, functional, losses, pools
+from weft.tensor.neural.interpolate import interpolate
 from weft.tensor.storage import Storage, owner_of
 from weft.tensor.training import train
 
@@ -137,7 +127,7 @@ class Tensor(Core):
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
-    __format__ = spellings.formatted
+    __format__ = aliases.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
@@ -265,19 +255,19 @@ class Tensor(Core):
     cdist, matrix_power = linalg_products.cdist, linalg_products.matrix_power
     inv, solve = linalg_solve.inv, linalg_solve.solve
     det, slogdet = linalg_solve.det, linalg_solve.slogdet
-    mm, logdet, inverse = spellings.mm, spellings.logdet, linalg_solve.inv
+    mm, logdet, inverse = aliases.mm, aliases.logdet, linalg_solve.inv
     cholesky, qr = linalg_triangular.cholesky, linalg_qr.qr
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
     pinv, lstsq = linalg_spectral.pinv, linalg_spectral.lstsq
     fft, ifft, rfft, irfft = fourier.fft, fourier.ifft, fourier.rfft, fourier.irfft
     fft2, ifft2, rfft2, irfft2 = fourier.fft2, fourier.ifft2, fourier.rfft2, fourier.irfft2
-    conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
+    conv2d, conv_transpose2d = convolution.conv2d, convolution.conv_transpose2d
     max_pool2d, avg_pool2d = pools.max_pool2d, pools.avg_pool2d
     max_unpool2d, interpolate = pools.max_unpool2d, interpolate
     adaptive_avg_pool2d = pools.adaptive_avg_pool2d
     adaptive_max_pool2d = pools.adaptive_max_pool2d
-    sequential = nn_ops.sequential
+    sequential = convolution.sequential
     conv1d, conv3d = functional.conv1d, functional.conv3d
     layer_norm, rms_norm = functional.layer_norm, functional.rms_norm
     group_norm = functional.group_norm
@@ -332,12 +322,12 @@ class Tensor(Core):
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
     shard, shard_, shard_like = sharding.shard, sharding.shard_, sharding.shard_like
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
-    dim, nelement, equal = spellings.dim, convert.numel, spellings.equal
-    cpu, cuda, is_contiguous = spellings.cpu, spellings.cuda, spellings.is_contiguous
-    type, type_as = spellings.type_, spellings.type_as
-    new_zeros, new_ones = spellings.new_zeros, spellings.new_ones
-    new_full, new_empty = spellings.new_full, spellings.new_empty
-    new_tensor = spellings.new_tensor
+    dim, nelement, equal = aliases.dim, convert.numel, aliases.equal
+    cpu, cuda, is_contiguous = aliases.cpu, aliases.cuda, aliases.is_contiguous
+    type, type_as = aliases.type_, aliases.type_as
+    new_zeros, new_ones = aliases.new_zeros, aliases.new_ones
+    new_full, new_empty = aliases.new_full, aliases.new_empty
+    new_tensor = aliases.new_tensor
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_

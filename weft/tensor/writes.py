@@ -16,9 +16,9 @@ from weft.ir.uop import make
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.support.source_line import user_line
 from weft.tensor import nodes
+from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import require_broadcast_to
-from weft.tensor.elementwise import lift
-from weft.tensor.leaves import remember
+from weft.tensor.methods.elementwise import lift
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

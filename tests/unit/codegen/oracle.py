@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.unit.codegen.kernels import Case
 from weft.codegen.generate import generate
-from weft.codegen.opts import Opt
+from weft.codegen.opts.table import Opt
 from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType, Scalar
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.program import Program

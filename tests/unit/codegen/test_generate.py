@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check, target
-from weft.codegen.opts import Share
+from weft.codegen.opts.table import Share
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.target.target import Costs

@@ -19,7 +19,7 @@ from weft.ir.uop import UOp, bool_like, make
 from weft.ir.walk import topological
 from weft.reference.memory import Memory
 from weft.reference.program import run_program
-from weft.render.llvm import render
+from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
 from weft.runtime.host import host_target
 from weft.support.errors import NotSupported

@@ -21,7 +21,7 @@ from tests.unit.render.c_family_cases import (
 from weft.ir.build import store
 from weft.ir.dtypes import dtypes
 from weft.ir.program import Program
-from weft.render import opencl
+from weft.render.c_family import opencl
 from weft.runtime.opencl import platform
 from weft.runtime.opencl.device import OpenclDevice
 from weft.support.errors import DeviceError, InternalError, NotSupported, OutOfMemory

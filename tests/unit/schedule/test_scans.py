@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.schedule.test_fuse import TARGET, expand, p, reshape, schedule, texts
+from tests.unit.schedule.fuse.test_fuse import TARGET, expand, p, reshape, schedule, texts
 from weft.ir.build import buffer, reduce_axes, scan_axis, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op

@@ -1,0 +1,203 @@
+"""Tensors and other libraries: shared memory, DLPack, torch, pickles and copies.
+
+`Tensor(array)` copies, so that later writes to the array change no value. `from_numpy`,
+`from_blob` and `from_dlpack` share memory on the CPU: writes of either side are seen by the other,
+and by what is still to be computed. What Weft hands out (`numpy`, `__dlpack__`) is a view that
+nobody changes: before Weft writes to such memory it moves to other memory.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.engine.storage import buffer_from, shared_buffer
+from weft.ir.dtypes import DType, dtypes
+from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
+from weft.tensor.checks import ints_of, known, shape_from
+from weft.tensor.host import dlpack
+from weft.tensor.host.convert import dtype_of, stored_array
+from weft.tensor.host.host_data import dtype_of_array
+from weft.tensor.methods.creation import constant, device_name
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def from_numpy(
+    cls: type[Tensor],
+    array: Any,
+    device: str | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Make a tensor that shares the memory of a NumPy array, where the device can.
+
+    An array with gaps, another byte order or that may not be written is copied, and so is one for
+    a device with memory of its own. PyTorch: from_numpy.
+
+    >>> import numpy as np
+    >>> from weft.tensor import Tensor
+    >>> array = np.array([1, 2, 3], dtype=np.int32)
+    >>> x = Tensor.from_numpy(array)
+    >>> array[0] = 7
+    >>> x.tolist()
+    [7, 2, 3]
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(
+            f"from_numpy: {type(array).__name__} is no NumPy array",
+            law="from_numpy shares the memory of an array",
+            fix="use Tensor(data), which copies",
+        )
+    name = device_name(device)
+    dtype = dtype_of_array(array)
+    fits = array.flags.c_contiguous and array.flags.writeable and array.flags.aligned
+    if not fits or not array.dtype.isnative or not array.size:
+        return cls(array, device=name, requires_grad=requires_grad)
+    raw: Any = array.reshape(-1).view(np.uint8)
+    node = shared_buffer(dtype, array.shape, name, memoryview(raw), array)
+    if node is None:
+        return cls(array, device=name, requires_grad=requires_grad)
+    return constant(cls, node, name, requires_grad)
+
+
+def from_blob(
+    cls: type[Tensor],
+    ptr: int,
+    shape: Any,
+    dtype: DType | str | None = None,
+    device: str | None = None,
+) -> Tensor:
+    """Make a tensor of memory at an address, without a copy; the caller keeps it alive.
+
+    >>> import numpy as np
+    >>> from weft.tensor import Tensor
+    >>> array = np.array([1.0, 2.0], dtype=np.float32)
+    >>> Tensor.from_blob(array.ctypes.data, (2,)).tolist()
+    [1.0, 2.0]
+    """
+    name = device_name(device)
+    target = dtype_of(dtype, dtypes.default_float)
+    sizes = tuple(known(size) for size in shape_from("from_blob", ints_of("from_blob", shape, ())))
+    count = math.prod(sizes) * target.itemsize
+    if not ptr and count:
+        raise ArgumentError("from_blob: the address is 0", law="there is memory at the address")
+    raw = dlpack.bytes_at(ptr, count)
+    node = shared_buffer(target, sizes, name, memoryview(raw), raw) if count else None
+    if node is None:
+        node = buffer_from(target, sizes, name, memoryview(raw))
+    return constant(cls, node, name, None)
+
+
+def from_dlpack(cls: type[Tensor], x: Any, device: str | None = None) -> Tensor:
+    """Make a tensor of anything with `__dlpack__`, sharing its memory on the CPU where it can.
+
+    PyTorch and NumPy: from_dlpack.
+
+    >>> import numpy as np
+    >>> from weft.tensor import Tensor
+    >>> Tensor.from_dlpack(np.arange(3.0)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    array, dtype, is_read_only = dlpack.consume(x)
+    name = device_name(device)
+    raw: Any = array
+    if array.flags.c_contiguous and not is_read_only and array.size:
+        flat: Any = array.reshape(-1).view(np.uint8)
+        node = shared_buffer(dtype, array.shape, name, memoryview(flat), array)
+        if node is not None:
+            return constant(cls, node, name, None)
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return constant(cls, buffer_from(dtype, array.shape, name, memoryview(raw)), name, None)
+
+
+def to_dlpack(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a DLPack capsule of the value, as other libraries ask for it.
+
+    It shows memory that Weft does not change any more; who writes to it changes the tensor.
+    """
+    if dl_device is not None and tuple(dl_device) != dlpack.CPU:
+        raise NotSupported(
+            f"__dlpack__: device {tuple(dl_device)}",
+            law="values are handed out on the CPU, (1, 0)",
+        )
+    array = stored_array(self)
+    if copy:
+        array = array.copy()
+    return dlpack.capsule(array, self.dtype, versioned=max_version is not None)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """Return the DLPack name of the device on which `__dlpack__` hands out the value."""
+    return dlpack.CPU
+
+
+def to_torch(self: Tensor) -> Any:
+    """Compute the value and return it as a new torch tensor, which shares nothing.
+
+    `torch.from_dlpack(x)` shares memory instead.
+    """
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        raise NotSupported(
+            "to_torch: torch is not installed", fix="install it, or use x.numpy()"
+        ) from None
+    return torch.from_dlpack(dlpack.capsule(stored_array(self).copy(), self.dtype))
+
+
+def reduced(self: Tensor) -> tuple[Any, ...]:
+    """What a pickle holds: the value as bytes, and how it was marked."""
+    array = stored_array(self)
+    data, shape = np.ascontiguousarray(array).tobytes(), array.shape
+    return _rebuilt, (
+        self.__class__,
+        data,
+        self.dtype.name,
+        shape,
+        self.device,
+        self.requires_grad,
+    )
+
+
+def _rebuilt(
+    cls: type[Tensor],
+    data: bytes,
+    dtype: str,
+    shape: tuple[int, ...],
+    device: str,
+    requires_grad: bool | None,
+) -> Tensor:
+    name = device_name(device)
+    node = buffer_from(getattr(dtypes, dtype), shape, name, memoryview(data))
+    return constant(cls, node, name, requires_grad)
+
+
+def copied(self: Tensor) -> Tensor:
+    """`copy.copy`: another tensor with the same storage, as in PyTorch."""
+    made = self._of(self._storage, self._steps)
+    made.requires_grad, made.grad = self.requires_grad, self.grad
+    return made
+
+
+def deep_copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """`copy.deepcopy`: the value in memory of its own, marked as this is; the gradient too."""
+    from copy import deepcopy
+
+    from weft.tensor.autodiff.leaves import remember
+
+    made = self.detach().clone()
+    memo[id(self)] = made
+    remember(made, self.requires_grad)
+    made.grad = deepcopy(self.grad, memo)
+    return made
