@@ -49,8 +49,7 @@ class Settings:
     CACHE: bool = _row(True, "Keep compiled results on disk.", variable="WEFT_CACHE")
     CACHE_DIR: str = _row(
         "",
-        "The folder of the disk cache, with a private one in it for each user; '' is the"
-        " platform's own cache folder.",
+        "Where the disk cache is, with a folder for each user; '' is the platform's own folder.",
         variable="WEFT_CACHE_DIR",
     )
     CACHE_SIZE_MB: int = _row(

@@ -5,7 +5,7 @@ import pytest
 
 import weft
 from weft import GlobalCounters, Tensor, jit
-from weft.tensor import jit_run
+from weft.tensor.jit import run as jit_run
 
 
 def test_writes_to_tensors_from_outside():
