@@ -13,7 +13,6 @@ from weft import DeviceError, GlobalCounters, NotSupported, ShapeError
 from weft.engine.disk import try_view
 from weft.tensor import Tensor
 
-
 ROOT = Path(__file__).resolve().parents[3]
 
 
