@@ -8,17 +8,20 @@ alone runs, which moves memory inside the kernel to registers. Two passes of its
 off for the whole process: loop strength reduction doubles the time of a compilation and gains
 nothing on addresses that codegen has already hoisted, and machine LICM hoists constants out of
 loops until accumulators spill. So constants are read in every turn, and the code model lets an
-instruction do that itself. It needs a linker that puts an object into one piece of memory.
+instruction do that itself. It needs a linker that puts an object into one piece of memory: where
+objects are ELF, `link.py`, else LLVM's own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import sys
 import threading
 from typing import Any, Final
 
+from weft.runtime.cpu.link import link_object
 from weft.support.errors import InternalError, NotSupported
 from weft.target.target import Target
 
@@ -29,6 +32,8 @@ _CPUS: Final = {"avx512f": "x86-64-v4", "avx2": "x86-64-v3"}
 _BASE_CPUS: Final = {"x86_64": "x86-64", "aarch64": "generic"}
 _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 
+# Whether object files are ELF, which `link.py` loads.
+_IS_ELF: Final = sys.platform not in ("win32", "cygwin", "darwin")
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 _LINKS_NEAR: Final = sys.platform != "win32"
 
@@ -129,22 +134,28 @@ def _prepare(source: str, machine: Any) -> Any:
 class Library:
     """Machine code in this process. It is unloaded when this object goes."""
 
-    def __init__(self, tracker: Any) -> None:
-        self._tracker = tracker
+    def __init__(self, addresses: Any) -> None:
+        self._addresses = addresses
 
     def address(self, name: str) -> int:
         """Where a function begins."""
-        return int(self._tracker[name])
+        return int(self._addresses[name])
+
+    def keep(self) -> None:
+        """Never unload it, not even at exit: native threads run its code."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
 
 @functools.cache
 def _linker(arch: str) -> Any:
-    """The linker of this process; it is never closed, since native threads run its code."""
+    """LLVM's linker of this process; it is never closed, since native threads run its code."""
     return llvm().create_lljit_compiler(_machine(arch), use_jit_link=_LINKS_NEAR)
 
 
 def load_object(binary: bytes, names: tuple[str, ...], target: Target) -> Library:
     """Link an object file into this process, with the functions of these names to be found."""
+    if _IS_ELF:
+        return Library(link_object(binary, names, target.arch.partition(",")[0]))
     with _LOCK:
         builder = llvm().JITLibraryBuilder().add_object_img(binary).add_current_process()
         for name in names:
