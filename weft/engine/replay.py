@@ -30,6 +30,7 @@ from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.cpu.launch import CpuExecutable, RunList
 from weft.runtime.cpu.memory import CpuMemory
+from weft.support.fork import renew_in_child
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -45,6 +46,7 @@ class Replay:
         unbound, self._bound = take_bindings(body)
         self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
+        renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
 
     @property

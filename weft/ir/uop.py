@@ -14,7 +14,6 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -23,6 +22,7 @@ from weakref import WeakValueDictionary, ref
 from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
 from weft.ir.ops import COUNT, INFO, Op
 from weft.support.errors import DTypeError, InternalError
+from weft.support.fork import NODES, hold_during_fork
 from weft.support.source_line import SourceLine
 
 Arg = Any  # an op's own data: hashable, and without bool or float where an int is meant
@@ -237,10 +237,7 @@ _TABLE: Final[dict[tuple[Any, ...], UOp | None]] = {}
 # Nodes above real memory: these go when their last user goes, and the memory with them.
 _HELD_BY_USERS: Final[WeakValueDictionary[tuple[Any, ...], UOp]] = WeakValueDictionary()
 _LOCK: Final = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child has no thread that would release it
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+hold_during_fork(_LOCK, NODES)
 _ON_SWEEP: Final[list[Callable[[], None]]] = []
 _sweep_at = 200_000
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from weft.runtime.cpu.compiler import LLVM_LOCK
 from weft.support.cache import DiskCache
 from weft.support.errors import NotSupported
 from weft.support.settings import settings
@@ -52,11 +53,13 @@ def host() -> Host:
             f"CPU: no code is made for {platform.machine()}",
             law=f"the architectures are: {', '.join(LEVELS)}",
         )
-    present = {name for name, has in llvm.get_host_cpu_features().items() if has}
+    with LLVM_LOCK:
+        cpu = llvm.get_host_cpu_name()
+        present = {name for name, has in llvm.get_host_cpu_features().items() if has}
     known = frozenset(name for name, needs in _NEEDS.items() if needs <= present)
     return Host(
         arch=arch,
-        cpu=llvm.get_host_cpu_name(),
+        cpu=cpu,
         features=best_level(arch, known),
         cores=core_count(),
         cache_bytes=cache_sizes(),

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from weft.runtime.cpu.link import link_object
 from weft.support.errors import InternalError, NotSupported
+from weft.support.fork import COMPILE, hold_during_fork
 from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
@@ -37,7 +38,9 @@ _IS_ELF: Final = sys.platform not in ("win32", "cygwin", "darwin")
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 _LINKS_NEAR: Final = sys.platform != "win32"
 
-_LOCK: Final = threading.Lock()
+# For every call of LLVM: llvmlite has a lock too, which is free whenever this one is.
+LLVM_LOCK: Final = threading.Lock()
+hold_during_fork(LLVM_LOCK, COMPILE)
 _NUMBERS: Final = itertools.count()
 
 
@@ -81,21 +84,21 @@ def _ptx_machine(arch: str) -> Any:
 
 def compiler_name(target: Target) -> str:
     """What made an object file, for the key of a cache: LLVM's version and the machine's kind."""
-    with _LOCK:
+    with LLVM_LOCK:
         version = ".".join(str(part) for part in llvm().llvm_version_info)
         return f"LLVM {version} {_machine(target.arch).triple} {' '.join(_OPTIONS)}"
 
 
 def compile_object(source: str, target: Target) -> bytes:
     """An object file with the machine code of a module."""
-    with _LOCK:
+    with LLVM_LOCK:
         machine = _machine(target.arch)
         return bytes(machine.emit_object(_prepare(source, machine)))
 
 
 def compile_assembly(source: str, target: Target) -> str:
     """The machine code of a module as assembly, to be read."""
-    with _LOCK:
+    with LLVM_LOCK:
         machine = _machine(target.arch)
         return str(machine.emit_assembly(_prepare(source, machine)))
 
@@ -106,7 +109,7 @@ def compile_ptx(source: str, target: Target) -> str:
         raise NotSupported(
             f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
         )
-    with _LOCK:
+    with LLVM_LOCK:
         machine = _ptx_machine(target.arch)
         return str(machine.emit_assembly(_prepare(source, machine)))
 
@@ -156,7 +159,7 @@ def load_object(binary: bytes, names: tuple[str, ...], target: Target) -> Librar
     """Link an object file into this process, with the functions of these names to be found."""
     if _IS_ELF:
         return Library(link_object(binary, names, target.arch.partition(",")[0]))
-    with _LOCK:
+    with LLVM_LOCK:
         builder = llvm().JITLibraryBuilder().add_object_img(binary).add_current_process()
         for name in names:
             builder.export_symbol(name)
