@@ -228,7 +228,7 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
 
 def _try_operand(node: UOp, other: UOp | Scalar) -> UOp | None:
     """The right operand; None for one that has operators of its own for this, such as a tensor."""
-    is_own = isinstance(other, (UOp, int, float)) or not hasattr(other, "uop")
+    is_own = isinstance(other, (UOp, int, float)) or not hasattr(type(other), "uop")
     return _operand(node, other) if is_own else None
 
 

@@ -129,7 +129,7 @@ class DataLoader:
         if self.size is None:
             raise ArgumentTypeError("DataLoader: an iterable has no length")
         given: Any = self.batch_sampler if self.batch_sampler is not None else self.sampler
-        if given is not None and not hasattr(given, "__len__"):
+        if given is not None and not hasattr(type(given), "__len__"):
             raise ArgumentTypeError("DataLoader: the sampler has no length")
         total = self.size if given is None else len(given)
         if self.batch_sampler is not None or self.batch_size is None:

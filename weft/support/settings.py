@@ -66,6 +66,7 @@ class Settings:
         0,
         "How many CPU threads run kernels; 0 is one per core.",
         in_cache_key=True,
+        most=4096,
     )
     DEFAULT_FLOAT: str = _row(
         "float32",
