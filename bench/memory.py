@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from weft import Tensor
 from weft.ir.uop import live_nodes
-from weft.runtime.cpu.link import LoadedObject
+from weft.runtime.llvm.elf_link import LoadedObject
 
 
 def resident_bytes() -> int:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from weft.runtime.cpu.compiler import LLVM_LOCK
+from weft.runtime.llvm.compiler import LOCK
 from weft.support.cache import DiskCache
 from weft.support.errors import DeviceError, NotSupported
 from weft.support.settings import settings
@@ -54,7 +54,7 @@ def host() -> Host:
             f"CPU: no code is made for {platform.machine()}",
             law=f"the architectures are: {', '.join(LEVELS)}",
         )
-    with LLVM_LOCK:
+    with LOCK:
         cpu = llvm.get_host_cpu_name()
         present = {name for name, has in llvm.get_host_cpu_features().items() if has}
     known = frozenset(name for name, needs in _NEEDS.items() if needs <= present)
@@ -95,7 +95,7 @@ def _require_runs(target: Target, here: Host) -> Target:
     )
 
 
-_MEASURED: Final = DiskCache("machine", 1)
+_MEASURED: Final = DiskCache("machine", 2)
 
 
 def _machine_key(threads: int) -> str:
@@ -105,7 +105,7 @@ def _machine_key(threads: int) -> str:
 
 def keep_measured(threads: int, found: Measured) -> None:
     """Keep what was measured with so many threads, for processes on this machine from now on."""
-    data = {"costs": asdict(found.costs), "peaks": asdict(found.peaks)}
+    data = {"costs": asdict(found.costs), "peaks": asdict(found.peaks), "bytes": found.bytes_moved}
     _MEASURED.put(_machine_key(threads), json.dumps(data).encode())
 
 
@@ -121,7 +121,9 @@ def measured(threads: int) -> Measured | None:
         return None
     try:
         parts = json.loads(data)
-        return Measured(Costs(**parts["costs"]), Peaks(**parts["peaks"]))
+        first, second, third, memory = map(float, parts["bytes"])
+        bytes_moved = (first, second, third, memory)
+        return Measured(Costs(**parts["costs"]), Peaks(**parts["peaks"]), bytes_moved)
     except (ValueError, TypeError, KeyError):  # written by a version with other numbers
         return None
 

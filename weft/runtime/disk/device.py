@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.program import Program
-from weft.runtime.device import Executable
+from weft.runtime.device import Abilities, Executable
 from weft.support.atomic_write import write_atomically
 from weft.support.errors import ArgumentError, DeviceError, NotSupported
 from weft.target.target import Target
@@ -130,8 +130,11 @@ class DiskMemory:
         return DiskMemory(self.file, self._first + offset, size)
 
 
-class DiskDevice:
+class DiskDevice(Abilities):
     """One file. Its name is `DISK:` and the path."""
+
+    stores_files = True
+    compiler = ""
 
     def __init__(self, name: str) -> None:
         self.name = name

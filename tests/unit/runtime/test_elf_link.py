@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import weft.engine.compile as compiler
-import weft.engine.realize as realizer
+import weft.engine.work as worker
 from tests.unit.runtime.cpu_kernels import add_number, device
 from weft import InternalError, Tensor
 from weft.ir.uop import sweep
-from weft.runtime.cpu import link
-from weft.runtime.cpu.compiler import compile_object, load_object
-from weft.runtime.cpu.elf import AARCH64, X86_64, read_object
-from weft.runtime.cpu.link import LoadedObject, link_object
-from weft.runtime.cpu.relocations import RELOCATIONS
+from weft.runtime.llvm import elf_link as link
+from weft.runtime.llvm.compiler import compile_object
+from weft.runtime.llvm.elf import AARCH64, X86_64, read_object
+from weft.runtime.llvm.elf_link import LoadedObject, link_object
+from weft.runtime.llvm.linker import load_object
+from weft.runtime.llvm.relocations import RELOCATIONS
 from weft.target.cpu import parse_cpu
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="objects are ELF there")
@@ -173,8 +174,9 @@ def test_code_goes_with_its_executable():
 def test_many_shapes_leave_no_code_behind(monkeypatch):
     """What is loaded is bounded by the caches, and what they drop is unloaded."""
     monkeypatch.setattr(compiler, "_MOST_LOADED", 8)
-    monkeypatch.setattr(realizer, "_MOST_PREPARED", 8)
-    realizer._PREPARED.clear()
+    monkeypatch.setattr(worker, "_MOST_PREPARED", 8)
+    worker._PREPARED.clear()
+    worker._WORK.clear()
     compiler._LOADED.clear()
     gc.collect()
     before = LoadedObject.count
@@ -182,7 +184,8 @@ def test_many_shapes_leave_no_code_behind(monkeypatch):
         x = np.arange(number + 1000, dtype=np.float32)
         assert (Tensor(x) * 2 + 1).numpy()[-1] == 2 * (number + 999) + 1
         assert LoadedObject.count <= before + 18
-    realizer._PREPARED.clear()
+    worker._PREPARED.clear()
+    worker._WORK.clear()
     compiler._LOADED.clear()
     sweep()
     gc.collect()

@@ -1,6 +1,6 @@
 """Memory that lies idle: how much, of how many sizes, and what goes first."""
 
-from weft.engine.storage import _Spare
+from weft.engine.spare import Spare
 
 
 class CountingDevice:
@@ -22,7 +22,7 @@ class CountingDevice:
 
 
 def test_the_same_size_is_handed_out_again():
-    spare, device = _Spare(), CountingDevice()
+    spare, device = Spare(), CountingDevice()
     first = spare.take(device, 100)
     spare.give(device, 100, first)
     assert spare.take(device, 100) == first
@@ -31,7 +31,7 @@ def test_the_same_size_is_handed_out_again():
 
 def test_many_sizes_leave_few_behind():
     """A program that meets ever new sizes keeps no memory, and no entry, for each of them."""
-    spare, device = _Spare(), CountingDevice()
+    spare, device = Spare(), CountingDevice()
     for size in range(1, 5000):
         spare.give(device, size, spare.take(device, size))
     assert len(device.live) == len(spare._handles) == spare.SIZES
@@ -40,7 +40,7 @@ def test_many_sizes_leave_few_behind():
 
 
 def test_the_limit_in_bytes_is_kept_and_the_oldest_goes():
-    spare, device = _Spare(), CountingDevice()
+    spare, device = Spare(), CountingDevice()
     part = spare.LIMIT // 8
     handles = [spare.take(device, part + number) for number in range(20)]
     for number, handle in enumerate(handles):
@@ -52,7 +52,7 @@ def test_the_limit_in_bytes_is_kept_and_the_oldest_goes():
 
 
 def test_all_idle_memory_can_be_given_back():
-    spare, device = _Spare(), CountingDevice()
+    spare, device = Spare(), CountingDevice()
     handles = [spare.take(device, size) for size in (10, 10, 20)]
     for size, handle in zip((10, 10, 20), handles, strict=True):
         spare.give(device, size, handle)

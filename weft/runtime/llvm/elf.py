@@ -1,7 +1,7 @@
 """Object files of LLVM as data: sections, symbols and relocations of 64-bit ELF.
 
-`link.py` puts them into memory. Only what LLVM emits for a kernel is read; all else is an error,
-and so is an object that is cut short or points outside of itself.
+`elf_link.py` puts them into memory. Only what LLVM emits for a kernel is read; all else is an
+error, and so is an object that is cut short or points outside of itself.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from weft.runtime.cpu.elf import AARCH64, X86_64
+from weft.runtime.llvm.elf import AARCH64, X86_64
 
 _PAGE: Final = 0xFFF
 WORD: Final = 8

@@ -1,6 +1,6 @@
 """Object files become machine code of this process, in memory that goes with the code.
 
-`compiler.py` calls it where objects are ELF. An object lies in one piece of memory: what is
+`linker.py` calls it where objects are ELF. An object lies in one piece of memory: what is
 executed or only read, then a table of addresses with stubs for functions of the process, then what
 is written. No page is ever writable and executable at once. LLVM's own linker keeps some nine
 kilobytes of each object for ever, and takes ten times as long.
@@ -13,8 +13,8 @@ import functools
 import mmap
 from typing import Any, Final
 
-from weft.runtime.cpu.elf import AARCH64, X86_64, ElfObject, Symbol, read_object
-from weft.runtime.cpu.relocations import ENTRY, RELOCATIONS, STUB, STUBS, WORD
+from weft.runtime.llvm.elf import AARCH64, X86_64, ElfObject, Symbol, read_object
+from weft.runtime.llvm.relocations import ENTRY, RELOCATIONS, STUB, STUBS, WORD
 from weft.support.errors import InternalError
 
 MACHINES: Final = {"x86_64": X86_64, "aarch64": AARCH64}
