@@ -31,6 +31,7 @@ from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
+from weft.support.fork import renew_in_child
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -46,6 +47,7 @@ class Replay:
         unbound, self._bound = take_bindings(body)
         self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
+        renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
 
     @property

@@ -91,8 +91,8 @@ def to_bits(dtype: DType, values: Array) -> Array:
     if dtype.kind != FLOAT:
         return bits
     assert dtype.format is not None
-    sign = np.where(np.signbit(values), dtype.format.sign_bit, 0).astype(bits.dtype)
-    nan = sign | np.asarray(dtype.format.nan_bits, bits.dtype)
+    sign, nan_bits = bits.dtype.type(dtype.format.sign_bit), dtype.format.nan_bits
+    nan = np.where(np.signbit(values), sign, bits.dtype.type(0)) | bits.dtype.type(nan_bits)
     return np.where(np.isnan(values), nan, bits)
 
 

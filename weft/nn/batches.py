@@ -42,9 +42,9 @@ def size_of(dataset: Any) -> int | None:
                 law="every array has a row for each sample",
             )
         return sizes.pop()
-    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+    if hasattr(type(dataset), "__getitem__") and hasattr(type(dataset), "__len__"):
         return len(dataset)
-    if not hasattr(dataset, "__iter__"):
+    if not hasattr(type(dataset), "__iter__"):
         raise ArgumentTypeError(
             f"DataLoader: a {type(dataset).__name__} is no dataset",
             law="a dataset is arrays, has __len__ and __getitem__, or is an iterable",

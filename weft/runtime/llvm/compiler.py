@@ -20,6 +20,7 @@ import threading
 from typing import Any, Final
 
 from weft.support.errors import InternalError, NotSupported
+from weft.support.fork import COMPILE, hold_during_fork
 from weft.target.llvm import KERNEL, Backend, backend_of
 from weft.target.target import Target
 
@@ -29,7 +30,9 @@ _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 LINKS_NEAR: Final = sys.platform != "win32"
 
+# For every call of LLVM: llvmlite has a lock too, which is free whenever this one is.
 LOCK: Final = threading.Lock()
+hold_during_fork(LOCK, COMPILE)
 
 
 @functools.cache

@@ -52,7 +52,7 @@ def _foreign_dtype(dtype: Any) -> DType:
         return by_name(
             str(dtype).removeprefix("torch.") if _is_torch(dtype) else np.dtype(dtype).name
         )
-    except TypeError:
+    except Exception:  # whatever an object of somebody else does when it is asked
         raise DTypeError(
             f"{dtype!r} is no dtype",
             law="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",

@@ -157,7 +157,7 @@ def consume(x: Any) -> tuple[Array, DType, bool]:
 
     The array holds the storage form of the dtype.
     """
-    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+    if not hasattr(type(x), "__dlpack__") or not hasattr(type(x), "__dlpack_device__"):
         raise ArgumentTypeError(
             f"from_dlpack: {type(x).__name__} has no __dlpack__",
             law="from_dlpack takes arrays and tensors of other libraries",
