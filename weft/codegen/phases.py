@@ -15,6 +15,7 @@ from weft.codegen.lower_index import bind_hardware, lower_index
 from weft.codegen.lower_reductions import FOLDS, lower_reductions, widen_reductions
 from weft.codegen.merge_reductions import merge_reductions
 from weft.codegen.normalize_kernel import normalize_kernel
+from weft.codegen.scalarize import scalarize
 from weft.ir.ops import Op
 from weft.ir.spec_kernel import KERNEL_SPEC
 from weft.ir.spec_program import PROGRAM_SPEC
@@ -93,6 +94,11 @@ CODEGEN: Final = Phase(
             "emulate-wide-integers",
             emulate_wide_integers,
             because="a target may have no integers of 64 bits",
+        ),
+        Pass(
+            "scalarize",
+            scalarize,
+            because="a thread of a GPU computes with scalars; its vectors are for memory",
         ),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
     ),

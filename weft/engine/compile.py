@@ -102,7 +102,7 @@ def _require_fit(program: Program, device: Device) -> Program:
 def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
     done: dict[Key, Program] = {}
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with ThreadPoolExecutor(getattr(device, "compile_threads", _WORKERS)) as pool:
         waiting = {}
         for key, kernel in fresh.items():
             start = time.thread_time()
@@ -129,7 +129,8 @@ def _disk_key(kernel: UOp, device: Device) -> str:
     kind = type(device).__name__  # NULL keeps sources where others keep code
     target = device.target
     made_by = code_version()
-    return repr((dump(kernel), kind, target.name, target.threads, cache_key(), made_by))
+    compiler = getattr(device, "compiler", "")
+    return repr((dump(kernel), kind, target.name, target.threads, compiler, cache_key(), made_by))
 
 
 def _try_stored(kernel: UOp, device: Device) -> Program | None:

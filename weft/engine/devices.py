@@ -42,6 +42,13 @@ def _open_opencl(name: str) -> OneDevice:
     return OpenclDevice(render, name)
 
 
+def _open_cuda(name: str) -> OneDevice:
+    from weft.render.llvm import render
+    from weft.runtime.cuda.device import CudaDevice
+
+    return CudaDevice(render, name)
+
+
 def _open_null(name: str) -> OneDevice:
     from weft.render.llvm import render
     from weft.runtime.host import host_target
@@ -65,6 +72,7 @@ def _open_disk(name: str) -> OneDevice:
 
 KINDS: Final[dict[str, Callable[[str], OneDevice]]] = {
     "CPU": _open_cpu,
+    "CUDA": _open_cuda,
     "OPENCL": _open_opencl,
     "C": _open_c,
     "PYTHON": _open_python,

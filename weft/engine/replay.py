@@ -1,7 +1,7 @@
 """A graph that runs again and again on other memory, with as little Python as can be.
 
 The JIT and loaded functions call this. The schedule, its programs and the memory of its
-temporaries are made once. On a device that takes whole lists (CPU), a run writes the addresses,
+temporaries are made once. On a device that takes whole lists (CPU, CUDA), a run writes the addresses,
 the values of symbolic sizes and the grids that changed since the last run into the list and calls
 it; on others it is the ordinary run.
 """
@@ -28,8 +28,7 @@ from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.cpu.launch import CpuExecutable, RunList
-from weft.runtime.cpu.memory import CpuMemory
+from weft.runtime.device import Executable, Handle, LaunchList
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -77,12 +76,11 @@ class _NativeRun:
         self._arena = Buffer(device, prepared.schedule.plan.size)
         weakref.finalize(self, self._arena.free).atexit = False
         handles = temporary_handles(prepared.schedule, self._arena)
-        unknown = CpuMemory(0, 0)  # until the first run
-        self._list = device.run_list(
+        self._list: LaunchList = device.run_list(
             [
                 (
                     step.loaded.executable,
-                    [handles.get(slot, unknown) for slot in step.slots],
+                    [handles.get(slot) for slot in step.slots],  # None until a run brings it
                     (0,) * len(step.loaded.program.variables),  # until a run has values
                     _static_grid(step.loaded.program.groups),
                 )
@@ -96,7 +94,7 @@ class _NativeRun:
             for position, slot in enumerate(step.slots):
                 if slot not in handles:
                     self._positions[slot].append(self._list.position(number, position))
-        self._bound: list[CpuMemory | None] = [None] * slots
+        self._bound: list[Handle] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
         self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
@@ -126,21 +124,21 @@ class _NativeRun:
 class _Sizes:
     """The words of a list that depend on symbolic sizes: values of variables, and grids."""
 
-    def __init__(self, prepared: Prepared, run_list: RunList) -> None:
+    def __init__(self, prepared: Prepared, run_list: LaunchList) -> None:
         self._list = run_list
         self._variables = prepared.variables
         self._now: list[int] | None = None
         self._positions: list[list[int]] = [[] for _ in prepared.variables]
         # Layers of a model share kernels, so that a grid is computed once for many.
-        self._grids: dict[tuple[CpuExecutable, tuple[Size, ...]], list[int]] = {}
+        self._grids: dict[tuple[Executable, tuple[Size, ...]], list[int]] = {}
         for number, step in enumerate(prepared.steps):
             program = step.loaded.program
             for place, variable in enumerate(program.variables, len(program.parameters)):
                 position = run_list.position(number, place)
                 self._positions[prepared.variables.index(variable)].append(position)
             if any(not isinstance(size, int) for size in program.groups):
-                executable: Any = step.loaded.executable
-                self._grids.setdefault((executable, program.groups), []).append(number)
+                key = (step.loaded.executable, program.groups)
+                self._grids.setdefault(key, []).append(number)
 
     def set(self, variables: Variables) -> None:
         """Let the next run have these values."""

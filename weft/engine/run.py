@@ -14,7 +14,7 @@ from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import size_value
 from weft.ir.uop import UOp
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, seconds_of
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
 from weft.target.target import Peaks
@@ -70,17 +70,19 @@ class Prepared:
         if 0 in groups:  # a symbolic size is 0 in this run: the kernel writes nothing
             return
         given = [handles[slot] for slot in step.slots]
-        start = time.perf_counter()
         if is_checked:
             sizes = sizes_of(step.memory, variables)
+            start = time.perf_counter()
             run_between_zones(
                 self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
             )
+            seconds = time.perf_counter() - start
+        elif settings.DEBUG >= 2:
+            seconds = seconds_of(self.device, lambda: execute(given, values, groups))
         else:
+            start = time.perf_counter()
             execute(given, values, groups)
-        if settings.DEBUG >= 2:
-            self.device.synchronize()
-        seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - start
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations

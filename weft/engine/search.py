@@ -60,7 +60,8 @@ FINDINGS: Final[list[tuple[str, Found]]] = []
 def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     """The recipe of a kernel, from the disk or by a search of this width."""
     target = device.target
-    key = repr((dump(kernel), target.name, target.threads, width, code_version()))
+    compiler = getattr(device, "compiler", "")
+    key = repr((dump(kernel), target.name, target.threads, compiler, width, code_version()))
     stored = _CACHE.get(key)
     if stored is not None:
         return from_json(stored.decode())
@@ -104,11 +105,12 @@ class Search:
 
     def measure(self, recipes: list[Recipe], runner: Runner) -> None:
         """Compile recipes side by side and run them one by one while time is left."""
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for start in range(0, len(recipes), 2 * WORKERS):
+        workers = getattr(self.device, "compile_threads", WORKERS)
+        with ThreadPoolExecutor(workers) as pool:
+            for start in range(0, len(recipes), 2 * workers):
                 if time.monotonic() > self.end and self.measured:
                     return
-                some = recipes[start : start + 2 * WORKERS]
+                some = recipes[start : start + 2 * workers]
                 waiting = [(r, pool.submit(self.compiled, self.generated(r))) for r in some]
                 for recipe, program in waiting:
                     self.programs[recipe] = program.result()

@@ -12,9 +12,10 @@ Memory over several devices is BUFFER nodes, one on each; a node of its own stan
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 from weakref import ref
 
@@ -24,9 +25,10 @@ from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, largest_size, shape_of
-from weft.ir.sizes import shape_value
+from weft.ir.sizes import most, shape_value
 from weft.ir.uop import UOp, make_unique
 from weft.ir.walk import substitute
+from weft.runtime.cpu.memory import fresh_bytes
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
 
@@ -52,7 +54,7 @@ class Buffer:
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
         if self.handle is None:
-            self.handle = _SPARE.take(self.device, max(self.size, 1))
+            self.handle = _take(self.device, max(self.size, 1))
             GlobalCounters.allocated(self.device.name, self.size)
         return self.handle
 
@@ -80,15 +82,24 @@ class Buffer:
             self._loan = ref(lent)
         return lent
 
+    def lend_handle(self) -> Loan:
+        """The memory itself, for a library that uses the same device.
+
+        Whoever holds the loan holds the memory.
+        """
+        lent = None if self._loan is None else self._loan()
+        if lent is None:
+            lent = Loan(self.allocated())
+            self._loan = ref(lent)
+        return lent
+
     def prepare_write(self) -> None:
         """Called before memory is written: what is lent stays with those who read it."""
         if not self.is_lent or self.keep is not None:
             return
         old, self.handle, self._loan = self.handle, None, None
         GlobalCounters.freed(self.device.name, self.size)
-        data = bytearray(self.size)
-        self.device.copy_out(memoryview(data), old)
-        self.device.copy_in(self.allocated(), memoryview(data))
+        _copy(self.device, old, self.device, self.allocated(), self.size)
 
     def free(self) -> None:
         if self.handle is not None and self.keep is None:
@@ -96,6 +107,15 @@ class Buffer:
                 _SPARE.give(self.device, max(self.size, 1), self.handle)
             GlobalCounters.freed(self.device.name, self.size)
         self.handle = self.keep = None
+
+
+class Loan:
+    """Memory that another library uses. It is freed when neither side holds it."""
+
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
 
 
 class PartedBuffer(Buffer):
@@ -131,7 +151,8 @@ class PartedBuffer(Buffer):
 class _Spare:
     """Memory that was freed and is handed out again: steps of a loop ask for the same sizes.
 
-    At most `LIMIT` bytes of a device lie idle, and none when the device has no more to give.
+    At most `LIMIT` bytes of a device lie idle, and none when the device has no more to give. A
+    device that does this itself is left to it.
     """
 
     LIMIT: Final = 256 << 20
@@ -145,15 +166,11 @@ class _Spare:
         if waiting:
             self._idle[device.name] -= size
             return waiting.pop()
-        try:
-            return device.allocate(size)
-        except OutOfMemory:
-            self.release(device)
-            return device.allocate(size)
+        return device.allocate(size)
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
         idle = self._idle.get(device.name, 0)
-        if idle + size > self.LIMIT:
+        if getattr(device, "reuses_memory", False) or idle + size > self.LIMIT:
             device.free(handle)
             return
         self._idle[device.name] = idle + size
@@ -168,6 +185,36 @@ class _Spare:
 
 
 _SPARE: Final = _Spare()
+_TENSORS_SHOWN: Final = 6
+
+
+def _take(device: Device, size: int) -> Handle:
+    """Memory of a device. Before it gives up, it drops what lies idle and what nobody can reach."""
+    try:
+        return _SPARE.take(device, size)
+    except OutOfMemory:
+        _SPARE.release(device)
+        gc.collect()
+    try:
+        return device.allocate(size)
+    except OutOfMemory as error:
+        error.facts += tuple(_alive(device))
+        raise
+
+
+def _alive(device: Device) -> Iterator[tuple[str, str, str]]:
+    """The largest tensors that have memory on a device."""
+    found = [each for each in BUFFERS.values() if each.device is device and each.has_contents]
+    found.sort(key=lambda memory: -memory.size)
+    for memory in found[:_TENSORS_SHOWN]:
+        node = memory._end()
+        if node is not None:
+            kind = f"{node.dtype.name} {tuple(map(most, shape_of(node)))}"
+            yield "a tensor alive", kind, f"{memory.size} bytes"
+    if len(found) > _TENSORS_SHOWN:
+        rest = found[_TENSORS_SHOWN:]
+        size = sum(memory.size for memory in rest)
+        yield "and others", f"{len(rest)} tensors", f"{size} bytes"
 
 
 class _Counters:
@@ -334,9 +381,23 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
     if size and not getattr(target.device, "stores_nothing", False):
-        data = bytearray(size)
-        source.device.copy_out(memoryview(data), _part(source, size))
-        target.device.copy_in(_part(target, size), memoryview(data))
+        parts = _part(source, size), _part(target, size)
+        _copy(source.device, parts[0], target.device, parts[1], size)
+
+
+def _copy(source: Device, handle: Handle, target: Device, other: Handle, size: int) -> None:
+    """Copy bytes from one device to another: directly where they can, else through the host."""
+    try_copy = getattr(target, "try_copy_from", None)
+    if try_copy is not None and try_copy(other, source, handle, size):
+        return
+    if hasattr(source, "host_view"):
+        target.copy_in(other, source.host_view(handle, size))
+    elif hasattr(target, "host_view"):
+        source.copy_out(target.host_view(other, size), handle)
+    else:
+        data = fresh_bytes(size)
+        source.copy_out(data, handle)
+        target.copy_in(other, data)
 
 
 def shared_buffer(
@@ -366,14 +427,28 @@ def has_memory(node: UOp) -> bool:
     return node.arg[0] in BUFFERS
 
 
-def read_bytes(node: UOp) -> bytearray:
+def adopted_buffer(
+    dtype: DType, shape: Shape, device_name: str, address: int, keep: object
+) -> UOp | None:
+    """A BUFFER node over memory of another library on a device; None where it cannot be used."""
+    node = new_buffer(dtype, shape, device_name)
+    memory = buffer_of(node)
+    device: Any = memory.device
+    handle = device.try_adopt(address, memory.size)
+    if handle is None:
+        return None
+    memory.handle, memory.keep = handle, keep
+    return node
+
+
+def read_bytes(node: UOp) -> memoryview:
     """The contents of a BUFFER node; waits for the device."""
     memory = buffer_of(node)
     if isinstance(memory, PartedBuffer):
         return _read_parts(node, memory.parts)
-    data = bytearray(_bytes_of(node))
+    data = fresh_bytes(_bytes_of(node))
     if data:
-        memory.device.copy_out(memoryview(data), _part(memory, len(data)))
+        memory.device.copy_out(data, _part(memory, len(data)))
     return data
 
 
@@ -382,24 +457,23 @@ def _bytes_of(node: UOp) -> int:
     return math.prod(shape_value(shape_of(node))) * node.dtype.itemsize
 
 
-def _read_parts(node: UOp, parts: Sequence[UOp]) -> bytearray:
+def _read_parts(node: UOp, parts: Sequence[UOp]) -> memoryview:
     """The contents of memory over several devices, as if it were on one."""
     axis = Layout(*node.arg[2]).axis
     if axis is None:
         return read_bytes(parts[0])
     shape = shape_value(shape_of(node))
     rows = math.prod(shape[:axis])
-    data = bytearray(math.prod(shape) * node.dtype.itemsize)
-    whole, start = memoryview(data), 0
-    width = len(data) // max(rows, 1)
+    whole, start = fresh_bytes(math.prod(shape) * node.dtype.itemsize), 0
+    width = len(whole) // max(rows, 1)
     for part in parts:
-        piece = memoryview(read_bytes(part))
+        piece = read_bytes(part)
         size = len(piece) // max(rows, 1)
         for row in range(rows):
             first = row * width + start
             whole[first : first + size] = piece[row * size : (row + 1) * size]
         start += size
-    return data
+    return whole
 
 
 def _part(memory: Buffer, size: int) -> Handle:

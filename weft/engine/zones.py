@@ -23,9 +23,7 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.runtime.cpu.launch import RunList
-from weft.runtime.cpu.memory import CpuMemory
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, LaunchList
 from weft.support.errors import InternalError
 
 PATTERNS: Final = (b"\xfa\xff", b"\x7a\x7a")
@@ -214,14 +212,14 @@ def fill(part: Buffer) -> None:
 
 
 class CheckedList:
-    """A `RunList` whose kernels run one by one between zones, on the words of the list.
+    """A `LaunchList` whose kernels run one by one between zones, on the words of the list.
 
     `kernels` are its programs with the PARAMs of their arguments.
     """
 
     def __init__(
         self,
-        run_list: RunList,
+        run_list: LaunchList,
         device: Device,
         kernels: Sequence[tuple[Program, tuple[UOp, ...]]],
     ) -> None:
@@ -240,7 +238,8 @@ class CheckedList:
             names = [node.arg[0] for node in program.variables]
             values = dict(zip(names, words[behind : behind + len(names)], strict=True))
             sizes = sizes_of(parameters, values)
-            places = zip(words[first:behind], sizes, strict=True)
-            memory = [CpuMemory(address, size) for address, size in places]
+            memory = [
+                self._list.memory_at(number, slot, size) for slot, size in enumerate(sizes)
+            ]
             launch = partial(self._list.run_one, number)
             run_between_zones(self._device, program, memory, sizes, launch)

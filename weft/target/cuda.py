@@ -21,6 +21,11 @@ THREADS_IN_GROUP = 1024
 # Loads and stores move at most 16 bytes per thread at once.
 VECTOR_BITS = 128
 REGISTERS = 255
+# How many groups a grid has at most along x, y and z.
+GRID_LIMITS = ((1 << 31) - 1, 65535, 65535)
+# Memory of a GPU starts at a multiple of 256 bytes and so do its parts; memory of other libraries
+# is used as it is from this on, so that a thread can move 16 bytes at once.
+ARGUMENT_ALIGNMENT = 16
 # Of the data sheets: float32 without matrix units, and memory.
 _PEAKS = {"sm_80": Peaks(19.5e12, 2.0e12), "sm_90a": Peaks(67e12, 4.8e12)}
 
@@ -51,6 +56,9 @@ def cuda_target(arch: str = "sm_90a") -> Target:
         threads=1,
         cache_bytes=(128 << 10, 40 << 20),
         has_barrier=True,
+        grid_limits=GRID_LIMITS,
+        has_scalar_arithmetic=True,
+        argument_alignment=ARGUMENT_ALIGNMENT,
         peaks=_PEAKS.get(arch, Peaks()),
         costs=Costs(op=0.0005, transcendental=0.002, multiply_add=0.0003, memory=0.0005),
     )

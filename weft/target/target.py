@@ -62,6 +62,12 @@ class Target:
     threads: int = 1
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20, 24 << 20)
     has_barrier: bool = False
+    # How many groups each axis of a grid can have; () is any number on each.
+    grid_limits: tuple[int, ...] = ()
+    # Vectors are for memory alone: arithmetic is that of one thread.
+    has_scalar_arithmetic: bool = False
+    # Memory arguments start at a multiple of so many bytes; 1 is that of an element.
+    argument_alignment: int = 1
     has_slow_division: bool = False  # its compiler leaves division by a constant as it is
     widened_dtypes: frozenset[DType] = frozenset()  # those that it turns into float32, no more
     costs: Costs = field(default_factory=Costs)

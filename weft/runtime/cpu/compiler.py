@@ -24,6 +24,8 @@ from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
 _PTX_TRIPLE: Final = "nvptx64-nvidia-cuda"
+_LONG_ARGUMENTS: Final = "+ptx81"
+_LAST_WITH_OLD_PTX: Final = 90  # the capability; later ones are younger than PTX 8.1
 # LLVM's name for the machines of a feature, the best first.
 _CPUS: Final = {"avx512f": "x86-64-v4", "avx2": "x86-64-v3"}
 _BASE_CPUS: Final = {"x86_64": "x86-64", "aarch64": "generic"}
@@ -70,8 +72,22 @@ def _machine(arch: str) -> Any:
 
 @functools.cache
 def _ptx_machine(arch: str) -> Any:
+    """LLVM's code generator for a GPU.
+
+    LLVM takes the oldest PTX that an architecture has. From 8.1 on a kernel may have 32 KB of
+    arguments instead of 4.
+    """
     target = llvm().Target.from_triple(_PTX_TRIPLE)
-    return target.create_target_machine(cpu=arch, opt=_CODE_EFFORT)
+    is_old = int(arch.strip("sm_af")) <= _LAST_WITH_OLD_PTX
+    features = _LONG_ARGUMENTS if is_old else ""
+    return target.create_target_machine(cpu=arch, features=features, opt=_CODE_EFFORT)
+
+
+def llvm_name() -> str:
+    """Which LLVM writes code, told without starting it."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__} {' '.join(_OPTIONS)}"
 
 
 def compiler_name(target: Target) -> str:

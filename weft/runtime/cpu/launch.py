@@ -31,8 +31,8 @@ _COUNT: Final = 1
 _CHUNK: Final = 2
 _SIZE: Final = 4
 
-# A kernel, its arguments, its variables and its grid.
-Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
+# A kernel, its arguments (None: a later run brings it), its variables and its grid.
+Launch = tuple["CpuExecutable", Sequence[CpuMemory | None], Sequence[int], tuple[int, ...]]
 
 
 def chunk_size(groups: int, threads: int, nanoseconds: float) -> int:
@@ -87,11 +87,11 @@ class CpuExecutable:
         return count, chunk
 
     def record(
-        self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
+        self, memory: Sequence[CpuMemory | None], variables: Sequence[int], groups: tuple[int, ...]
     ) -> bytes:
         """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
         count, chunk = self.grid(groups)
-        addresses = [part.address for part in memory]
+        addresses = [0 if part is None else part.address for part in memory]
         try:
             return self._struct.pack(
                 *(self._function, count, chunk, self._arguments, self._words),
@@ -145,6 +145,10 @@ class RunList:
     def position(self, number: int, slot: int) -> int:
         """Which of the words is an argument of a kernel: an address, or behind those a value."""
         return self._starts[number] + slot
+
+    def memory_at(self, number: int, slot: int, size: int) -> CpuMemory:
+        """The memory that an argument of a kernel has now."""
+        return CpuMemory(self.words[self.position(number, slot)], size)
 
     def set_grid(self, numbers: Sequence[int], groups: tuple[int, ...]) -> None:
         """Let some launches of one kernel run over another grid."""
