@@ -123,7 +123,8 @@ class Watch:
                 f"{self._device} cannot be used any more: {first.what.partition(': ')[2]}",
                 facts=first.facts,
                 law="after a fault the driver runs nothing in the process that had it",
-                fix="start the process again",
+                fix=first.fix,
+                where=first.where,
             ) from first
 
     def fault(self, code: int) -> DeviceError:
