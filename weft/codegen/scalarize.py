@@ -103,7 +103,9 @@ class _Scalars:
 
     def stored(self, node: UOp) -> list[UOp]:
         place, value, *rest = node.src
-        ends = [part for source in rest for part in self.stores.get(source) or [self.scalar(source)]]
+        ends = [
+            part for source in rest for part in self.stores.get(source) or [self.scalar(source)]
+        ]
         if place.dtype.lanes == 1:
             src = (self.scalar(place), self.lane(value, 0), *ends)
             return [node if src == node.src else make(Op.STORE, node.dtype, src, node.arg)]
@@ -149,7 +151,9 @@ def _joined(lanes: list[UOp]) -> UOp:
     dtype: DType = lanes[0].dtype.vector(len(lanes))
     first = lanes[0].src[0] if lanes[0].op == Op.LANES else None
     if first is not None and first.dtype is dtype:
-        order = [each.arg if each.op == Op.LANES and each.src[0] is first else () for each in lanes]
+        order = [
+            each.arg if each.op == Op.LANES and each.src[0] is first else () for each in lanes
+        ]
         if order == [(at,) for at in range(len(lanes))]:
             return first
     return make(Op.VECTOR, dtype, tuple(lanes))

@@ -1,9 +1,9 @@
 """A graph that runs again and again on other memory, with as little Python as can be.
 
 The JIT and loaded functions call this. The schedule, its programs and the memory of its
-temporaries are made once. On a device that takes whole lists (CPU, CUDA), a run writes the addresses,
-the values of symbolic sizes and the grids that changed since the last run into the list and calls
-it; on others it is the ordinary run.
+temporaries are made once. On a device that takes whole lists (CPU, CUDA), a run writes the
+addresses, the values of symbolic sizes and the grids that changed since the last run into the list
+and calls it; on others it is the ordinary run.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _NativeRun:
         self._arena = Buffer(device, prepared.schedule.plan.size)
         weakref.finalize(self, self._arena.free).atexit = False
         handles = temporary_handles(prepared.schedule, self._arena)
-        self._list: LaunchList = device.run_list(
+        launches: LaunchList = device.run_list(
             [
                 (
                     step.loaded.executable,
@@ -87,13 +87,14 @@ class _NativeRun:
                 for step in prepared.steps
             ]
         )
-        self._sizes = _Sizes(prepared, self._list) if prepared.variables else None
-        self._words = self._list.words
+        self._list: LaunchList | CheckedList = launches
+        self._sizes = _Sizes(prepared, launches) if prepared.variables else None
+        self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
         for number, step in enumerate(prepared.steps):
             for position, slot in enumerate(step.slots):
                 if slot not in handles:
-                    self._positions[slot].append(self._list.position(number, position))
+                    self._positions[slot].append(launches.position(number, position))
         self._bound: list[Handle] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
@@ -169,6 +170,7 @@ class _CheckedRun(_NativeRun):
 
     def __init__(self, prepared: Prepared, slots: int) -> None:
         super().__init__(prepared, slots)
+        assert not isinstance(self._list, CheckedList)
         self._list = CheckedList(
             self._list,
             prepared.device,

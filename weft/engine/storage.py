@@ -189,7 +189,7 @@ _TENSORS_SHOWN: Final = 6
 
 
 def _take(device: Device, size: int) -> Handle:
-    """Memory of a device. Before it gives up, it drops what lies idle and what nobody can reach."""
+    """Memory of a device; before it gives up, it drops what is idle and what nobody can reach."""
     try:
         return _SPARE.take(device, size)
     except OutOfMemory:
@@ -429,15 +429,19 @@ def has_memory(node: UOp) -> bool:
 
 def adopted_buffer(
     dtype: DType, shape: Shape, device_name: str, address: int, keep: object
-) -> UOp | None:
-    """A BUFFER node over memory of another library on a device; None where it cannot be used."""
+) -> UOp:
+    """A BUFFER node over memory of another library on a device.
+
+    Where kernels cannot use it as it is, for its alignment, it is a copy.
+    """
     node = new_buffer(dtype, shape, device_name)
     memory = buffer_of(node)
-    device: Any = memory.device
-    handle = device.try_adopt(address, memory.size)
-    if handle is None:
-        return None
-    memory.handle, memory.keep = handle, keep
+    on: Any = memory.device
+    handle, is_usable = on.adopt(address, memory.size)
+    if is_usable or not memory.size:
+        memory.handle, memory.keep = handle, keep
+    else:
+        _copy(on, handle, on, memory.allocated(), memory.size)
     return node
 
 

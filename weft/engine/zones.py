@@ -238,8 +238,6 @@ class CheckedList:
             names = [node.arg[0] for node in program.variables]
             values = dict(zip(names, words[behind : behind + len(names)], strict=True))
             sizes = sizes_of(parameters, values)
-            memory = [
-                self._list.memory_at(number, slot, size) for slot, size in enumerate(sizes)
-            ]
+            memory = [self._list.memory_at(number, slot, size) for slot, size in enumerate(sizes)]
             launch = partial(self._list.run_one, number)
             run_between_zones(self._device, program, memory, sizes, launch)

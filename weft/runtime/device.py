@@ -1,8 +1,8 @@
 """What every device offers: memory, a compiler and programs that run; and what some offer beside.
 
 A back end is one class that fills in the methods of `Device`. Memory is an opaque handle; whoever
-asks for it frees it. `load` turns a compiled program into something callable; calling it queues the
-program on the device, and `synchronize` waits for all that was queued.
+asks for it frees it. `load` turns a compiled program into something callable; calling it queues
+the program on the device, and `synchronize` waits for all that was queued.
 
 What only some devices can do is a protocol of its own, which a device states by having its
 attributes. The engine asks for the attribute, never for the name of a device.
@@ -11,7 +11,7 @@ attributes. The engine asks for the attribute, never for the name of a device.
 | --- | --- |
 | `share`, `wrap` | the host reads and writes this memory in place |
 | `host_view` | the bytes of a handle as the host sees them |
-| `try_adopt`, `hand_to`, `stream_number` | memory of other libraries on the same device |
+| `adopt`, `hand_to`, `stream_number` | memory of other libraries on the same device |
 | `try_copy_from` | copies from other devices of the kind, without the host |
 | `run_list` | whole lists of kernels in one call (`LaunchList`) |
 | `measure` | the device takes the time of what runs on it |

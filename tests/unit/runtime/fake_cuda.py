@@ -1,10 +1,9 @@
 """A driver of CUDA in Python: what runs on it runs in the interpreter, on memory of the host.
 
-It keeps the promises of the real one that the device relies on: arguments of a launch are read when
-it is queued, those of a graph when a node is made or patched. A fault is seen by whoever waits;
-from then on every call fails.
-`calls` has the name of each call. `codes` makes a function fail: name to a list of codes, of which
-each call takes the first.
+It keeps the promises of the real one that the device relies on: arguments of a launch are read
+when it is queued, those of a graph when a node is made or patched. A fault is seen by whoever
+waits; from then on every call fails. `calls` has the name of each call. `codes` makes a function
+fail: name to a list of codes, of which each call takes the first.
 """
 
 import ctypes

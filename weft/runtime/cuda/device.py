@@ -1,9 +1,9 @@
 """`CUDA:n`: an NVIDIA GPU, through its driver.
 
-One stream runs everything in order; calls return before the GPU is done. The context is the one that
-other libraries of the process use too (the primary one), and the stream waits for their default
-stream and they for it, so that memory can be shared with PyTorch. A program is PTX that LLVM writes
-and the driver compiles.
+One stream runs everything in order; calls return before the GPU is done. The context is the one
+that other libraries of the process use too (the primary one), and the stream waits for their
+default stream and they for it, so that memory can be shared with PyTorch. A program is PTX that
+LLVM writes and the driver compiles.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from weft.target.target import Target
 Renderer = Callable[[Program, Target], str]
 # How many programs the driver compiles side by side.
 COMPILERS: Final = 12
-# The kind of device that DLPack calls a GPU of NVIDIA.
-DLPACK_KIND: Final = 2
 # Streams by number in the protocols of other libraries: the default one, and "no matter".
 _LEGACY_STREAM: Final = 1
 _NO_STREAM: Final = -1
@@ -97,9 +95,9 @@ class CudaDevice:
             )
         return CudaMemory(handle.address + offset, size)
 
-    def try_adopt(self, address: int, size: int) -> CudaMemory | None:
-        """Memory of another library on this GPU; None where kernels cannot use it as it is."""
-        return None if address % ARGUMENT_ALIGNMENT else CudaMemory(address, size)
+    def adopt(self, address: int, size: int) -> tuple[CudaMemory, bool]:
+        """Memory of another library on this GPU, and whether kernels can use it as it is."""
+        return CudaMemory(address, size), address % ARGUMENT_ALIGNMENT == 0
 
     def copy_in(self, handle: CudaMemory, data: memoryview) -> None:
         if data.nbytes:

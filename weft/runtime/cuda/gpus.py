@@ -108,7 +108,9 @@ def _described(api: Any, device: int, number: int) -> Gpu:
         return value.value
 
     memory = ctypes.c_size_t()
-    require_success(api, api.cuDeviceTotalMem_v2(ctypes.byref(memory), device), "asking for memory")
+    require_success(
+        api, api.cuDeviceTotalMem_v2(ctypes.byref(memory), device), "asking for memory"
+    )
     return Gpu(
         number=number,
         name=_name(api, device),

@@ -1,8 +1,8 @@
 """Kernels one after the other as one CUDA graph: a jitted call is one call of the driver.
 
-A `CudaGraph` keeps the protocol of lists in `weft.runtime.device`. `words` has the arguments of all
-kernels; whoever runs the list writes other addresses and values there. Before a launch the words
-are compared with those of the last one, and the kernels whose arguments or grids changed are
+A `CudaGraph` keeps the protocol of lists in `weft.runtime.device`. `words` has the arguments of
+all kernels; whoever runs the list writes other addresses and values there. Before a launch the
+words are compared with those of the last one, and the kernels whose arguments or grids changed are
 patched in the graph that the driver holds. A kernel whose grid is empty is switched off.
 """
 
@@ -59,7 +59,7 @@ class CudaGraph:
         self._grids = [three(groups) for _, _, _, groups in launches]
         self._changed_grids: set[int] = set()
         # The same words as an array, which finds those that changed.
-        self._now = np.frombuffer(self.words, np.int64)
+        self._now = np.frombuffer(memoryview(self.words), np.int64)
         self._last = self._now.copy()
         counts = [kernel.count for kernel in self._kernels]
         self._owners = np.repeat(np.arange(len(counts)), counts)
@@ -181,9 +181,7 @@ class CudaGraph:
                 self._runnable, self._nodes[number], ctypes.byref(params)
             )
             if code != SUCCESS:
-                raise launch_error(
-                    self.device, code, self._kernels[number], self._grids[number]
-                )
+                raise launch_error(self.device, code, self._kernels[number], self._grids[number])
         self._last[:] = self._now
         changed.clear()
 

@@ -32,9 +32,7 @@ def three(sizes: Sequence[int]) -> Grid:
 class CudaExecutable:
     """A kernel that is loaded. Its arguments are addresses, then the values of its variables."""
 
-    def __init__(
-        self, device: CudaDevice, function: Any, module: Any, program: Program
-    ) -> None:
+    def __init__(self, device: CudaDevice, function: Any, module: Any, program: Program) -> None:
         self.device = device
         weakref.finalize(self, device.unload, module).atexit = False
         self.function = function
@@ -55,7 +53,7 @@ class CudaExecutable:
             )
         self.queue(self._pointers, [part.address for part in memory] + list(variables), groups)
 
-    def queue(self, pointers: Any, values: Sequence[int], groups: tuple[int, ...]) -> None:
+    def queue(self, pointers: Any, values: Any, groups: tuple[int, ...]) -> None:
         """Queue a run; without `values` the arguments are what the pointers point to."""
         if 0 in groups:  # a driver refuses an empty grid
             return
@@ -81,9 +79,7 @@ def pointers_to(words: Any, first: int = 0, count: int | None = None) -> Any:
     return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
 
 
-def launch_error(
-    device: CudaDevice, code: int, kernel: CudaExecutable, grid: Grid
-) -> DeviceError:
+def launch_error(device: CudaDevice, code: int, kernel: CudaExecutable, grid: Grid) -> DeviceError:
     """The error of a launch that was refused, or that found an earlier fault."""
     if code in FAULTS:
         return device.watch.fault(code)

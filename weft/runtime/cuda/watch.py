@@ -2,9 +2,9 @@
 
 A GPU runs behind the host, so that an illegal access shows at some later call. The watch numbers
 every launch and remembers its kernel and the user's line; behind each launch the stream writes the
-number to memory of the host. That word outlives the context: when a fault is found, the first launch
-that did not write its number is the one at fault. Waiting looks at the same word, so that a kernel
-that never ends is found too, by the setting `KERNEL_SECONDS`.
+number to memory of the host. That word outlives the context: when a fault is found, the first
+launch that did not write its number is the one at fault. Waiting looks at the same word, so that a
+kernel that never ends is found too, by the setting `KERNEL_SECONDS`.
 
 After a fault the driver answers no call of this process any more. The watch keeps the error and
 raises it again for each later use, without asking the driver.
@@ -72,9 +72,7 @@ class Watch:
         self._word = ctypes.c_uint32.from_address(self._address)
         self._word.value = 0
         # A system without such writes still finds faults, and names all that may be at fault.
-        self.writes_numbers = (
-            api.cuStreamWriteValue32_v2(stream, self._address, 0, 0) == SUCCESS
-        )
+        self.writes_numbers = api.cuStreamWriteValue32_v2(stream, self._address, 0, 0) == SUCCESS
 
     def launched(self, kernels: tuple[str, ...], grid: tuple[int, ...] = ()) -> None:
         """Remember a launch that was just queued; to be called in the order of the launches."""
