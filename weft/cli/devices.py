@@ -43,4 +43,5 @@ def describe(kind: str) -> str:
     facts = [target.name]
     if kind == "CPU":
         facts += [f"{target.threads} threads", host().cpu]
+    facts += getattr(found, "facts", list)()
     return "found: " + ", ".join(fact for fact in facts if fact)

@@ -19,6 +19,7 @@ attributes. The engine asks for the attribute, never for the name of a device.
 | `compiler` | what a binary depends on besides its source and target |
 | `compile_threads` | how many programs are best compiled side by side |
 | `stores_nothing` | memory has no contents |
+| `facts` | what `weft devices` says beside the target |
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
 from weft import Context, Tensor, Variable, jit
+from weft.cli.devices import describe
 from weft.engine import compile as engine_compile
 from weft.engine import devices, realize
 from weft.engine.storage import GlobalCounters, buffer_of
@@ -502,3 +503,9 @@ def test_a_tensor_of_a_gpu_is_handed_out_on_the_cpu_when_asked(device: FakeDevic
     assert x.__dlpack__(dl_device=(1, 0)) is not None
     with pytest.raises(NotSupported, match="device"):
         x.__dlpack__(dl_device=(10, 0))
+
+
+def test_what_weft_devices_says(device: FakeDevice, capsys: pytest.CaptureFixture[str]):
+    assert describe("CUDA") == (
+        "found: CUDA:PTX:sm_90a, Fake GPU, 1.0 GiB, 1.0 free, driver for CUDA 13.0"
+    )

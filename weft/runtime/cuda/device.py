@@ -17,7 +17,7 @@ from weft.ir.program import Program
 from weft.runtime.cpu.compiler import compile_ptx, llvm_name
 from weft.runtime.cuda.compiler import assemble
 from weft.runtime.cuda.copies import Copies
-from weft.runtime.cuda.driver import SUCCESS, load_driver, require_success
+from weft.runtime.cuda.driver import SUCCESS, load_driver, require_success, version_text
 from weft.runtime.cuda.gpus import gpu_count, number_of, require_gpu
 from weft.runtime.cuda.graph import CudaGraph, Launch
 from weft.runtime.cuda.launch import CudaExecutable
@@ -61,6 +61,19 @@ class CudaDevice:
         self.copies = Copies(api, self.watch, self.enter, self.stream)
         self._events: dict[bool, list[Any]] = {}
         self._neighbors: set[int] = set()
+
+    def facts(self) -> list[str]:
+        """What a user wants to know of this GPU and of others beside it."""
+        free, total = self.pool.free_and_total()
+        version = version_text(self.gpu.driver)
+        count = gpu_count(self.api)
+        others = f"CUDA:0 to CUDA:{count - 1}" if count > 1 else ""
+        return [
+            self.gpu.name,
+            f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free",
+            f"driver for CUDA {version}",
+            others,
+        ]
 
     def enter(self) -> None:
         """Make the context current: each thread has one of its own."""
