@@ -110,6 +110,7 @@ class Copies:
         """The threads, with their blocks; made when they are first needed."""
         with self._lock:
             if self._workers is None:
+                self._watch.wait()  # pinning may wait for what runs, and this finds its faults
                 for _ in range(BLOCKS):
                     event = ctypes.c_void_p()
                     code = self._api.cuEventCreate(ctypes.byref(event), _NO_TIMING)

@@ -205,8 +205,7 @@ class CudaDevice:
         return assemble(self.api, ptx, program.name)
 
     def load(self, program: Program) -> CudaExecutable:
-        self.watch.require_alive()
-        self.enter()
+        self.synchronize()  # loading may wait for what runs, without an end where that has none
         module = self._new("cuModuleLoadData", program.binary or self.compile(program))
         function = self._new("cuModuleGetFunction", module, program.name.encode())
         return CudaExecutable(self, function, module, program)

@@ -132,6 +132,7 @@ class CudaGraph:
 
         The driver names the nodes of what it runs by those of what it was made of, so both stay.
         """
+        self.device.synchronize()  # the driver may wait for what runs, and this finds its faults
         api, graph, runnable = self.device.api, ctypes.c_void_p(), ctypes.c_void_p()
         require_success(api, api.cuGraphCreate(ctypes.byref(graph), 0), "making a graph")
         try:
