@@ -249,7 +249,7 @@ def long_rows(name: str) -> list[Row]:
 
 def _used(on: Any) -> int:
     """Bytes that are handed out, where the device counts them."""
-    return int(on.pool.used) if getattr(on, "reuses_memory", False) else 0
+    return int(on.pool.used) if on.reuses_memory else 0
 
 
 SECTIONS = (host_rows, copy_rows, torch_rows, start_rows, long_rows)
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     options = parser.parse_args(arguments)
     on: Any = device(options.name)
-    print(f"{on.name}: {on.target.name}", *getattr(on, "facts", list)(), sep=", ")
+    print(f"{on.name}: {on.target.name}", *on.facts, sep=", ")
     rows: list[Row] = []
     with Context(DEVICE=options.name):
         for section in SECTIONS:

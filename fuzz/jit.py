@@ -27,8 +27,8 @@ from weft.ir.build import variable
 from weft.nn.optim import SGD
 from weft.support.settings import Context
 from weft.tensor import Tensor
-from weft.tensor.function import function
-from weft.tensor.jit import jit
+from weft.tensor.jit.jit import jit
+from weft.tensor.trace.function import function
 
 SIZE: Final = variable("size", 1, MOST_SIZE)
 _KNOWN: Final = (Tensor, SGD, Box, Pair, Stop)

@@ -86,6 +86,6 @@ def seed(request: pytest.FixtureRequest) -> int:
 
     It follows from the test's name, so it is the same in every run; SEED=n sets another one.
     """
-    value = int(os.environ.get("SEED") or zlib.crc32(request.node.nodeid.encode()))
+    value = int(os.environ.get("SEED") or zlib.crc32(request.node.name.encode()))
     print(f"seed {value} (run again with SEED={value})")
     return value

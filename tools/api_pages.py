@@ -15,37 +15,46 @@ from typing import Any
 from docstring_page import entry, prose
 from table_page import code, head, markdown_table, summary, wrapped
 
-from weft.tensor import in_place
+from weft.tensor.methods import in_place
 from weft.tensor.tensor import Tensor
 
 # Page: its title and the files of weft/tensor whose methods it shows.
 FAMILIES: dict[str, tuple[str, str]] = {
-    "tensor-create": ("Tensor: create and share", "creation interop"),
-    "tensor-random": ("Tensor: random numbers", "random random_state"),
+    "tensor-create": ("Tensor: create and share", "create/creation create/like host/interop"),
+    "tensor-random": ("Tensor: random numbers", "create/random create/random_state"),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
-        "convert spellings sharding bits writes in_place gradients training",
+        "host/convert methods/aliases methods/sharding methods/bits writes methods/in_place "
+        "autodiff/gradients training",
     ),
-    "tensor-elementwise": ("Tensor: two operands", "elementwise arithmetic"),
-    "tensor-unary": ("Tensor: one operand", "unary angles special"),
-    "tensor-activations": ("Tensor: activations", "activations"),
-    "tensor-reduce": ("Tensor: folds and scans", "reduce order_statistics scan"),
+    "tensor-elementwise": (
+        "Tensor: two operands",
+        "methods/elementwise methods/arithmetic methods/logic methods/limits",
+    ),
+    "tensor-unary": ("Tensor: one operand", "methods/unary methods/angles methods/special"),
+    "tensor-activations": ("Tensor: activations", "neural/activations neural/normalization"),
+    "tensor-reduce": (
+        "Tensor: folds and scans",
+        "methods/reduce methods/statistics indexing/order_statistics methods/scan",
+    ),
     "tensor-movement": (
         "Tensor: shapes",
-        "movement arrangement joining rearrange padding repeat windows",
+        "methods/movement methods/arrangement methods/joining methods/rearrange methods/padding "
+        "neural/windows",
     ),
     "tensor-index": (
         "Tensor: selecting, sorting and counting",
-        "indexing selection scatters sorting counting",
+        "indexing/indexing indexing/selection indexing/scatters indexing/sorting "
+        "indexing/counting",
     ),
     "tensor-linalg": (
         "Tensor: products and linear algebra",
-        "matmul linalg_products linalg_solve linalg_triangular linalg_qr linalg_spectral",
+        "methods/matmul linalg/products linalg/solve linalg/triangular linalg/qr linalg/spectral",
     ),
-    "tensor-fourier": ("Tensor: Fourier transforms", "fourier"),
+    "tensor-fourier": ("Tensor: Fourier transforms", "methods/fourier"),
     "tensor-nn": (
         "Tensor: convolutions, pools and losses",
-        "nn_ops functional pools interpolate losses",
+        "neural/convolution neural/functional neural/pools neural/interpolate neural/losses",
     ),
 }
 
@@ -90,11 +99,16 @@ def methods() -> dict[str, dict[str, list[str]]]:
         raw = inspect.getattr_static(Tensor, name)
         made = inspect.unwrap(getattr(raw, "__func__", raw))
         if not name.startswith("_") and callable(made):
-            by_file[made.__module__.rpartition(".")[2]][made].append(name)
+            by_file[_file(made)][made].append(name)
     return {
         file: {_own_name(made, names): names for made, names in sorted_by_name(found)}
         for file, found in by_file.items()
     }
+
+
+def _file(made: Any) -> str:
+    """The file of a method below weft/tensor, without its suffix."""
+    return str(made.__module__).removeprefix("weft.tensor.").replace(".", "/")
 
 
 def sorted_by_name(found: dict[Any, list[str]]) -> list[tuple[Any, list[str]]]:
@@ -159,8 +173,8 @@ def family_page(name: str) -> Iterator[str]:
     yield "[All methods](tensor.md)"
     for file in present:
         yield ""
-        yield f"## {_title(f'weft.tensor.{file}')}"
-        generated = file == "in_place"
+        yield "## " + _title(f"weft.tensor.{file}".replace("/", "."))
+        generated = file == "methods/in_place"
         if generated:
             yield ""
             yield from wrapped(

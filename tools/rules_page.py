@@ -17,7 +17,7 @@ import weft.rules
 from weft.ir.dtypes import ANY
 from weft.ir.ops import INFO
 from weft.ir.scalar import KINDS
-from weft.ir.text_syntax import INFIX, PREFIXES
+from weft.ir.text.syntax import INFIX, PREFIXES
 from weft.rewrite.pattern import Pattern
 from weft.rewrite.rule import Rule
 from weft.rewrite.ruleset import RuleSet

@@ -90,8 +90,8 @@ def _is_page(place: str) -> bool:
 def _as_text(label: str, place: str) -> str:
     """A link to a source file as text: its path, after the label where that says more.
 
-    >>> _as_text("opts.py", "weft/codegen/opts.py"), _as_text("a test", "tests/test_a.py")
-    ('`weft/codegen/opts.py`', 'a test (`tests/test_a.py`)')
+    >>> _as_text("table.py", "weft/codegen/opts/table.py"), _as_text("a test", "tests/test_a.py")
+    ('`weft/codegen/opts/table.py`', 'a test (`tests/test_a.py`)')
     """
     bare = label.strip("`").rstrip("/")
     return f"`{place}`" if place.endswith(bare) else f"{label} (`{place}`)"

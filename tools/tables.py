@@ -25,9 +25,9 @@ from table_page import ROOT, anchor, code, head, kinds_text, markdown_table, sum
 
 from weft.ir.ops import INFO, OpClass, OpInfo
 from weft.ir.scalar import KINDS
-from weft.ir.spec_kernel import KERNEL_SPEC
-from weft.ir.spec_program import PROGRAM_SPEC
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.kernel import KERNEL_SPEC
+from weft.ir.spec.program import PROGRAM_SPEC
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.support.error_table import ERROR_TABLE, ErrorRow
 from weft.support.settings import table
 

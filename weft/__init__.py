@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     from weft.engine.devices import Device
     from weft.engine.storage import GlobalCounters
     from weft.export.function import load_function, save_function
-    from weft.tensor.custom import custom_kernel
-    from weft.tensor.function import function
-    from weft.tensor.jit import jit
-    from weft.tensor.jit import jit as TinyJit  # noqa: N812 -- a name that programs know
-    from weft.tensor.tensor import Tensor
-    from weft.tensor.transforms import (
+    from weft.tensor.autodiff.transforms import (
         checkpoint,
         grad,
         hessian,
@@ -45,27 +40,32 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
-    from weft.tensor.user_scans import associative_scan, scan
+    from weft.tensor.jit.jit import jit
+    from weft.tensor.jit.jit import jit as TinyJit  # noqa: N812 -- a name that programs know
+    from weft.tensor.tensor import Tensor
+    from weft.tensor.trace.custom_kernel import custom_kernel
+    from weft.tensor.trace.function import function
+    from weft.tensor.trace.user_scans import associative_scan, scan
 
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
     "Device": "weft.engine.devices",
     "GlobalCounters": "weft.engine.storage",
     "Tensor": "weft.tensor.tensor",
-    "TinyJit": "weft.tensor.jit",
-    "associative_scan": "weft.tensor.user_scans",
-    "scan": "weft.tensor.user_scans",
-    "custom_kernel": "weft.tensor.custom",
-    "function": "weft.tensor.function",
-    "checkpoint": "weft.tensor.transforms",
-    "grad": "weft.tensor.transforms",
-    "hessian": "weft.tensor.transforms",
-    "jacobian": "weft.tensor.transforms",
-    "jvp": "weft.tensor.transforms",
-    "value_and_grad": "weft.tensor.transforms",
-    "vjp": "weft.tensor.transforms",
-    "vmap": "weft.tensor.transforms",
-    "jit": "weft.tensor.jit",
+    "TinyJit": "weft.tensor.jit.jit",
+    "associative_scan": "weft.tensor.trace.user_scans",
+    "scan": "weft.tensor.trace.user_scans",
+    "custom_kernel": "weft.tensor.trace.custom_kernel",
+    "function": "weft.tensor.trace.function",
+    "checkpoint": "weft.tensor.autodiff.transforms",
+    "grad": "weft.tensor.autodiff.transforms",
+    "hessian": "weft.tensor.autodiff.transforms",
+    "jacobian": "weft.tensor.autodiff.transforms",
+    "jvp": "weft.tensor.autodiff.transforms",
+    "value_and_grad": "weft.tensor.autodiff.transforms",
+    "vjp": "weft.tensor.autodiff.transforms",
+    "vmap": "weft.tensor.autodiff.transforms",
+    "jit": "weft.tensor.jit.jit",
     "load_function": "weft.export.function",
     "save_function": "weft.export.function",
 }

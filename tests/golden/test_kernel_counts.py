@@ -7,8 +7,8 @@ import pytest
 
 from weft.engine.storage import GlobalCounters
 from weft.io.gguf_blocks import QUANTIZED
-from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.function import function
 
 
 def random(*shape: int) -> Tensor:

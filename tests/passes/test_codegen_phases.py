@@ -3,16 +3,17 @@
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import arguments, is_close, target
+from tests.unit.codegen.oracle import arguments, is_close
+from tests.unit.machines import machine
 from weft.codegen.context import Context
 from weft.codegen.generate import generate
 from weft.codegen.phases import CODEGEN
-from weft.ir.spec_kernel import KERNEL_SPEC
+from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.reference.kernel import run_kernel
 from weft.rewrite.phase import PassReport
 from weft.support.settings import Context as Settings
 
-MACHINE = target(vector_bits=128)
+MACHINE = machine(vector_bits=128)
 
 
 def test_a_pass_is_called_as_its_function_and_says_why():

@@ -21,7 +21,8 @@ from weft.nn.optim import SGD
 from weft.support.cache import DiskCache
 from weft.support.settings import Context
 from weft.target.target import Target
-from weft.tensor import Tensor, jit_make
+from weft.tensor import Tensor
+from weft.tensor.jit import make as jit_make
 
 
 def test_random_programs_agree_with_numpy(seed: int, capsys: pytest.CaptureFixture[str]):

@@ -4,7 +4,7 @@ import pytest
 
 from fuzz import schedules
 from fuzz.schedules import Program, check, main
-from weft.schedule import fuse_in_order
+from weft.schedule.fuse import fuse_in_order
 
 
 @pytest.mark.parametrize("flag", [[], ["--random"]])

@@ -62,7 +62,7 @@ def _measure(row: Row, has_torch: bool) -> tuple[float, float]:
     """The fastest call of Weft and of torch, in turns."""
     import numpy as np
 
-    from weft.tensor.jit import jit
+    from weft.tensor.jit.jit import jit
     from weft.tensor.tensor import Tensor
 
     numbers = np.random.default_rng(0)

@@ -95,7 +95,7 @@ class _Network:
 
 
 def _training_step(model: _Network, nn: Any) -> Any:
-    from weft.tensor.jit import jit
+    from weft.tensor.jit.jit import jit
     from weft.tensor.tensor import Tensor
 
     optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.003)

@@ -13,7 +13,7 @@ from weft.ir.uop import UOp
 from weft.target.target import Target
 
 if TYPE_CHECKING:
-    from weft.codegen.opts import Opt
+    from weft.codegen.opts.table import Opt
 
 
 @dataclass

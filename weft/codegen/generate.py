@@ -6,15 +6,15 @@ takes, and hands the result to a renderer. `phases.py` lists what happens in bet
 
 from __future__ import annotations
 
+from weft.codegen.analysis.estimate import estimate
 from weft.codegen.context import Context
-from weft.codegen.estimate import estimate
-from weft.codegen.opts import Opt
+from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
-from weft.ir.spec_kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.rewrite.phase import PassReport, run_phase
 from weft.target.target import Target

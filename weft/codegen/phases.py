@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.codegen.choose_opts import choose_opts
+from weft.codegen.choose.choose_opts import choose_opts
 from weft.codegen.decompose.decompose import decompose
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.decompose.wide_integers import emulate_wide_integers
-from weft.codegen.expand import expand
-from weft.codegen.flatten_memory import flatten_memory
-from weft.codegen.linearize import linearize
-from weft.codegen.lower_index import bind_hardware, lower_index
-from weft.codegen.lower_reductions import FOLDS, lower_reductions, widen_reductions
-from weft.codegen.merge_reductions import merge_reductions
-from weft.codegen.normalize_kernel import normalize_kernel
-from weft.codegen.scalarize import scalarize
+from weft.codegen.linear.linearize import linearize
+from weft.codegen.lower.expand import expand
+from weft.codegen.lower.flatten_memory import flatten_memory
+from weft.codegen.lower.lower_index import bind_hardware, lower_index
+from weft.codegen.lower.lower_reductions import FOLDS, lower_reductions, widen_reductions
+from weft.codegen.lower.merge_reductions import merge_reductions
+from weft.codegen.lower.normalize_kernel import normalize_kernel
+from weft.codegen.lower.scalarize import scalarize
 from weft.ir.ops import Op
-from weft.ir.spec_kernel import KERNEL_SPEC
-from weft.ir.spec_program import PROGRAM_SPEC
+from weft.ir.spec.kernel import KERNEL_SPEC
+from weft.ir.spec.program import PROGRAM_SPEC
 from weft.rewrite.phase import Pass, Phase
 
 # What comes before the opts of a kernel: the kernel that they speak of.

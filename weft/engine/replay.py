@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.engine.bindings import (
     Variables,
@@ -28,7 +28,7 @@ from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.device import Executable, Handle, LaunchList
+from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -71,23 +71,22 @@ class Replay:
 class _NativeRun:
     """All kernels of a schedule as one list of the device."""
 
-    def __init__(self, prepared: Prepared, slots: int) -> None:
-        device: Any = prepared.device
-        self._arena = Buffer(device, prepared.schedule.plan.size)
+    def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
+        self._arena = Buffer(prepared.device, prepared.schedule.plan.size)
         weakref.finalize(self, self._arena.free).atexit = False
         handles = temporary_handles(prepared.schedule, self._arena)
-        launches: LaunchList = device.run_list(
+        launches = launcher.run_list(
             [
                 (
                     step.loaded.executable,
-                    [handles.get(slot) for slot in step.slots],  # None until a run brings it
+                    [handles.get(slot) for slot in step.slots],  # the others: at each run
                     (0,) * len(step.loaded.program.variables),  # until a run has values
                     _static_grid(step.loaded.program.groups),
                 )
                 for step in prepared.steps
             ]
         )
-        self._list: LaunchList | CheckedList = launches
+        self._list = self._checked(launches, prepared)
         self._sizes = _Sizes(prepared, launches) if prepared.variables else None
         self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
@@ -95,10 +94,14 @@ class _NativeRun:
             for position, slot in enumerate(step.slots):
                 if slot not in handles:
                     self._positions[slot].append(launches.position(number, position))
-        self._bound: list[Handle] = [None] * slots
+        self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
         self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
+
+    def _checked(self, launches: LaunchList, prepared: Prepared) -> LaunchList | CheckedList:
+        """What a run calls."""
+        return launches
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         if self._sizes is not None:
@@ -168,14 +171,9 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
 class _CheckedRun(_NativeRun):
     """The same list with its kernels between zones, for `CHECK=memory`."""
 
-    def __init__(self, prepared: Prepared, slots: int) -> None:
-        super().__init__(prepared, slots)
-        assert not isinstance(self._list, CheckedList)
-        self._list = CheckedList(
-            self._list,
-            prepared.device,
-            [(step.loaded.program, step.memory) for step in prepared.steps],
-        )
+    def _checked(self, launches: LaunchList, prepared: Prepared) -> CheckedList:
+        kernels = [(step.loaded.program, step.memory) for step in prepared.steps]
+        return CheckedList(launches, prepared.device, kernels)
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
@@ -185,11 +183,12 @@ class _CheckedRun(_NativeRun):
 
 
 def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
-    if not hasattr(prepared.device, "run_list"):
+    launcher = prepared.device.lists
+    if launcher is None:
         return None
     # A traced function belongs to a value of the setting, so nobody need ask for it again.
     kind = _CheckedRun if settings.CHECK == "memory" else _NativeRun
-    return kind(prepared, slots)
+    return kind(prepared, launcher, slots)
 
 
 class TapeRun:

@@ -73,12 +73,12 @@ class Buffer:
 
         Whoever holds the object holds the memory.
         """
-        share = getattr(self.device, "share", None)
-        if share is None:
+        host = self.device.host_memory
+        if host is None:
             return None
         lent = None if self._loan is None else self._loan()
         if lent is None:
-            lent = share(self.allocated())
+            lent = host.share(self.allocated())
             self._loan = ref(lent)
         return lent
 
@@ -170,7 +170,7 @@ class _Spare:
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
         idle = self._idle.get(device.name, 0)
-        if getattr(device, "reuses_memory", False) or idle + size > self.LIMIT:
+        if device.reuses_memory or idle + size > self.LIMIT:
             device.free(handle)
             return
         self._idle[device.name] = idle + size
@@ -276,6 +276,8 @@ def _hold(
 ) -> UOp:
     number = next(_numbers)
     node = make_unique(Op.BUFFER, dtype, symbolic, (number, static, name))
+    if not symbolic:
+        node.known_shape = static
     BUFFERS[number] = memory
     memory._end = end = _End(node, _forget)
     end.number = number
@@ -306,8 +308,7 @@ class BufferKind:
         if self._parts:
             return self.holding(PartedBuffer([part.new() for part in self._parts]))
         memory = Buffer(self.device, self.size)
-        if self.device.target.device == "DISK":
-            # A file is there once its tensor is, and is never reused.
+        if self.device.stores_files:
             memory.handle = memory.keep = self.device.allocate(memory.size)
         return self.holding(memory)
 
@@ -380,20 +381,19 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     """Write what some memory holds to other memory; `node` says how much where sizes vary."""
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
-    if size and not getattr(target.device, "stores_nothing", False):
+    if size and not target.device.stores_nothing:
         parts = _part(source, size), _part(target, size)
         _copy(source.device, parts[0], target.device, parts[1], size)
 
 
 def _copy(source: Device, handle: Handle, target: Device, other: Handle, size: int) -> None:
     """Copy bytes from one device to another: directly where they can, else through the host."""
-    try_copy = getattr(target, "try_copy_from", None)
-    if try_copy is not None and try_copy(other, source, handle, size):
+    if target.peers is not None and target.peers.try_copy_from(other, source, handle, size):
         return
-    if hasattr(source, "host_view"):
-        target.copy_in(other, source.host_view(handle, size))
-    elif hasattr(target, "host_view"):
-        source.copy_out(target.host_view(other, size), handle)
+    if source.host_memory is not None:
+        target.copy_in(other, source.host_memory.host_view(handle, size))
+    elif target.host_memory is not None:
+        source.copy_out(target.host_memory.host_view(other, size), handle)
     else:
         data = fresh_bytes(size)
         source.copy_out(data, handle)
@@ -405,12 +405,12 @@ def shared_buffer(
 ) -> UOp | None:
     """A BUFFER node over memory that belongs to `keep`; None where the device cannot use it."""
     name = canonical_name(device_name)
-    wrap = getattr(device(name), "wrap", None)
-    if wrap is None:
+    host = device(name).host_memory
+    if host is None:
         return None
     node = new_buffer(dtype, shape, name)
     memory = buffer_of(node)
-    memory.handle, memory.keep = wrap(data), keep
+    memory.handle, memory.keep = host.wrap(data), keep
     return node
 
 
@@ -436,8 +436,10 @@ def adopted_buffer(
     """
     node = new_buffer(dtype, shape, device_name)
     memory = buffer_of(node)
-    on: Any = memory.device
-    handle, is_usable = on.adopt(address, memory.size)
+    on = memory.device
+    if on.foreign is None:
+        raise InternalError(f"{on.name} uses no memory of other libraries")
+    handle, is_usable = on.foreign.adopt(address, memory.size)
     if is_usable or not memory.size:
         memory.handle, memory.keep = handle, keep
     else:

@@ -11,13 +11,14 @@ from typing import Any, Final
 from weakref import ref
 
 from weft.ir.dtypes import by_name
+from weft.ir.movement import Step
 from weft.ir.ops import INFO, Op
 from weft.ir.shapes import Shape
 from weft.ir.text import dump, parse
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
-from weft.tensor.jit_program import ObjectKind, TensorKind, ValueKind
-from weft.tensor.jit_results import (
+from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
+from weft.tensor.jit.results import (
     FromArgument,
     FromOutput,
     FromOutside,
@@ -25,7 +26,6 @@ from weft.tensor.jit_results import (
     FromSizes,
     Recipe,
 )
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import LEAF, Structure

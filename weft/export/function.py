@@ -31,11 +31,11 @@ from weft.ir.shapes import shape_of
 from weft.ir.text import dump, parse
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError, FileFormatError, NotSupported
-from weft.tensor.jit import Jit
-from weft.tensor.jit_graph import Graph, Output, Role
-from weft.tensor.jit_program import InputRow, Program, TensorKind
-from weft.tensor.jit_results import FromOutside, Results
-from weft.tensor.jit_signature import argument_names
+from weft.tensor.jit.graph import Graph, Output, Role
+from weft.tensor.jit.jit import Jit
+from weft.tensor.jit.program import InputRow, Program, TensorKind
+from weft.tensor.jit.results import FromOutside, Results
+from weft.tensor.jit.signature import argument_names
 from weft.tensor.storage import Storage, realize
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.core import realize_all
-from weft.tensor.jit_program import InputRow, ObjectKind, Program, TensorKind, ValueKind
-from weft.tensor.jit_signature import unbound
+from weft.tensor.jit.program import InputRow, ObjectKind, Program, TensorKind, ValueKind
+from weft.tensor.jit.signature import unbound
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, flatten
 

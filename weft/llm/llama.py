@@ -20,7 +20,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentError, FileFormatError
 from weft.tensor.core import realize_all
-from weft.tensor.jit import jit
+from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
 
 # Tokens of a prompt that are read at once, and how few are read sooner one by one.

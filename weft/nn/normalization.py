@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import constant, require_positive, state
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.autodiff.custom_gradient import with_body
 from weft.tensor.checks import known
-from weft.tensor.custom_gradient import with_body
 from weft.tensor.tensor import Tensor
 
 

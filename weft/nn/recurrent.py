@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from weft.nn.initial import require_positive, uniform
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
-from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.function import function
 
 Step = Callable[..., Any]
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel_values import KernelValues, Point
@@ -63,8 +64,7 @@ def _memories(
 
 def _memory_below(place: UOp) -> UOp:
     """The PARAM or BUFFER that a STORE, an INDEX or a version of memory leads to."""
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
+    place = memory_of(place.src[0] if place.op == Op.STORE else place)
     if place.op not in _MEMORIES:
         raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
     return place

@@ -16,6 +16,7 @@ from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
 from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
@@ -107,8 +108,7 @@ class KernelValues:
         return Place(memory, gate, self._position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
-        while memory.op == Op.AFTER:
-            memory = memory.src[0]
+        memory = behind(memory)
         if memory.op == Op.STAGE:
             return cast("tuple[int, ...]", memory.arg[1])
         sizes = fill_sizes(memory, memory.arg[1], 0)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft.ir.ops import mask_of
-from weft.ir.spec import Spec, verify
+from weft.ir.spec.spec import Spec, verify
 from weft.ir.uop import CollectorPaused, UOp
 from weft.rewrite import trace
 from weft.rewrite.record import PhaseRecord

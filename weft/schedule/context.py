@@ -10,7 +10,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.schedule.fuse import Fusion
+from weft.schedule.fuse.fuse import Fusion
 from weft.support.errors import InternalError
 from weft.target.target import Target
 

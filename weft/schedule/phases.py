@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.ops import Op
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.schedule import SCHEDULE_SPEC
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.block_scans import block_scans
-from weft.schedule.fuse_in_order import fuse_in_order
+from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.normalize import normalize
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
-from weft.schedule.shard import shard
-from weft.schedule.spec_schedule import SCHEDULE_SPEC
+from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
 from weft.schedule.trim_calls import trim_calls

@@ -16,8 +16,8 @@ from weft.ir.linear import linear
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
+from weft.schedule.fuse.kernel import Form, Kernel, Path, extent
 from weft.schedule.indexing import Place, everywhere, through
-from weft.schedule.kernel import Form, Kernel, Path, extent
 
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY}
 

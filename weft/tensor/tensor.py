@@ -17,55 +17,46 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
-from weft.tensor import (
-    activations,
+from weft.tensor import writes
+from weft.tensor.autodiff import gradients
+from weft.tensor.autodiff.leaves import remember
+from weft.tensor.core import Core
+from weft.tensor.create import creation, like, random, random_state
+from weft.tensor.host import convert, interop
+from weft.tensor.host.data_method import DataMethod
+from weft.tensor.host.host_data import from_host
+from weft.tensor.indexing import counting, indexing, order_statistics, scatters, selection, sorting
+from weft.tensor.keywords import accept_other_names
+from weft.tensor.linalg import products as linalg_products
+from weft.tensor.linalg import qr as linalg_qr
+from weft.tensor.linalg import solve as linalg_solve
+from weft.tensor.linalg import spectral as linalg_spectral
+from weft.tensor.linalg import triangular as linalg_triangular
+from weft.tensor.methods import (
+    aliases,
     angles,
     arithmetic,
     arrangement,
     bits,
-    convert,
-    counting,
-    creation,
     elementwise,
     fourier,
-    functional,
-    gradients,
     in_place,
-    indexing,
-    interop,
     joining,
-    linalg_products,
-    linalg_qr,
-    linalg_solve,
-    linalg_spectral,
-    linalg_triangular,
-    losses,
+    limits,
+    logic,
     matmul,
     movement,
-    nn_ops,
-    order_statistics,
     padding,
-    pools,
-    random,
-    random_state,
     reduce,
     scan,
-    scatters,
-    selection,
     sharding,
-    sorting,
     special,
-    spellings,
+    statistics,
     unary,
-    writes,
 )
-from weft.tensor.core import Core
-from weft.tensor.data_method import DataMethod
-from weft.tensor.host_data import from_host
-from weft.tensor.interpolate import interpolate
-from weft.tensor.keywords import accept_other_names
-from weft.tensor.leaves import remember
-from weft.tensor.rearrange import rearrange
+from weft.tensor.methods.rearrange import rearrange
+from weft.tensor.neural import activations, convolution, functional, losses, normalization, pools
+from weft.tensor.neural.interpolate import interpolate
 from weft.tensor.storage import Storage, owner_of
 from weft.tensor.training import train
 
@@ -137,7 +128,6 @@ class Tensor(Core):
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
-    __format__ = spellings.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
@@ -154,12 +144,12 @@ class Tensor(Core):
     subtract, multiply = elementwise.sub, elementwise.mul
     divide, true_divide = elementwise.div, elementwise.div
     floor_divide, rsub = elementwise.floor_divide, arithmetic.rsub
-    logical_and, logical_or = arithmetic.logical_and, arithmetic.logical_or
-    logical_xor, heaviside = arithmetic.logical_xor, arithmetic.heaviside
-    clamp_min, clamp_max = arithmetic.clamp_min, arithmetic.clamp_max
+    logical_and, logical_or = logic.logical_and, logic.logical_or
+    logical_xor, heaviside = logic.logical_xor, logic.heaviside
+    clamp_min, clamp_max = limits.clamp_min, limits.clamp_max
     addcmul, addcdiv = arithmetic.addcmul, arithmetic.addcdiv
-    atan2, arctan2, hypot = arithmetic.atan2, arithmetic.atan2, arithmetic.hypot
-    fmax, fmin, ldexp = arithmetic.fmax, arithmetic.fmin, arithmetic.ldexp
+    atan2, arctan2, hypot = angles.atan2, angles.atan2, angles.hypot
+    fmax, fmin, ldexp = limits.fmax, limits.fmin, arithmetic.ldexp
     float_power, logaddexp2 = arithmetic.float_power, arithmetic.logaddexp2
     xlogy = special.xlogy
     copysign, lerp, logaddexp = unary.copysign, activations.lerp, activations.logaddexp
@@ -182,9 +172,9 @@ class Tensor(Core):
 
     erfc, erfinv, logit = special.erfc, special.erfinv, special.logit
     lgamma, digamma, sinc = special.lgamma, special.digamma, special.sinc
-    deg2rad, rad2deg = arithmetic.deg2rad, arithmetic.rad2deg
-    isposinf, isneginf = arithmetic.isposinf, arithmetic.isneginf
-    nan_to_num = arithmetic.nan_to_num
+    deg2rad, rad2deg = angles.deg2rad, angles.rad2deg
+    isposinf, isneginf = logic.isposinf, logic.isneginf
+    nan_to_num = limits.nan_to_num
     negative, absolute, fix, sgn = unary.neg, unary.abs_, unary.trunc, unary.sign
     arcsin, arccos, arctan = angles.asin, angles.acos, angles.atan
     arcsinh, arccosh, arctanh = angles.asinh, angles.acosh, angles.atanh
@@ -236,14 +226,27 @@ class Tensor(Core):
     masked_scatter = selection.masked_scatter
 
     # Reductions and products.
-    sum, prod, mean = reduce.sum_, reduce.prod, reduce.mean
+    sum, prod, mean = reduce.sum_, reduce.prod, statistics.mean
     max, min = reduce.max_, reduce.min_
     amax, amin, count_nonzero = reduce.amax, reduce.amin, reduce.count_nonzero
     any, all = reduce.any_, reduce.all_
     argmax, argmin = reduce.argmax, reduce.argmin
-    var, std, var_mean, std_mean = reduce.var, reduce.std, reduce.var_mean, reduce.std_mean
-    softmax, log_softmax, softmin = reduce.softmax, reduce.log_softmax, reduce.softmin
-    logsumexp, layernorm, normalize = reduce.logsumexp, reduce.layernorm, reduce.normalize
+    var, std, var_mean, std_mean = (
+        statistics.var,
+        statistics.std,
+        statistics.var_mean,
+        statistics.std_mean,
+    )
+    softmax, log_softmax, softmin = (
+        normalization.softmax,
+        normalization.log_softmax,
+        normalization.softmin,
+    )
+    logsumexp, layernorm, normalize = (
+        normalization.logsumexp,
+        normalization.layernorm,
+        normalization.normalize,
+    )
     cumsum, cumprod, logcumsumexp = scan.cumsum, scan.cumprod, scan.logcumsumexp
     cummax, cummin, diff = scan.cummax, scan.cummin, scan.diff
     cumulative_trapezoid = scan.cumulative_trapezoid
@@ -253,9 +256,9 @@ class Tensor(Core):
     searchsorted, isin, unique = counting.searchsorted, counting.isin, counting.unique
     nonzero, argwhere = counting.nonzero, counting.argwhere
     masked_select, bincount, histc = counting.masked_select, counting.bincount, counting.histc
-    aminmax, nanmean, nansum = reduce.aminmax, reduce.nanmean, reduce.nansum
+    aminmax, nanmean, nansum = reduce.aminmax, statistics.nanmean, reduce.nansum
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
-    scaled_dot_product_attention = matmul.scaled_dot_product_attention
+    scaled_dot_product_attention, mm = matmul.scaled_dot_product_attention, matmul.mm
     matmul = matmul.matmul
     bmm, mv, outer = linalg_products.bmm, linalg_products.mv, linalg_products.outer
     addmm, baddbmm = linalg_products.addmm, linalg_products.baddbmm
@@ -265,19 +268,19 @@ class Tensor(Core):
     cdist, matrix_power = linalg_products.cdist, linalg_products.matrix_power
     inv, solve = linalg_solve.inv, linalg_solve.solve
     det, slogdet = linalg_solve.det, linalg_solve.slogdet
-    mm, logdet, inverse = spellings.mm, spellings.logdet, linalg_solve.inv
+    logdet, inverse = linalg_solve.logdet, linalg_solve.inv
     cholesky, qr = linalg_triangular.cholesky, linalg_qr.qr
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
     pinv, lstsq = linalg_spectral.pinv, linalg_spectral.lstsq
     fft, ifft, rfft, irfft = fourier.fft, fourier.ifft, fourier.rfft, fourier.irfft
     fft2, ifft2, rfft2, irfft2 = fourier.fft2, fourier.ifft2, fourier.rfft2, fourier.irfft2
-    conv2d, conv_transpose2d = nn_ops.conv2d, nn_ops.conv_transpose2d
+    conv2d, conv_transpose2d = convolution.conv2d, convolution.conv_transpose2d
     max_pool2d, avg_pool2d = pools.max_pool2d, pools.avg_pool2d
     max_unpool2d, interpolate = pools.max_unpool2d, interpolate
     adaptive_avg_pool2d = pools.adaptive_avg_pool2d
     adaptive_max_pool2d = pools.adaptive_max_pool2d
-    sequential = nn_ops.sequential
+    sequential = convolution.sequential
     conv1d, conv3d = functional.conv1d, functional.conv3d
     layer_norm, rms_norm = functional.layer_norm, functional.rms_norm
     group_norm = functional.group_norm
@@ -332,12 +335,12 @@ class Tensor(Core):
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
     shard, shard_, shard_like = sharding.shard, sharding.shard_, sharding.shard_like
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
-    dim, nelement, equal = spellings.dim, convert.numel, spellings.equal
-    cpu, cuda, is_contiguous = spellings.cpu, spellings.cuda, spellings.is_contiguous
-    type, type_as = spellings.type_, spellings.type_as
-    new_zeros, new_ones = spellings.new_zeros, spellings.new_ones
-    new_full, new_empty = spellings.new_full, spellings.new_empty
-    new_tensor = spellings.new_tensor
+    dim, nelement, equal = aliases.dim, convert.numel, aliases.equal
+    cpu, cuda, is_contiguous = aliases.cpu, aliases.cuda, aliases.is_contiguous
+    type, type_as = aliases.type_, aliases.type_as
+    new_zeros, new_ones = like.new_zeros, like.new_ones
+    new_full, new_empty = like.new_full, like.new_empty
+    new_tensor = like.new_tensor
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_

@@ -19,8 +19,8 @@ from weft.ir.uop import live_nodes
 from weft.support.settings import Context
 from weft.target.target import Peaks
 from weft.tensor import storage
-from weft.tensor.function import function
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.function import function
 
 
 def random(*shape):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from weft import Context, Tensor, dtypes
-from weft.codegen.candidates import neighbors
+from weft.codegen.choose.candidates import neighbors
+from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
-from weft.codegen.heuristic import choose_opts
-from weft.codegen.opts import Unroll, apply_opts
-from weft.codegen.recipe import from_json, to_json
+from weft.codegen.opts.table import Unroll, apply_opts
+from weft.codegen.opts.text import from_json, to_json
 from weft.engine import search_process
 from weft.engine.devices import device
 from weft.engine.program_file import pack

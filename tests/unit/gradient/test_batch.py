@@ -8,8 +8,8 @@ from weft.ir.build import buffer, call, param, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
-from weft.ir.spec import verify
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.spec import verify
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.ir.uop import UOp, make
 from weft.support.errors import NotSupported
 from weft.tensor import Tensor

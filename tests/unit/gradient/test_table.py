@@ -5,8 +5,8 @@ from weft.gradient.table import RULES, WITHOUT_RULE
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import name
 from weft.ir.scalar import KINDS
-from weft.ir.spec_common import FOLDS
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.common import FOLDS
+from weft.ir.spec.tensor import TENSOR_SPEC
 
 
 def test_every_op_of_the_tensor_graph_has_a_rule_or_a_reason():

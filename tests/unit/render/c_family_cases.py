@@ -12,13 +12,13 @@ from tests.unit.codegen.oracle import as_seen
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
-from weft.ir.spec import verify
-from weft.ir.spec_program import LEAVES, PROGRAM_SPEC
+from weft.ir.spec.program import LEAVES, PROGRAM_SPEC
+from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.reference.memory import Memory
 from weft.reference.program import run_program
-from weft.render import c, opencl
+from weft.render.c_family import c, opencl
 from weft.runtime.c.compiler import COMPILERS
 from weft.runtime.c.device import CDevice
 from weft.runtime.device import Device

@@ -9,13 +9,13 @@ from tests.unit.reference.edge_values import same
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Parameter, Program
-from weft.ir.spec_program import LEAVES
+from weft.ir.spec.program import LEAVES
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.reference.lanes import size_value
 from weft.reference.memory import Memory
 from weft.reference.program import run_program
-from weft.render.llvm import render
+from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.host import host, host_target

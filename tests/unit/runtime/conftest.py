@@ -23,5 +23,6 @@ def device(api: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDev
     monkeypatch.setattr(engine_compile, "_LOADED", {})
     monkeypatch.setattr(engine_compile, "_try_stored", lambda kernel, device: None)
     monkeypatch.setattr(realize, "_PREPARED", {})
+    monkeypatch.setattr(realize, "_WORK", {})
     with Context(DEVICE="CUDA"):
         yield made

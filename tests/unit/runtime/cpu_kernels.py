@@ -14,7 +14,7 @@ from tests.unit.render.llvm_programs import (
     special,
 )
 from weft.ir.program import Program
-from weft.render.llvm import render
+from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
 from weft.runtime.cpu.pool import Pool
 from weft.runtime.host import host_target

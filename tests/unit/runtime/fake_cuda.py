@@ -19,7 +19,7 @@ from weft.ir.sizes import shape_value, size_value
 from weft.ir.walk import topological
 from weft.reference.memory import Memory
 from weft.reference.program import run_program
-from weft.render.llvm import render
+from weft.render.llvm.renderer import render
 from weft.runtime.cuda.device import CudaDevice
 from weft.runtime.cuda.driver import SIGNATURES
 

@@ -11,7 +11,7 @@ from weft import Tensor
 from weft.engine.storage import buffer_of
 from weft.ir.dtypes import dtypes
 from weft.support.errors import NotSupported
-from weft.tensor import dlpack
+from weft.tensor.host import dlpack
 
 F32 = dtypes.float32
 
@@ -32,7 +32,7 @@ class OnGpu:
         self.stream: Any = None
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.CUDA_KIND, 0
+        return 2, 0
 
     def __dlpack__(self, stream: Any = None, max_version: Any = None) -> Any:
         self.stream = stream

@@ -21,7 +21,7 @@ from tests.unit.render.c_family_cases import (
 from weft.ir.build import store
 from weft.ir.dtypes import dtypes
 from weft.ir.program import Program
-from weft.render import opencl
+from weft.render.c_family import opencl
 from weft.runtime.opencl import platform
 from weft.runtime.opencl.device import OpenclDevice
 from weft.support.errors import DeviceError, InternalError, NotSupported, OutOfMemory
@@ -66,7 +66,7 @@ def test_the_target_is_that_of_the_device():
     target = device("OPENCL").target
     assert target.device == "OPENCL"
     assert target.has_groups
-    assert target.group_limit >= 1
+    assert target.grid.group_threads >= 1
     assert dtypes.float16 not in target.native_dtypes
     assert rounds_float32(target) == ("exact32" in target.name)
 

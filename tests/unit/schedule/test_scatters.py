@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.unit.schedule.test_fuse import TARGET, expand, p, reshape, schedule, texts
+from tests.unit.schedule.fuse.test_fuse import TARGET, expand, p, reshape, schedule, texts
 from weft.ir.accumulation import hidden, may_meet
 from weft.ir.build import (
     buffer,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from weft.ir.ops import Op
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.tensor import Tensor
 from weft.tensor import storage as storage_module
 
@@ -90,7 +90,7 @@ def test_nothing_is_realized_by_building(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_graphs_keep_the_laws():
-    from weft.ir.spec import verify
+    from weft.ir.spec.spec import verify
 
     for each in everything(Tensor([1.0, 2.0, 3.0, 4.0])):
         verify(each.uop, TENSOR_SPEC)

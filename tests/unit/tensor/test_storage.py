@@ -5,7 +5,7 @@ import pytest
 from weft.ir.ops import Op
 from weft.ir.walk import topological
 from weft.tensor import Tensor
-from weft.tensor.function import function
+from weft.tensor.trace.function import function
 
 KINDS = {
     "number": lambda device: Tensor(2, device=device),

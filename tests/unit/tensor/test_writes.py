@@ -5,8 +5,8 @@ import pytest
 
 from weft.engine.storage import GlobalCounters
 from weft.ir.ops import Op
-from weft.ir.spec import verify
-from weft.ir.spec_tensor import TENSOR_SPEC
+from weft.ir.spec.spec import verify
+from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.tensor import Tensor
 

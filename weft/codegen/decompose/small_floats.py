@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.codegen.analysis.loops import rebuilt
 from weft.codegen.context import Context
 from weft.codegen.decompose.float_parts import absolute, bits_of, float_of, like, where
-from weft.codegen.loops import rebuilt
 from weft.ir import small_floats
 from weft.ir.dtypes import BOOL, FIXED, FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op

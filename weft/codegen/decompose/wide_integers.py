@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from weft.codegen.analysis.loops import rebuilt
 from weft.codegen.context import Context
 from weft.codegen.decompose import integers, words
 from weft.codegen.decompose.decompose import require_native, rules_for
 from weft.codegen.decompose.float_parts import like
 from weft.codegen.decompose.words import Wide
-from weft.codegen.loops import rebuilt
 from weft.ir.dtypes import BOOL, FIXED, FLOAT, DType, dtypes
 from weft.ir.ops import COMPARE, Op, name
 from weft.ir.shapes import largest_size, shape_of

@@ -15,7 +15,7 @@ from weft.nn.optim.method import Gradients, Method, State
 from weft.nn.optim.optimizer import Optimizer
 from weft.nn.state import get_state_dict
 from weft.support.errors import ArgumentError
-from weft.tensor.convert import dtype_of
+from weft.tensor.host.convert import dtype_of
 from weft.tensor.tensor import Tensor
 
 

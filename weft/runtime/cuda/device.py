@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.ir.program import Program
-from weft.runtime.cpu.compiler import compile_ptx, llvm_name
 from weft.runtime.cuda.compiler import assemble
 from weft.runtime.cuda.copies import Copies
 from weft.runtime.cuda.driver import SUCCESS, load_driver, require_success, version_text
@@ -23,6 +22,8 @@ from weft.runtime.cuda.graph import CudaGraph, Launch
 from weft.runtime.cuda.launch import CudaExecutable
 from weft.runtime.cuda.memory import CudaMemory, Pool
 from weft.runtime.cuda.watch import Watch
+from weft.runtime.device import Abilities
+from weft.runtime.llvm.compiler import compile_ptx, llvm_name
 from weft.support.errors import ArgumentError
 from weft.target.cuda import ARGUMENT_ALIGNMENT, cuda_target
 from weft.target.target import Target
@@ -30,6 +31,7 @@ from weft.target.target import Target
 Renderer = Callable[[Program, Target], str]
 # How many programs the driver compiles side by side.
 COMPILERS: Final = 12
+DLPACK_KIND: Final = 2
 # Streams by number in the protocols of other libraries: the default one, and "no matter".
 _LEGACY_STREAM: Final = 1
 _NO_STREAM: Final = -1
@@ -37,14 +39,16 @@ _NO_STREAM: Final = -1
 _CURRENT: Final = threading.local()  # `.device`: whose context is current in this thread
 
 
-class CudaDevice:
+class CudaDevice(Abilities):
     """One GPU. `lock` orders what several threads queue; `watch` waits and finds faults."""
 
-    compile_threads: Final = COMPILERS
-    reuses_memory: Final = True
+    compile_threads = COMPILERS
+    reuses_memory = True
+    has_addresses = True
 
     def __init__(self, renderer: Renderer, name: str = "CUDA", api: Any = None) -> None:
         self.name = name
+        self.lists = self.peers = self.timer = self.foreign = self
         self.api = api = load_driver() if api is None else api
         self.gpu = require_gpu(api, number_of(name))
         self.target = cuda_target(self.gpu.arch)
@@ -61,19 +65,20 @@ class CudaDevice:
         self.copies = Copies(api, self.watch, self.enter, self.stream)
         self._events: dict[bool, list[Any]] = {}
         self._neighbors: set[int] = set()
+        self.facts = self._facts()
 
-    def facts(self) -> list[str]:
+    def _facts(self) -> tuple[str, ...]:
         """What a user wants to know of this GPU and of others beside it."""
         free, total = self.pool.free_and_total()
         version = version_text(self.gpu.driver)
         count = gpu_count(self.api)
         others = f"CUDA:0 to CUDA:{count - 1}" if count > 1 else ""
-        return [
+        return (
             self.gpu.name,
             f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} free",
             f"driver for CUDA {version}",
             others,
-        ]
+        )
 
     def enter(self) -> None:
         """Make the context current: each thread has one of its own."""
@@ -183,6 +188,11 @@ class CudaDevice:
             # The default stream waits by itself.
             is_default = stream in (None, 0, _LEGACY_STREAM)
             self.wait_for_stream(None if is_default else ctypes.c_void_p(stream))
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The kind and the number of this device in DLPack."""
+        return DLPACK_KIND, self.gpu.number
 
     @property
     def stream_number(self) -> int:

@@ -1,0 +1,222 @@
+"""Opts: the examples of their docstrings, what they refuse, and what they make of kernels."""
+
+import re
+import textwrap
+
+import pytest
+
+from tests.unit.codegen.kernels import CASES
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
+from weft.codegen.opts import table as module
+from weft.codegen.opts.table import (
+    OPTS,
+    Accumulate,
+    Bind,
+    Merge,
+    Opt,
+    Order,
+    Share,
+    Split,
+    Stage,
+    Unroll,
+    Vectorize,
+    apply_opts,
+)
+from weft.ir.ops import Op
+from weft.ir.spec.kernel import KERNEL_SPEC
+from weft.ir.spec.spec import verify
+from weft.ir.text import parse
+from weft.support.errors import OptRefused
+
+EXAMPLE = re.compile(r"opt: (.+)\n\s*before:\n((?: {8}.*\n)+) {4}after:\n((?: {8}.*\n?)+)")
+
+
+@pytest.mark.parametrize("opt", OPTS, ids=lambda opt: opt.__name__)
+def test_examples_are_true(opt: type[Opt]):
+    examples = EXAMPLE.findall(opt.__doc__ or "")
+    assert examples, "the docstring of an opt shows a kernel before and after"
+    for text, before, after in examples:
+        kernel = parse(textwrap.dedent(before))
+        verify(kernel, KERNEL_SPEC)
+        result = apply_opts(kernel, [eval(text, vars(module))])
+        assert result is parse(textwrap.dedent(after)), text
+
+
+REFUSED = {
+    "no such range": ("elementwise", [Split(7, 2)], "the kernel has no range 7"),
+    "factor": ("elementwise", [Split(1, 8)], "the factor 8 is not between 1 and the extent 8"),
+    "lanes beyond": (
+        "elementwise",
+        [Split(1, 16, "mask")],
+        "the factor 16 is not between 1 and the extent 8",
+    ),
+    "symbolic": ("symbolic", [Split(0, 16)], "the factor 16 is not between 1 and the extent 16"),
+    "copies of a symbolic range": ("symbolic", [Unroll(2)], "symbolic"),
+    "tail": ("elementwise", [Split(1, 3, "wrap")], "a tail is one of clamp, mask"),
+    "lanes": ("odd_sizes", [Vectorize(1)], "5 lanes; a vector has one of 2, 4, 8"),
+    "two vectors": (
+        "elementwise",
+        [Split(0, 2), Vectorize(2), Vectorize(1)],
+        "a value would have two vector ranges",
+    ),
+    "scope of a stage": ("softmax", [Split(0, 2), Unroll(5)], "a stage is filled once per turn"),
+    "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is folded over"),
+    "grid of some stores": ("symbolic", [Bind(0, "grid")], "a store is not inside range 0"),
+    "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
+    "stage that copies share": (
+        "matmul",
+        [Vectorize(1), Stage(2, 1, (2,))],
+        "a stage is filled once per turn of range 1",
+    ),
+    "stage of no window": (
+        "matmul",
+        [Stage(2, 1, (1,), ((1, 2),))],
+        "the factor does not depend on 1 and 2 by overlapping windows",
+    ),
+    "window outside of a stage": (
+        "conv",
+        [Stage(4, 0, (3,), ((2, 5),))],
+        "the stage is not laid out along range 2",
+    ),
+    "tap of two windows": (
+        "conv",
+        [Stage(4, 0, (2, 3), ((2, 5), (3, 5)))],
+        "a tap is a range that the stage is not laid out along, and of one window",
+    ),
+    "turns of a store": ("elementwise", [Unroll(1, in_turn=True)], "is not only folded over"),
+    "row that copies share": (
+        "sum_of_a_sum_and_its_row",
+        [Unroll(0), Share(2, 1)],
+        "a stage is filled once per turn of range 0",
+    ),
+    "sum with a scan": ("scan_of_sums", [Accumulate(2)], "the kernel has a scan"),
+    "sum of nothing": ("empty_loop", [Accumulate(1)], "range 1 has no turn"),
+    "share with a loop before": (
+        "sum_behind_a_sum",
+        [Share(2, 1)],
+        "no value of the fold over 2 is computed again over 1",
+    ),
+    "ordered": ("accumulate_over_an_outer_loop", [Bind(0, "grid")], "range 0 is of kind ordered"),
+    "split of a scan": ("scan_rows", [Split(1, 3)], "the turns of range 1 are ordered"),
+    "merge of a scan": ("scan_rows", [Merge(0, 1)], "the turns of one of them are ordered"),
+    "order of a scan": ("scan_rows", [Order((1, 0))], "range 1 is scanned over inside the loops"),
+    "grid of a scan": ("scan_rows", [Bind(1, "grid")], "range 1 is of kind ordered"),
+    "lanes of a scan": ("scan_of_halves", [Vectorize(1)], "range 1 is of kind ordered"),
+    "merge of one": ("sum_rows", [Merge(0, 1)], "a node closes only one of them"),
+    "order twice": ("elementwise", [Order((0, 0))], "a range is named twice"),
+    "unrolled": ("elementwise", [Unroll(1), Split(1, 2)], "range 1 is a loop no more"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_say_why(case: str):
+    name, opts, reason = REFUSED[case]
+    with pytest.raises(OptRefused, match=re.escape(reason)) as error:
+        apply_opts(CASES[name]().kernel, opts)
+    assert str(error.value).startswith(f"{opts[-1]} refused: ")
+
+
+RECIPES = {
+    "uneven tile of a product": (
+        "matmul_bias_relu",
+        [Split(1, 4, "mask"), Vectorize(3), Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
+    ),
+    "uneven fold with lanes": ("sum_rows", [Split(1, 5), Split(2, 2), Vectorize(3)]),
+    "fold with masked lanes": ("argmax", [Split(1, 4, "mask"), Vectorize(3)]),
+    "uneven stage": ("softmax", [Split(4, 3), Split(1, 3), Split(2, 5), Split(3, 3, "mask")]),
+    "stage with lanes": ("softmax", [Split(4, 4), Vectorize(5), Split(1, 2), Unroll(6)]),
+    "scattered lanes": ("transpose", [Vectorize(0)]),
+    "backward lanes": ("flip", [Split(1, 4), Vectorize(2)]),
+    "masked backward lanes": ("flip", [Split(1, 2, "mask"), Split(1, 2), Vectorize(3)]),
+    "loops inside out": ("conv", [Order((6, 5, 4, 3, 2, 1, 0))]),
+    "window over both axes": ("conv", [Stage(4, 0, (4, 2, 3), ((2, 5), (3, 6)))]),
+    "window of some rows": (
+        "conv",
+        [Split(2, 2), Stage(4, 0, (4, 6, 7, 3), ((7, 5),)), Unroll(6, in_turn=True), Unroll(7)],
+    ),
+    "fold without a loop": ("sum_rows", [Unroll(1, in_turn=True)]),
+    "turns of several folds": (
+        "matmul_bias_relu",
+        [Split(2, 3), Unroll(3, in_turn=True), Split(0, 2), Unroll(4)],
+    ),
+    "grid of many ranges": ("conv", [Bind(n, "grid") for n in range(4)]),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes(name: str, seed: int):
+    case, opts = RECIPES[name]
+    check(CASES[case](), machine(), opts, seed)
+
+
+GROUPS = machine(group_threads=64)
+
+
+def test_threads_that_fill_a_stage_meet_at_barriers(seed: int):
+    opts = [Bind(4, "thread"), Bind(1, "thread")]
+    program = check(CASES["softmax"](), GROUPS, opts, seed)
+    assert program.threads == (8,)
+    barriers = [node for node in program.instructions.src if node.op == Op.BARRIER]
+    assert len(barriers) == 2  # before the fill, since rows are a loop, and after it
+
+
+def test_a_stage_outside_of_loops_needs_one_barrier(seed: int):
+    opts = [Bind(1, "thread"), Bind(2, "thread")]
+    program = check(CASES["transposed_stage"](), GROUPS, opts, seed)
+    assert program.threads == (8,)
+    barriers = [node for node in program.instructions.src if node.op == Op.BARRIER]
+    assert len(barriers) == 1
+
+
+def test_threads_with_other_extents_leave_work_to_the_first(seed: int):
+    opts = [Bind(0, "thread"), Bind(2, "thread")]
+    program = check(CASES["transposed_stage"](), GROUPS, opts, seed)
+    assert program.threads == (8, 4)
+
+
+def test_threads_have_copies_of_a_stage_that_depends_on_them(seed: int):
+    opts = [Split(0, 2), Bind(5, "thread"), Bind(4, "thread")]
+    check(CASES["softmax"](), GROUPS, opts, seed)
+
+
+SYMBOLIC = {
+    "loops": [Split(0, 4), Split(2, 4)],
+    "masked loops": [Split(0, 4, "mask"), Split(2, 3, "mask")],
+    "lanes": [Split(0, 4, "mask"), Vectorize(4), Split(2, 4, "mask"), Vectorize(5)],
+    "copies": [Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
+    "twice": [Split(0, 2), Split(0, 3), Split(2, 4), Split(5, 2, "mask"), Unroll(6)],
+}
+
+
+@pytest.mark.parametrize("recipe", SYMBOLIC)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16])
+def test_ranges_of_symbolic_extent_are_split(recipe: str, size: int, seed: int):
+    case = CASES["symbolic"]()._replace(variables={"n": size})
+    program = check(case, machine(), SYMBOLIC[recipe], seed)
+    assert [node.arg[0] for node in program.variables] == ["n"]
+
+
+def test_multiples_of_the_factor_have_no_tail():
+    text = """\
+n = variable "n" 1..16
+p0 = param 0: float32[n * 8]
+r0 < n * 8
+kernel "k" r0 loop:
+  store p0[r0] = 1.0 for r0
+"""
+    (store,) = apply_opts(parse(text), [Split(0, 4)]).src
+    assert store.src[0].src[1].op == Op.CONST
+
+
+def test_an_empty_range_has_no_turn_to_clamp_to():
+    text = """\
+n = variable "n" 0..16
+p0 = param 0: float32[16]
+r0 < n
+kernel "k" r0 loop:
+  store p0[r0] = 1.0 for r0
+"""
+    with pytest.raises(OptRefused, match="may have no last turn to clamp to"):
+        apply_opts(parse(text), [Split(0, 4)])
+    assert apply_opts(parse(text), [Split(0, 4, "mask")]).op == Op.KERNEL

@@ -1,0 +1,172 @@
+"""Programs for NVIDIA GPUs become PTX without a GPU."""
+
+import pytest
+
+from tests.unit.render.llvm.test_ops import DTYPES, apply, ops_on
+from tests.unit.render.llvm_programs import (
+    F32,
+    I32,
+    after,
+    argument,
+    at,
+    barrier,
+    counter,
+    end,
+    get,
+    memory,
+    number,
+    program,
+    put,
+    special,
+    when,
+)
+from weft.ir.build import variable
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import COMPARE, Op
+from weft.ir.program import Program
+from weft.ir.uop import UOp, const, make
+from weft.render.llvm.renderer import render
+from weft.runtime.llvm.compiler import compile_ptx
+from weft.support.errors import InternalError, NotSupported
+from weft.target.cpu import cpu_target
+from weft.target.cuda import cuda_target
+
+TARGET = cuda_target("sm_90a")
+
+
+def ptx(code: Program, arch: str = "sm_90a") -> str:
+    target = cuda_target(arch)
+    return compile_ptx(render(code, target), target)
+
+
+def grid() -> UOp:
+    return special("group", 8) * 64 + special("thread", 64)
+
+
+def test_a_kernel_with_groups_and_threads():
+    index = grid()
+    value = get(at(argument(1, size=512), index)) * 2.0
+    text = ptx(program(put(at(argument(0, size=512), index), value), threads=(64,)))
+    assert ".target sm_90a" in text
+    assert ".visible .entry under_test(" in text
+    assert "%ctaid.x" in text and "%tid.x" in text
+    assert "ld.global" in text and "st.global" in text
+    assert ".reqntid 64" in text
+
+
+@pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_90a", "sm_100"])
+def test_other_architectures(arch: str):
+    text = ptx(program(put(at(argument(0), special("thread", 32)), const(F32, 1.0))), arch)
+    assert f".target {arch}" in text
+
+
+def test_shared_memory_and_a_barrier():
+    me = special("thread", 64)
+    tile = memory("tile", "local", 64)
+    fill = put(at(tile, me), get(at(argument(1), me)))
+    wait = barrier(fill)
+    other = get(at(after(tile, fill, wait), number(63) + me * -1))
+    text = ptx(program(fill, wait, other, put(at(argument(0), me), other), threads=(64,)))
+    assert ".shared" in text and "bar.sync" in text
+    assert "st.shared" in text and "ld.shared" in text
+
+
+def test_loops_conditions_gates_and_variables():
+    size = variable("n", 1, 64)
+    keeper = memory("acc", "register", 1)
+    me = special("thread", 64)
+    clear = put(at(keeper, 0), const(F32, 0.0))
+    turn = counter(0, make(Op.CAST, I32, (size,)))
+    place = at(after(keeper, clear), 0)
+    loaded = get(at(argument(1), turn + me, turn + me < 64))
+    add = put(place, get(place) + loaded)
+    close = end(turn)
+    total = get(at(after(keeper, add, close), 0))
+    guard = when(me < 10)
+    code = program(
+        *(size, clear, turn, add, close, total, guard),
+        *(put(at(argument(0), me), total), end(guard)),
+        threads=(64,),
+    )
+    text = ptx(code)
+    assert ".local" not in text  # the accumulator is in a register
+    assert "@%p" in text
+    assert "fma.rn.f32" not in text
+
+
+def test_a_product_in_a_sum_is_fused():
+    me = special("thread", 64)
+    a, b, c = (get(at(argument(slot), me)) for slot in (1, 2, 3))
+    code = program(put(at(argument(0), me), a * b + c), threads=(64,))
+    assert "fma.rn.f32" in ptx(code)
+    assert "fma" not in compile_ptx(render(code, TARGET, contract=False), TARGET)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_every_op_compiles(dtype: DType):
+    index = grid()
+    x, y = (get(at(argument(slot, dtype, 4096), index)) for slot in (2, 3))
+    stores = []
+    for position, op in enumerate(ops_on(dtype)):
+        out = argument(1, dtypes.bool, 1 << 20) if op in COMPARE else argument(0, dtype, 1 << 20)
+        place = at(out, index + position * 4096)
+        stores.append(put(place, apply(op, x, y)))
+    for slot, target in enumerate(DTYPES, 4):
+        cast = make(Op.CAST, target, (x,))
+        stores.append(put(at(argument(slot, target, 4096), index), cast))
+    assert ".entry" in ptx(program(*stores, threads=(64,)))
+
+
+def copy_of(dtype: DType, index: UOp, lanes: int) -> str:
+    value = get(at(argument(1, dtype, 4096), index, lanes=lanes))
+    return ptx(program(put(at(argument(0, dtype, 4096), index, lanes=lanes), value)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes", "access"),
+    [
+        (dtypes.float32, 4, "v4.b32"),
+        (dtypes.float32, 2, "v2.b32"),
+        (dtypes.float64, 2, "v2.b64"),
+        (dtypes.uint16, 8, "v4.b32"),
+        (dtypes.uint8, 16, "v4.b32"),
+        (dtypes.bool, 4, "b32"),
+    ],
+    ids=str,
+)
+def test_aligned_lanes_are_moved_at_once(dtype: DType, lanes: int, access: str):
+    text = copy_of(dtype, grid() * lanes, lanes)
+    assert f"ld.global.{access}" in text and f"st.global.{access}" in text
+    assert text.count("ld.global") == text.count("st.global") == 1
+
+
+def test_lanes_are_apart_where_nothing_is_known_of_their_address():
+    text = copy_of(F32, grid() * 4 + 1, 4)
+    assert text.count("ld.global.b32") == 4
+    halves = copy_of(F32, grid() * 4 + 2, 4)
+    assert halves.count("ld.global.v2.b32") == 2
+
+
+def test_bools_are_bytes_in_lanes():
+    index = grid() * 4
+    value = get(at(argument(1, dtypes.bool, 4096), index, lanes=4))
+    lanes = [make(Op.LANES, dtypes.bool, (value,), (i,)) for i in range(4)]
+    turned = make(Op.VECTOR, value.dtype, (const(dtypes.bool, True), *lanes[:0:-1]))
+    text = ptx(program(put(at(argument(0, dtypes.bool, 4096), index, lanes=4), turned)))
+    assert "ld.global.b32" in text and "st.global.b32" in text
+
+
+def test_arithmetic_on_lanes_is_refused():
+    x = get(at(argument(1), grid() * 4, lanes=4))
+    with pytest.raises(InternalError, match="arithmetic on lanes"):
+        ptx(program(put(at(argument(0), grid() * 4, lanes=4), x + x)))
+
+
+def test_an_axis_that_no_gpu_has_is_refused():
+    with pytest.raises(InternalError, match="no group axis 3"):
+        ptx(program(put(at(argument(0), special("group", 2, 3)), const(F32, 1.0))))
+
+
+def test_ptx_of_a_cpu_target_is_refused():
+    with pytest.raises(NotSupported, match="is not a target of it"):
+        compile_ptx("", cpu_target())

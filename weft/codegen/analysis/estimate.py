@@ -1,0 +1,79 @@
+"""What a run of a kernel costs: arithmetic, and bytes of global memory read and written.
+
+Counted on the kernel before opts, because padding and repeated work are no part of what it does.
+A value counts once per turn of the loops it depends on. Memory counts once per distinct element
+where the indices are sums of ranges, and once per access where they are not, as in a gather.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from weft.codegen.analysis.loops import ranges_of
+from weft.ir.bounds import bounds
+from weft.ir.dtypes import INDEX
+from weft.ir.linear import linear
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.program import Estimate
+from weft.ir.shapes import largest_size, shape_of
+from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
+from weft.ir.walk import topological
+
+_FREE: Final = frozenset((Op.CAST, Op.BITCAST))
+
+
+def estimate(kernel: UOp) -> Estimate:
+    """Count a kernel, each symbolic size at its greatest."""
+    extents = {number: bounds(r.src[0])[1] for number, r in ranges_of(kernel).items()}
+
+    def turns(ranges: int) -> int:
+        return math.prod(extents[number] for number in range_ids(ranges))
+
+    operations = 0
+    read: dict[UOp, int] = {}
+    written: dict[UOp, int] = {}
+    for node in topological(kernel):
+        if node.op in ELEMENTWISE - _FREE and node.src[-1].dtype.kind != INDEX:
+            operations += turns(node.ranges)
+        elif node.op == Op.REDUCE:
+            operations += turns(node.src[0].ranges | _own(node))
+        elif node.op == Op.SCAN:
+            operations += turns(node.ranges)
+        elif node.op == Op.LOAD:
+            _count(node.src[0], read, turns)
+        elif node.op == Op.STORE:
+            _count(node.src[0], written, turns)
+    return Estimate(operations, _bytes(read), _bytes(written))
+
+
+def _own(node: UOp) -> int:
+    return sum(1 << r.arg for r in node.src[1:])
+
+
+def _count(place: UOp, found: dict[UOp, int], turns: Callable[[int], int]) -> None:
+    """Add the elements of a place to what is known of its memory."""
+    memory = behind(place.src[0])
+    indices = place.src[2:]
+    accesses = turns(sum(1 << n for n in _ranges(indices)))
+    count = found.get(memory, 0)
+    if all(map(_is_affine, indices)):
+        spans = math.prod(high - low + 1 for low, high in map(bounds, indices))
+        size = largest_size(shape_of(memory))
+        found[memory] = max(count, min(count + min(accesses, spans), size))
+    else:
+        found[memory] = count + accesses
+
+
+def _ranges(indices: tuple[UOp, ...]) -> set[int]:
+    return {number for each in indices for number in range_ids(each.ranges)}
+
+
+def _is_affine(node: UOp) -> bool:
+    return all(term.op in (Op.RANGE, Op.VARIABLE) for term, _ in linear(node)[1])
+
+
+def _bytes(found: dict[UOp, int]) -> int:
+    return sum(count * memory.dtype.itemsize for memory, count in found.items())

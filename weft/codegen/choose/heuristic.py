@@ -1,0 +1,336 @@
+"""Opts for the obvious cases, from the kernel and the target's data alone.
+
+Loops that walk memory together are merged. The loop that most accesses walk contiguously becomes
+lanes; folds get several accumulators, and a contraction a tile of registers. The loops on which
+everything in the kernel depends become the grid, or on a GPU the grid and the threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Final
+
+from weft.codegen.analysis.accesses import Access, accesses_of, nearby_span
+from weft.codegen.analysis.estimate import estimate
+from weft.codegen.analysis.loops import (
+    GRID,
+    LOOP,
+    ORDERED,
+    THREAD,
+    VECTOR,
+    Loops,
+    kinds_of,
+    loops_of,
+    nodes_of,
+    own_ranges,
+)
+from weft.codegen.choose.chooser import HEAVY, Chooser, width
+from weft.codegen.choose.heuristic_accumulators import add_accumulators
+from weft.codegen.choose.heuristic_contraction import tile_contraction
+from weft.codegen.choose.heuristic_folds import (
+    nest_long_sums,
+    read_in_order,
+    streamed_lanes,
+    tile_rows,
+    unroll_short_folds,
+    walk_row_by_row,
+)
+from weft.codegen.lower.hardware import MOST_AXES
+from weft.codegen.opts.share_values import shared_value
+from weft.codegen.opts.table import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
+from weft.target.compute import Simt
+from weft.target.memory import GLOBAL
+from weft.target.target import Target
+
+# Slow ops of a kernel that is still worth two copies: they share constants and fill the pipes.
+FEW_HEAVY: Final = 2
+# Turns of the grid per thread, so that a slow thread does not hold up the others.
+TURNS_PER_THREAD: Final = 4
+# Turns that make a loop worth having for itself.
+LEAST_PART: Final = 8
+
+
+def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
+    """The opts of a normalized kernel for a target, and the kernel after them."""
+    chooser = _Chooser(kernel, target)
+    chooser.refine_ranges()
+    chooser.merge_loops()
+    chooser.share_values()
+    if target.access_bits and not tile_contraction(chooser):
+        chooser.vectorize_around_folds()
+        tile_rows(chooser)
+        walk_row_by_row(chooser)
+        nest_long_sums(chooser)
+    if isinstance(target.compute, Simt):
+        chooser.spread_over_threads(target.compute)
+    else:
+        chooser.spread_over_cores()
+    return tuple(chooser.opts), chooser.kernel
+
+
+class _Chooser(Chooser):
+    """The parts of the heuristic that look at one loop at a time."""
+
+    def refine_ranges(self) -> None:
+        """Split a range that indices take apart, as heads that a projection has merged."""
+        for node in nodes_of(self.kernel):
+            if node.op not in (Op.FLOORDIV, Op.FLOORMOD) or node.src[0].op != Op.RANGE:
+                continue
+            number, size = node.src[0].arg, node.src[1]
+            extent = self.extent(number)
+            if size.op != Op.CONST or size.arg < LEAST_PART or extent is None:
+                continue
+            if extent % size.arg == 0 and self.take(Split(number, int(size.arg))):
+                self.refine_ranges()
+                return
+
+    def merge_loops(self) -> None:
+        """Merge neighbors that every access walks as one."""
+        tried: set[tuple[int, int]] = set()
+        for _, own in self.closers():
+            for i in range(len(own) - 1, 0, -1):
+                pair = own[i - 1], own[i]
+                if pair not in tried and self.take(Merge(*pair)):
+                    own[i - 1 : i + 1] = [pair[0]]
+                tried.add(pair)
+
+    def share_values(self) -> None:
+        """Keep slow values that a fold has computed, where a row of them stays in the cache."""
+        if not any(self.kernel.ops >> op & 1 for op in HEAVY):
+            return
+        folds = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
+        for node, own in folds:
+            extent = self.extent(own[0]) or 1 << 60
+            is_near = extent * node.dtype.itemsize <= self.target.caches[0].size // 2
+            if len(own) != 1 or not is_near or not self.is_contiguous(own[0]):
+                continue
+            for _, others in self.closers():
+                for number in others:
+                    value = shared_value(self.kernel, own[0], number)
+                    if value is not None and any(value.ops >> op & 1 for op in HEAVY):
+                        self.take(Share(own[0], number))
+
+    def vectorize_around_folds(self) -> None:
+        """Lanes along the stores where folds are short; along any loop where that fails."""
+        mark = self.mark()
+        if unroll_short_folds(self):
+            self.vectorize()
+            if any(kind == VECTOR for kind in kinds_of(self.kernel).values()):
+                return
+            self.undo_to(mark)
+        self.vectorize()
+        unroll_short_folds(self)
+
+    def is_contiguous(self, number: int) -> bool:
+        """Whether something lies in memory along a range; else another range has the lanes."""
+        return any(a.stride(number) == 1 for a in self.accesses() if a.node.op == Op.INDEX)
+
+    def vectorize(self) -> None:
+        """Make lanes of the loop in each nest that most accesses walk contiguously."""
+        if self.transpose_squares():
+            return
+        tried: set[int] = set()
+        while True:
+            best = self.best_lanes(tried)
+            if best is None:
+                return
+            number, lanes, is_fold = best
+            tried.add(number)
+            lanes = streamed_lanes(self, lanes) if is_fold else lanes
+            has_tail = (self.extent(number) or 0) % lanes != 0
+            inner = self.split_and(number, lanes, "mask", Vectorize)
+            tried.add(inner)
+            if inner < 0 or read_in_order(self, number, is_fold):
+                continue
+            is_short = (self.extent(number) or 0) <= self.target.compute.copies
+            if inner != number and has_tail and is_short:
+                self.take(Unroll(number))  # the mask of each copy is a constant
+            elif inner != number:
+                self.unroll(number, is_fold)
+            if is_fold:
+                add_accumulators(self, inner)
+
+    def transpose_squares(self) -> bool:
+        """Read along one loop and write along another: squares that are turned in registers."""
+        stores = self.stores()
+        folds = 1 << Op.REDUCE | 1 << Op.SCAN
+        is_in_turn = any(kind == ORDERED for _, kind in self.loops())
+        if len(stores) != 1 or self.kernel.ops & folds or is_in_turn:
+            return False
+        accesses = self.accesses()
+        own = [r.arg for r in own_ranges(stores[0])]
+        written = next(a for a in accesses if a.node is stores[0].src[0])
+        reads = [a for a in accesses if a.node.op == Op.INDEX and a is not written]
+        rows = [n for n in own if written.stride(n) == 1]
+        columns = [n for n in own if n not in rows and any(a.stride(n) == 1 for a in reads)]
+        if not rows or not columns or any(a.stride(rows[0]) == 1 for a in reads):
+            return False
+        across, along = rows[0], columns[-1]
+        lanes = self.target.access_bits // max(width(a) for a in [written, *reads])
+        while lanes > 1 and any((self.extent(n) or 1) % lanes for n in (across, along)):
+            lanes //= 2
+        if lanes < 4:
+            return False
+        mark = self.mark()
+        vector, copies = self.split(along, lanes), self.split(across, lanes)
+        outer = [n for n in kinds_of(self.kernel) if n not in (along, across, vector, copies)]
+        squares = [n for n in (across, along) if n not in (vector, copies)]
+        if self.order([*outer, *squares, vector, copies]) and self.take(
+            Vectorize(vector), Unroll(copies)
+        ):
+            return True
+        self.undo_to(mark)
+        return False
+
+    def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
+        accesses = accesses_of(self.kernel)
+        kinds = kinds_of(self.kernel)
+        turns = self.turns_of([access.node for access in accesses])
+        best: tuple[float, int, int, bool] | None = None
+        for node, own in self.closers():
+            if any(kinds[r.arg] == VECTOR for r in own_ranges(node)):
+                continue
+            for position, number in enumerate(own):
+                lanes = self.lanes(number, accesses)
+                if number in tried or lanes < 2 or not self.can_be_lanes(number):
+                    continue
+                extent = self.extent(number) or 1
+                score = sum(
+                    _merit(access, number, lanes, extent) * turns.get(access.node, 1)
+                    for access in accesses
+                )
+                if score > 0 and (best is None or (score, position) > best[:2]):
+                    is_fold = node.op == Op.REDUCE
+                    best = (score, position, number, is_fold)
+        if best is None:
+            return None
+        return best[2], self.lanes(best[2], accesses), best[3]
+
+    def turns_of(self, nodes: list[UOp]) -> dict[UOp, int]:
+        """How often each of these is evaluated: once for each turn of what it depends on."""
+        extents = {number: self.extent(number) or 1 for number in kinds_of(self.kernel)}
+        return {node: math.prod(extents[n] for n in range_ids(node.ranges)) for node in nodes}
+
+    def can_be_lanes(self, number: int) -> bool:
+        """Whether no value that depends on a range has lanes already."""
+        kinds = kinds_of(self.kernel)
+        vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
+        return not any(
+            node.ranges >> number & 1 and (node.ranges & vectors or node.op == Op.STAGE)
+            for node in nodes_of(self.kernel)
+        )
+
+    def lanes(self, number: int, accesses: list[Access]) -> int:
+        """How many lanes fit: of the widest dtype that the loop touches, and of the loop."""
+        extent = self.extent(number) or 0
+        widths = [width(a) for a in accesses if a.stride(number) != 0]
+        lanes = self.target.access_bits // max(widths, default=32)
+        while lanes > extent:
+            lanes //= 2
+        return max(lanes, 1)
+
+    def unroll(self, number: int, is_fold: bool) -> None:
+        """A few copies of a loop: independent accumulators, or stores that overlap.
+
+        Lanes at places that were read are as many instructions, which overlap without copies.
+        """
+        if not is_fold and any(map(_is_looked_up, nodes_of(self.kernel))):
+            return
+        extent = self.extent(number) or 1
+        heavy = sum(node.op in HEAVY for node in nodes_of(self.kernel))
+        most = self.target.compute.copies
+        if heavy and not is_fold:
+            most = min(most, 2) if heavy <= FEW_HEAVY else 1
+        for copies in (most, most // 2):
+            if copies > 1 and extent % copies == 0 and extent > copies:
+                self.split_and(number, copies, "clamp", Unroll)
+                return
+
+    def common_loops(self) -> list[int]:
+        """The loops of all stores on which every fold and stage depends, outermost first.
+
+        None inside an ordered loop: what goes on there from turn to turn stays with one thread.
+        """
+        kinds = dict(itertools.takewhile(lambda each: each[1] != ORDERED, self.loops()))
+        stores = [node for node in self.kernel.src if node.op == Op.STORE]
+        common = {n for n, kind in kinds.items() if kind == LOOP}
+        for node in stores:
+            common &= {r.arg for r in own_ranges(node)}
+        for node in nodes_of(self.kernel):
+            if node.op in (Op.REDUCE, Op.SCAN, Op.STAGE):
+                common = {n for n in common if node.ranges >> n & 1}
+        return [n for n in kinds if n in common]
+
+    def spread_over_cores(self) -> None:
+        """Outer loops become the grid, as many as keep every thread busy."""
+        if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
+            return
+        turns = 1
+        for number in self.common_loops():
+            if turns >= TURNS_PER_THREAD * self.target.units:
+                return
+            if self.take(Bind(number, GRID)):
+                turns *= self.extent(number) or 1 << 30
+
+    def loops(self) -> Loops:
+        return loops_of(self.kernel)
+
+    def is_in_place(self) -> bool:
+        """Whether the kernel reads memory that it writes."""
+        nodes = nodes_of(self.kernel)
+        written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
+        read = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
+        return not written.isdisjoint(read)
+
+    def work(self) -> float:
+        """Nanoseconds that one core needs, roughly."""
+        cost, costs = estimate(self.original), self.target.costs
+        moved = (cost.bytes_read + cost.bytes_written) * self.target.memory(GLOBAL).cost
+        return cost.operations * costs.op + moved
+
+    def spread_over_threads(self, compute: Simt) -> None:
+        """The innermost loop of the stores goes to threads, the others to groups."""
+        loops = self.common_loops()
+        most = min(compute.group_threads, self.target.grid.group_threads)
+        # A clamped load is one of another element, which a neighbor may be writing.
+        tail = "mask" if self.is_in_place() else "clamp"
+        for number in loops[: -MOST_AXES - 1 : -1]:
+            extent = self.extent(number)
+            if not extent or most < 2:
+                continue
+            count = 1 << int(math.log2(min(extent, most)))
+            if count > 1 and self.split_and(number, count, tail, _to_thread) >= 0:
+                most //= count
+        for number in self.common_loops():
+            self.take(Bind(number, GRID))
+
+
+def _is_looked_up(node: UOp) -> bool:
+    """Whether the place of an access comes out of memory."""
+    return node.op == Op.INDEX and any(each.ops >> Op.LOAD & 1 for each in node.src[2:])
+
+
+def _to_thread(number: int) -> Opt:
+    return Bind(number, THREAD)
+
+
+def _merit(access: Access, number: int, lanes: int, extent: int) -> float:
+    """What lanes along a range do for an access: which share of its instructions they save.
+
+    Whole vectors are good, places near each other take two instructions for each vector that they
+    lie in, scattered ones as many as without lanes, and more to put them together.
+    """
+    if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
+        return 0.0
+    stride = access.stride(number)
+    if stride == 0:
+        return 0.0
+    filled = extent / -(-extent // lanes)
+    if stride == 1:
+        return 1 - 1 / filled
+    span = lanes if stride == -1 else nearby_span(access, number, lanes)
+    return max(1 - 2 * -(-span // lanes) / filled, -1.0) if span else -1.0

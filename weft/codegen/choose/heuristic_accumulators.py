@@ -1,0 +1,54 @@
+"""The part of the heuristic that gives a fold over blocks enough accumulators.
+
+Packed weights lie in blocks, and a fold over them runs over short ranges: all of a range are
+lanes, or few turns are left of it. Each sum would wait for the one before. Further accumulators
+come from the ranges around the lanes, the innermost first, so that memory is still read in the
+order that it has; several rows at once would be several streams, each too short to fetch ahead.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.analysis.loops import LOOP, kinds_of, nodes_of, own_ranges
+from weft.codegen.choose.chooser import HEAVY, Chooser
+from weft.codegen.choose.heuristic_folds import MOST_NODES, copies_of
+from weft.codegen.opts.table import Unroll
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+
+
+def add_accumulators(chooser: Chooser, lanes: int) -> None:
+    """Copies of what the fold with these lanes does in a turn: of all turns of a range, or some.
+
+    before:
+      r0 < 18
+      r1 < 2
+      reduce ADD over r0, r1, r2 (lanes)
+
+    after:
+      r0 < 3
+      reduce ADD over r0, r1 (2 copies), r2 (lanes), r3 (6 copies)
+    """
+    fold = _fold_over(chooser, lanes)
+    nodes, copies = topological(fold.src[0]), copies_of(chooser, fold)
+    if copies >= chooser.target.compute.latency or any(node.op in HEAVY for node in nodes):
+        return
+    own = {r.arg for r in own_ranges(fold)}
+    kinds = kinds_of(chooser.kernel)
+    most = min(chooser.target.kept_vectors * 3 // 8, MOST_NODES // len(nodes))
+    for number in [n for n in reversed(kinds) if n in own and kinds[n] == LOOP]:
+        extent = chooser.extent(number) or 1
+        some = max(n for n in range(1, max(most // copies, 1) + 1) if extent % n == 0)
+        if some > 1 and chooser.split_and(number, some, "clamp", Unroll) >= 0:
+            copies *= some
+        if some < extent:
+            return
+
+
+def _fold_over(chooser: Chooser, number: int) -> UOp:
+    """The fold that closes a range."""
+    return next(
+        node
+        for node in nodes_of(chooser.kernel)
+        if node.op == Op.REDUCE and any(r.arg == number for r in own_ranges(node))
+    )

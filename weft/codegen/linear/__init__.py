@@ -1,0 +1,1 @@
+"""A lowered kernel as instructions in order."""

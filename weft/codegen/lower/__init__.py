@@ -1,0 +1,1 @@
+"""Passes that bring a kernel down to flat memory and explicit lanes."""

@@ -1,0 +1,457 @@
+"""Vector and unroll ranges become explicit vectors and repeated ops.
+
+In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". Out: the same with
+ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
+takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
+scalar and is spread where it meets a vector. Loads and stores whose index grows by one with the
+lane move whole vectors; a gate that differs between lanes is a vector of bools. A store whose
+index grows by one with an unrolled range, not with the lanes, transposes squares of them.
+
+A fold keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at the end
+those of its own ranges. A scan has one accumulator per copy and lane of what it depends on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from weft.codegen.analysis.loops import (
+    UPCAST,
+    VECTOR,
+    extent_of,
+    is_index_arithmetic,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+)
+from weft.codegen.context import Context
+from weft.ir.dtypes import BOOL, INDEX, dtypes
+from weft.ir.linear import linear
+from weft.ir.ops import COMPARE, ELEMENTWISE, Op
+from weft.ir.uop import UOp, const, make
+from weft.ir.walk import topological
+from weft.rules.simplify import simplify
+from weft.support.errors import InternalError
+
+# Lanes whose places are no further apart come with one masked load of all between them.
+MOST_LANES: Final = 64
+
+# The value of each range that is fixed, by number.
+Point = Mapping[int, int]
+Key = tuple[UOp, tuple[tuple[int, int], ...]]
+
+
+def expand(kernel: UOp, context: Context) -> UOp:
+    """Replace vector and unroll ranges by lanes and copies."""
+    kinds = kinds_of(kernel)
+    upcast = {number: kind for number, kind in kinds.items() if kind in UPCAST}
+    if not upcast:
+        return kernel
+    expander = _Expander(kernel, upcast)
+    stores: list[UOp] = []
+    for node in kernel.src:
+        stores += expander.stores(node, {}) if node.op == Op.STORE else [node]
+    loops = tuple((number, kind) for number, kind in kinds.items() if number not in upcast)
+    return make(Op.KERNEL, kernel.dtype, tuple(stores), (kernel.arg[0], loops))
+
+
+class _Expander:
+    def __init__(self, kernel: UOp, upcast: dict[int, str]) -> None:
+        ranges = ranges_of(kernel)
+        self.extents: dict[int, int] = {}
+        for number in upcast:
+            extent = extent_of(ranges[number])
+            if extent is None:
+                raise InternalError(f"range {number} is unrolled, and its extent is not known")
+            self.extents[number] = extent
+        self.mask = sum(1 << number for number in upcast)
+        self.vectors = sum(1 << n for n, kind in upcast.items() if kind == VECTOR)
+        self.touched = self.find_touched(kernel)
+        self.made: dict[Key, UOp] = {}
+
+    def find_touched(self, kernel: UOp) -> set[UOp]:
+        """The nodes below which an upcast range stands, free or closed."""
+        touched: set[UOp] = set()
+        for node in topological(kernel):
+            is_upcast = node.op == Op.RANGE and self.mask >> node.arg & 1
+            if is_upcast or not touched.isdisjoint(node.src):
+                touched.add(node)
+        return touched
+
+    def key(self, node: UOp, point: Point) -> Key:
+        return node, tuple([(n, at) for n, at in point.items() if node.ranges >> n & 1])
+
+    def vector_range(self, ranges: int, point: Point) -> int | None:
+        """The range that is the lanes of a value; others stand for a single value at a point."""
+        open_vectors = ranges & self.vectors
+        for number in point:
+            open_vectors &= ~(1 << number)
+        if open_vectors & (open_vectors - 1):
+            raise InternalError("a value has two vector ranges", pass_name="expand")
+        return open_vectors.bit_length() - 1 if open_vectors else None
+
+    def points(self, ranges: tuple[UOp, ...], point: Point) -> Iterator[Point]:
+        """The values of the unrolled ranges among these, added to a point outside of them all."""
+        numbers = [r.arg for r in ranges if self.is_unrolled(r)]
+        closed = {r.arg for r in ranges}
+        outer = {number: at for number, at in point.items() if number not in closed}
+        for values in itertools.product(*(range(self.extents[n]) for n in numbers)):
+            yield {**outer, **dict(zip(numbers, values, strict=True))}
+
+    def is_unrolled(self, node: UOp) -> bool:
+        return bool((self.mask & ~self.vectors) >> node.arg & 1)
+
+    def is_vector(self, node: UOp) -> bool:
+        return bool(self.vectors >> node.arg & 1)
+
+    def loops(self, ranges: tuple[UOp, ...]) -> tuple[UOp, ...]:
+        return tuple([r for r in ranges if not self.mask >> r.arg & 1])
+
+    def value(self, root: UOp, point: Point) -> UOp:
+        """A value at a point, a vector where a vector range is left open."""
+        if root not in self.touched:
+            return root
+        found = self.made.get(self.key(root, point))
+        if found is not None:
+            return found
+
+        def enter(node: UOp) -> bool:
+            if node not in self.touched or self.key(node, point) in self.made:
+                return False
+            return node.op in ELEMENTWISE
+
+        for node in topological(root, enter=enter):
+            key = self.key(node, point)
+            if node in self.touched and key not in self.made:
+                self.made[key] = self.expanded(node, point)
+        return self.made[self.key(root, point)]
+
+    def expanded(self, node: UOp, point: Point) -> UOp:
+        if node.op in COMPARE and node.ops >> Op.FLOORMOD & 1 and is_index_arithmetic(node):
+            return self.comparison(node, point)
+        if node.op in ELEMENTWISE:
+            return self.elementwise(node, [self.value(source, point) for source in node.src])
+        if node.op == Op.RANGE:
+            return self.counter(node, point)
+        if node.op == Op.LOAD:
+            return self.load(node, point)
+        if node.op == Op.REDUCE:
+            return self.reduce(node, point)
+        if node.op == Op.SCAN:
+            part = self.value(node.src[0], point)
+            return make(Op.SCAN, part.dtype, (part, *node.src[1:]), node.arg)
+        if node.op == Op.AFTER:
+            stores = [made for store in node.src[1:] for made in self.stores(store, point)]
+            return make(Op.AFTER, node.dtype, (self.value(node.src[0], point), *stores))
+        raise InternalError("an op that cannot be expanded", facts=[("node", repr(node))])
+
+    def elementwise(self, node: UOp, src: list[UOp]) -> UOp:
+        lanes = max(source.dtype.lanes for source in src)
+        if lanes > 1 and (known := constant_lanes(node, src, lanes)) is not None:
+            return known
+        made = make(
+            node.op,
+            node.dtype.vector(lanes),
+            tuple([spread(source, lanes) for source in src]),
+            node.arg,
+        )
+        is_known = is_index_arithmetic(made) or all(part.op == Op.CONST for part in made.src)
+        return simplify(made) if lanes == 1 and is_known else made
+
+    def comparison(self, node: UOp, point: Point) -> UOp:
+        """Whether a remainder is this or that, which may differ from lane to lane only."""
+        lane = self.vector_range(node.ranges, point)
+        if lane is not None:
+            each = [self.value(node, {**point, lane: at}) for at in range(self.extents[lane])]
+            if all(made.op == Op.CONST for made in each):
+                return _of_constants(each)
+        return self.elementwise(node, [self.value(source, point) for source in node.src])
+
+    def counter(self, node: UOp, point: Point) -> UOp:
+        if node.arg in point:
+            return const(node.dtype, point[node.arg])
+        if not self.is_vector(node):
+            raise InternalError(f"range {node.arg} is unrolled outside what closes it")
+        lanes = tuple([const(node.dtype, i) for i in range(self.extents[node.arg])])
+        return make(Op.VECTOR, node.dtype.vector(len(lanes)), lanes)
+
+    def load(self, node: UOp, point: Point) -> UOp:
+        place = node.src[0]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges | gate.ranges, point)
+        memory = self.value(memory, point)
+        if lane is None:
+            where = (memory, self.gate(gate, point), self.value(index, point))
+            return make(Op.LOAD, node.dtype, (make(Op.INDEX, node.dtype, where),))
+        count = self.extents[lane]
+        dtype = node.dtype.vector(count)
+        stride = stride_of(index, lane)
+        if stride == 1 or (stride == -1 and not gate.ranges >> lane & 1):
+            start = {**point, lane: 0 if stride == 1 else count - 1}
+            where = (memory, self.gate(gate, point), self.value(index, start))
+            made = make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),))
+            backwards = tuple(range(count - 1, -1, -1))
+            return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
+        offsets = self.lane_offsets(index, point, lane)
+        if offsets is not None:
+            return self.nearby_load(node, point, offsets)
+        lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
+        return make(Op.VECTOR, dtype, tuple(lanes))
+
+    def lane_offsets(self, index: UOp, point: Point, lane: int) -> list[int] | None:
+        """How far the place of each lane lies behind that of the first, where that is near.
+
+        A read of x[i * 2] along i has the offsets 0, 2, 4, …, and one of x[i // 2] 0, 0, 1, 1, …
+        """
+        first = self.value(index, {**point, lane: 0})
+        offsets: list[int] = []
+        for at in range(self.extents[lane]):
+            apart = simplify(self.value(index, {**point, lane: at}) - first)
+            if apart.op != Op.CONST or not 0 <= apart.arg < MOST_LANES:
+                return None
+            offsets.append(int(apart.arg))
+        return offsets if any(offsets) else None
+
+    def nearby_load(self, node: UOp, point: Point, offsets: list[int]) -> UOp:
+        """One vector over the places of all lanes, masked between them, then that of each lane."""
+        memory, gate, index = node.src[0].src
+        lane = self.vector_range(index.ranges | gate.ranges, point)
+        assert lane is not None
+        used = sorted(set(offsets))
+        wide = node.dtype.vector(1 << (used[-1]).bit_length())
+        chosen = self.gate(gate, point)
+        mask = chosen
+        if chosen.dtype.lanes > 1 or len(used) < wide.lanes:
+            mask = _mask_of_places(spread(chosen, len(offsets)), offsets, wide.lanes)
+        start = self.value(index, {**point, lane: 0})
+        place = make(Op.INDEX, wide, (self.value(memory, point), mask, start))
+        made = make(Op.LOAD, wide, (place,))
+        result = make(Op.LANES, node.dtype.vector(len(offsets)), (made,), tuple(offsets))
+        if chosen.dtype.lanes == 1 or len(used) == len(offsets):
+            return result
+        return make(Op.WHERE, result.dtype, (chosen, result, const(result.dtype, 0)))
+
+    def gate(self, gate: UOp, point: Point) -> UOp:
+        made = self.value(gate, point)
+        if made.op == Op.CONST:
+            return pick(made, 0)
+        return simplify(made) if made.dtype.lanes == 1 else made
+
+    def reduce(self, node: UOp, point: Point) -> UOp:
+        op, own = node.arg[0], own_ranges(node)
+        loops = self.loops(own)
+        lanes = next((self.extents[r.arg] for r in own if self.is_vector(r)), 1)
+        parts: list[UOp] = []
+        for inner in self.points(own, point):
+            part = self.value(node.src[0], inner)
+            part = spread(part, lanes) if part.dtype.lanes == 1 else part
+            if loops:
+                part = make(Op.REDUCE, part.dtype, (part, *loops), node.arg)
+            parts.append(part)
+        total = _joined(op, parts)
+        return across_lanes(op, total) if lanes > 1 else total
+
+    def stores(self, node: UOp, point: Point) -> list[UOp]:
+        """The stores that one STORE becomes, in the order of its ranges."""
+        if node not in self.touched:
+            return [node]
+        own = own_ranges(node)
+        if node.ranges & self.mask:
+            raise InternalError("memory would be shared by unrolled copies", pass_name="expand")
+        made: list[UOp] = []
+        across = self.across(node, point)
+        walked = own if across is None else tuple([r for r in own if r.arg != across])
+        for inner in self.points(walked, point):
+            if across is None:
+                made += self.store(node, inner, self.loops(own))
+            else:
+                made += self.transposed(node, inner, across, self.loops(own))
+        return list(dict.fromkeys(made))
+
+    def across(self, node: UOp, point: Point) -> int | None:
+        """The unrolled range along which a store is contiguous, if it is not along its lanes."""
+        place, value = node.src[:2]
+        _, gate, index = place.src
+        lane = self.vector_range(index.ranges, point)
+        if lane is None or stride_of(index, lane) == 1 or gate.ranges >> lane & 1:
+            return None
+        for r in own_ranges(node):
+            is_like = self.is_unrolled(r) and self.extents[r.arg] == self.extents[lane]
+            is_free = not gate.ranges >> r.arg & 1 and value.ranges >> lane & 1
+            if is_like and is_free and stride_of(index, r.arg) == 1:
+                return int(r.arg)
+        return None
+
+    def transposed(
+        self, node: UOp, point: Point, across: int, loops: tuple[UOp, ...]
+    ) -> list[UOp]:
+        """The stores of a square of values, computed along its lanes and written across them."""
+        place, value = node.src[:2]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges, point)
+        assert lane is not None
+        count = self.extents[lane]
+        rows = [spread(self.value(value, {**point, across: at}), count) for at in range(count)]
+        made: list[UOp] = []
+        dtype = place.dtype.vector(count)
+        for at, column in enumerate(transpose(rows)):
+            start = {**point, lane: at, across: 0}
+            where = (self.value(memory, point), self.gate(gate, start), self.value(index, start))
+            made.append(make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), column, *loops)))
+        return made
+
+    def store(self, node: UOp, point: Point, loops: tuple[UOp, ...]) -> list[UOp]:
+        place, value = node.src[:2]
+        memory, gate, index = place.src
+        lane = self.vector_range(index.ranges | gate.ranges | value.ranges, point)
+        count = 1 if lane is None else self.extents[lane]
+        if lane is None or stride_of(index, lane) == 1:
+            dtype = place.dtype.vector(count)
+            start = point if lane is None else {**point, lane: 0}
+            where = (
+                self.value(memory, point),
+                self.gate(gate, point),
+                self.value(index, start),
+            )
+            written = spread(self.value(value, point), count)
+            return [make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), written, *loops))]
+        whole = self.value(value, point)
+        made: list[UOp] = []
+        for at in range(count):
+            fixed = {**point, lane: at}
+            where = (
+                self.value(memory, point),
+                self.gate(gate, fixed),
+                self.value(index, fixed),
+            )
+            written = pick(whole, at) if whole.dtype.lanes > 1 else whole
+            target = make(Op.INDEX, place.dtype, where)
+            made.append(make(Op.STORE, node.dtype, (target, written, *loops)))
+        return made
+
+
+def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
+    """Which places of a wider vector are read: those with a lane whose gate is true."""
+    count = len(offsets)
+    lanes_at: dict[int, list[int]] = {}
+    for lane, offset in enumerate(offsets):
+        lanes_at.setdefault(offset, []).append(lane)
+    if (known := _listed(gate)) is not None:
+        is_read = [any(known[lane].arg for lane in lanes_at.get(at, ())) for at in range(width)]
+        return _of_constants([const(dtypes.bool, each) for each in is_read])
+    both = gate.dtype.scalar.vector(2 * count)
+    with_false = make(Op.VECTOR, both, (gate, const(gate.dtype, False)))
+    kind = gate.dtype.scalar.vector(width)
+    parts: list[UOp] = []
+    for turn in range(max(map(len, lanes_at.values()))):
+        found = [lanes_at.get(place, []) for place in range(width)]
+        order = tuple([lanes[turn] if turn < len(lanes) else count for lanes in found])
+        parts.append(make(Op.LANES, kind, (with_false,), order))
+    return _joined(Op.OR, parts)
+
+
+def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
+    """An op on lanes that are all known, such as the mask of a copy of a loop."""
+    if node.dtype.kind not in (INDEX, BOOL):
+        return None
+    listed = [_listed(spread(source, lanes)) for source in src]
+    if any(each is None for each in listed):
+        return None
+    made: list[UOp] = []
+    for parts in zip(*[each for each in listed if each is not None], strict=True):
+        made.append(simplify(make(node.op, node.dtype, parts, node.arg)))
+    return _of_constants(made) if all(each.op == Op.CONST for each in made) else None
+
+
+def _listed(node: UOp) -> list[UOp] | None:
+    """The lanes of a vector of constants."""
+    if node.op == Op.CONST:
+        return [const(node.dtype.scalar, node.arg)] * node.dtype.lanes
+    is_known = node.op == Op.VECTOR and all(source.op == Op.CONST for source in node.src)
+    return list(node.src) if is_known and len(node.src) == node.dtype.lanes else None
+
+
+def _of_constants(lanes: list[UOp]) -> UOp:
+    """A vector of constants; one constant where all of them are the same."""
+    dtype = lanes[0].dtype.vector(len(lanes))
+    if all(each is lanes[0] for each in lanes):
+        return const(dtype, lanes[0].arg)
+    return make(Op.VECTOR, dtype, tuple(lanes))
+
+
+def spread(node: UOp, lanes: int) -> UOp:
+    """A scalar in every lane of a vector; a vector as it is.
+
+    A float16 is spread before it is converted: it comes from memory into all lanes at once.
+    """
+    if node.dtype.lanes == lanes:
+        return node
+    dtype = node.dtype.vector(lanes)
+    if node.op == Op.CONST:
+        return const(dtype, node.arg)
+    is_half = node.op == Op.CAST and node.src[0].dtype is dtypes.float16
+    if is_half or (node.op == Op.BITCAST and node.dtype is dtypes.float16):
+        return make(node.op, dtype, (spread(node.src[0], lanes),), node.arg)
+    return make(Op.VECTOR, dtype, (node,) * lanes)
+
+
+def pick(node: UOp, lane: int) -> UOp:
+    """One lane of a vector."""
+    if node.op == Op.VECTOR and len(node.src) == node.dtype.lanes:
+        return node.src[lane]
+    if node.op == Op.CONST:
+        return const(node.dtype.scalar, node.arg)
+    return make(Op.LANES, node.dtype.scalar, (node,), (lane,))
+
+
+def transpose(rows: list[UOp]) -> list[UOp]:
+    """The columns of a square of vectors, as vectors.
+
+    The number of a row and that of a lane, one behind the other in binary, turn by one digit when
+    the halves of two rows are interleaved; after as many steps as a number has digits, rows and
+    lanes have changed places.
+    """
+    count = len(rows)
+    half, both = count // 2, rows[0].dtype.scalar.vector(2 * count)
+    orders = [
+        tuple([lane for i in range(half) for lane in (start + i, start + count + i)])
+        for start in (0, half)
+    ]
+    for _ in range(count.bit_length() - 1):
+        pairs = [make(Op.VECTOR, both, (rows[i], rows[i + half])) for i in range(half)]
+        rows = [make(Op.LANES, rows[0].dtype, (p,), order) for p in pairs for order in orders]
+    return rows
+
+
+def across_lanes(op: int, node: UOp) -> UOp:
+    """The fold of the lanes of a vector, by halves."""
+    while node.dtype.lanes > 1:
+        lanes = node.dtype.lanes
+        if lanes % 2:
+            return _joined(op, [pick(node, lane) for lane in range(lanes)])
+        dtype = node.dtype.scalar.vector(lanes // 2)
+        low = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2)))
+        high = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2, lanes)))
+        node = make(op, dtype, (low, high))
+    return node
+
+
+def _joined(op: int, parts: list[UOp]) -> UOp:
+    """The parts folded in pairs, which keeps chains short."""
+    while len(parts) > 1:
+        pairs = [make(op, x.dtype, (x, y)) for x, y in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[len(pairs) * 2 :]
+    return parts[0]
+
+
+def stride_of(index: UOp, number: int) -> int | None:
+    """By how much a flat index grows with a range; None where it is no multiple of it."""
+    stride = 0
+    for term, factor in linear(index)[1]:
+        if term.ranges >> number & 1:
+            if term.op != Op.RANGE or term.arg != number:
+                return None
+            stride += factor
+    return stride

@@ -1,0 +1,138 @@
+"""Brings a kernel into the form that the other passes rely on.
+
+In: any kernel of KERNEL_SPEC. Out: a kernel of KERNEL_SPEC whose table lists every range and whose
+ranges all have more than one turn, or a symbolic number of them; index arithmetic is in normal
+form, memory is read by LOAD only, each store closes all its ranges itself, and no node closes a
+range inside another that closes it. Memory is indexed by one number where that is plainer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.codegen.analysis.loops import (
+    LOOP,
+    extent_of,
+    first_range,
+    is_index_arithmetic,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+    rebuilt,
+    with_loops,
+)
+from weft.codegen.context import Context
+from weft.codegen.lower.flatten_memory import flat_index
+from weft.ir.build import index_of, param
+from weft.ir.ops import Op
+from weft.ir.shapes import largest_size, shape_of
+from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute, topological
+from weft.rules.simplify import simplify
+
+
+def normalize_kernel(kernel: UOp, context: Context) -> UOp:
+    """List all ranges, drop those of one turn, simplify indices and gates."""
+    units = {r: r.const_like(0) for r in ranges_of(kernel).values() if extent_of(r) == 1}
+    none: dict[UOp, tuple[UOp, ...]] = dict.fromkeys(units, ())
+    made: dict[UOp, UOp] = dict(units)
+    for node in topological(kernel):
+        if node in made:
+            continue
+        new = _loaded(rebuilt(node, made, none))
+        if new.op == Op.KERNEL:
+            new = _closed_by_stores(new)
+        made[node] = simplify(new) if is_index_arithmetic(new) else new
+    kinds = kinds_of(kernel)
+    result = made[kernel]
+    present = ranges_of(result)
+    listed = [(number, kind) for number, kind in kinds.items() if number in present]
+    missing = [(number, LOOP) for number in sorted(present) if number not in kinds]
+    return _without_nested_ranges(_with_plain_places(with_loops(result, [*listed, *missing])))
+
+
+def _with_plain_places(kernel: UOp) -> UOp:
+    """Index memory by one number where several take a range apart that this one does not.
+
+    A range that was merged from axes of this memory, as by a reshape, is divided again to index
+    them. Opts see how it walks through memory, and split it freely, if it is left whole.
+    """
+    places: dict[UOp, list[UOp]] = {}
+    for node in topological(kernel):
+        if node.op == Op.INDEX and node.src[0].op == Op.PARAM:
+            places.setdefault(node.src[0], []).append(node)
+    flat: dict[UOp, UOp] = {}
+    for memory, nodes in places.items():
+        sizes = shape_of(memory)
+        if not any(_divides(node) for node in nodes) or not all(isinstance(n, int) for n in sizes):
+            continue
+        indices = [flat_index(node.src[2:], sizes) for node in nodes]
+        if not any(each.ops & _DIVISIONS for each in indices):
+            whole = param(memory.arg[0], memory.dtype, (largest_size(sizes),))
+            for node, each in zip(nodes, indices, strict=True):
+                flat[node] = index_of(whole, [each], node.src[1])
+    return substitute(kernel, flat) if flat else kernel
+
+
+_DIVISIONS: Final = 1 << Op.FLOORDIV | 1 << Op.FLOORMOD
+
+
+def _divides(node: UOp) -> bool:
+    return any(each.ops & _DIVISIONS for each in node.src[2:])
+
+
+def _without_nested_ranges(kernel: UOp) -> UOp:
+    """Give a fold or stage ranges of its own where what it is for closes the same ones.
+
+    It has to be complete before that, so the two could not share a loop; with unlike ranges the
+    loops may stand in any order, one inside the other too.
+    """
+    while True:
+        nodes = topological(kernel)
+        above = dict.fromkeys(nodes, 0)
+        for node in reversed(nodes):
+            own = sum(1 << r.arg for r in own_ranges(node))
+            if own & above[node]:
+                break
+            for source in node.src:
+                above[source] |= above[node] | own
+        else:
+            return kernel
+        first = first_range(node)
+        kinds = kinds_of(kernel)
+        number = 1 + max(kinds)
+        loops: list[tuple[int, str]] = list(kinds.items())
+        fresh: dict[UOp, UOp] = {}
+        for old in own_ranges(node):
+            if above[node] >> old.arg & 1:
+                fresh[old] = make(Op.RANGE, old.dtype, old.src, number)
+                place = [n for n, _ in loops].index(old.arg)
+                loops.insert(place + 1, (number, kinds[old.arg]))
+                number += 1
+        parts = [substitute(part, fresh) for part in node.src[:first]]
+        src = (*parts, *[fresh.get(r, r) for r in own_ranges(node)])
+        renamed = make(node.op, node.dtype, src, node.arg)
+        kernel = with_loops(substitute(kernel, {node: renamed}), loops)
+
+
+def _closed_by_stores(kernel: UOp) -> UOp:
+    """A kernel that closes no range itself: each store closes those that it leaves open."""
+    outer = own_ranges(kernel)
+    if not outer:
+        return kernel
+    stores = []
+    for node in kernel.src[: first_range(kernel)]:
+        free = [r for r in outer if node.ranges >> r.arg & 1]
+        stores.append(make(node.op, node.dtype, (*node.src[:2], *free, *node.src[2:])))
+    return make(Op.KERNEL, kernel.dtype, tuple(stores), kernel.arg)
+
+
+def _loaded(node: UOp) -> UOp:
+    """The node with a LOAD around each place that it uses as a value."""
+    if node.op in (Op.LOAD, Op.INDEX) or not any(s.op == Op.INDEX for s in node.src):
+        return node
+    src = list(node.src)
+    for i, source in enumerate(src):
+        if source.op == Op.INDEX and not (node.op == Op.STORE and i == 0):
+            src[i] = make(Op.LOAD, source.dtype, (source,))
+    return make(node.op, node.dtype, tuple(src), node.arg)

@@ -1,0 +1,308 @@
+"""When an opt is legal. Each function yields, in words, the reasons why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from weft.codegen.analysis.accesses import accesses_of, walks_as_one
+from weft.codegen.analysis.contraction import factors_of
+from weft.codegen.analysis.loops import (
+    GRID,
+    IN_TURN,
+    ORDERED,
+    UPCAST,
+    VECTOR,
+    extent_of,
+    kinds_of,
+    nodes_of,
+    own_ranges,
+    ranges_of,
+)
+from weft.codegen.opts.accumulate import carried_sum
+from weft.codegen.opts.split_range import has_room
+from weft.codegen.opts.stage_factor import Windows, fold_over, windowed
+from weft.ir.bounds import bounds, divisor
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.views import behind
+from weft.ir.walk import topological
+
+LANES: Final = (2, 4, 8, 16, 32, 64)
+MOST_UNROLLED: Final = 64
+# What is computed once per value of the ranges it depends on.
+_PLACED: Final = (Op.REDUCE, Op.SCAN, Op.STAGE)
+
+
+def known_range(kernel: UOp, number: int) -> Iterator[str]:
+    if number not in kinds_of(kernel):
+        yield f"the kernel has no range {number}"
+
+
+def _closers(kernel: UOp, number: int) -> list[UOp]:
+    """The nodes that close a range."""
+    return [
+        node
+        for node in nodes_of(kernel)
+        if node.op in (Op.STORE, Op.REDUCE, Op.STAGE)
+        and any(r.arg == number for r in own_ranges(node))
+    ]
+
+
+def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[str]:
+    extent = ranges_of(kernel)[number].src[0]
+    least, most = bounds(extent)
+    if kinds_of(kernel)[number] in (*UPCAST, IN_TURN):
+        yield f"range {number} is a loop no more"
+    elif kinds_of(kernel)[number] == ORDERED:
+        yield f"the turns of range {number} are ordered"
+    elif extent.ranges:
+        yield f"the extent of range {number} depends on another range"
+    elif not 1 < factor < (2 * most if tail == "mask" else most) or factor == most:
+        # Lanes may be more than turns, the last ones masked.
+        yield f"the factor {factor} is not between 1 and the extent {most}"
+    elif divisor(extent) % factor:
+        if tail == "clamp" and least < 1:
+            yield f"range {number} may have no last turn to clamp to"
+        for node in _closers(kernel, number):
+            if node.op == Op.STAGE and not has_room(node, number):
+                yield f"{extent} % {factor} != 0, and the stage has no room past the end"
+
+
+def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
+    kinds, ranges = kinds_of(kernel), ranges_of(kernel)
+    if outer == inner:
+        yield "a range cannot be merged with itself"
+        return
+    if ORDERED in (kinds[outer], kinds[inner]):
+        yield "the turns of one of them are ordered"
+    if kinds[outer] != kinds[inner] or kinds[outer] in (*UPCAST, IN_TURN):
+        yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
+    if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
+        yield "an extent depends on another range"
+    if _closers(kernel, outer) != _closers(kernel, inner):
+        yield "a node closes only one of them"
+    count = extent_of(ranges[inner])
+    if count is None or extent_of(ranges[outer]) is None:
+        yield "an extent is symbolic"
+    elif not walks_as_one(accesses_of(kernel), outer, inner, count):
+        yield "an index would need a division"
+    both = 1 << outer | 1 << inner
+    for node in nodes_of(kernel):
+        if node.op in _PLACED and node.ranges & both not in (0, both):
+            yield "a fold or stage depends on only one of them"
+            return
+        if node.op == Op.RANGE and node.src[0].ranges & both:
+            yield "the extent of another range depends on them"
+            return
+
+
+def keeps_extents_outside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    ranges = ranges_of(kernel)
+    seen = 0
+    for number, _ in loops:
+        if ranges[number].src[0].ranges & ~seen:
+            yield f"the extent of range {number} depends on a loop inside it"
+        seen |= 1 << number
+
+
+def keeps_scans_inside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    inside = 0
+    for number, _ in reversed(loops):
+        for node in nodes_of(kernel):
+            if node.op == Op.SCAN and node.src[1].arg == number and node.ranges & inside:
+                yield f"range {number} is scanned over inside the loops that the scan depends on"
+                return
+        inside |= 1 << number
+
+
+def keeps_turns(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    before = [number for number, kind in kinds_of(kernel).items() if kind == ORDERED]
+    if before != [number for number, kind in loops if kind == ORDERED]:
+        yield "ordered loops would change places"
+
+
+def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[str]:
+    kind = kinds_of(kernel)[number]
+    if kind not in kinds:
+        yield f"range {number} is of kind {kind}"
+
+
+def is_independent(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether no turn of a loop reads memory that another turn writes."""
+    nodes = nodes_of(kernel)
+    writes = [node.src[0] for node in nodes if node.op == Op.STORE]
+    written = {behind(place.src[0]): place for place in writes}
+    for node in nodes:
+        if node.op != Op.LOAD:
+            continue
+        place = node.src[0]
+        other = written.get(behind(place.src[0]))
+        if other is None or other.src[2:] == place.src[2:]:
+            continue
+        pairs = zip(place.src[2:], other.src[2:], strict=True)
+        if not any(a is b and a.op == Op.RANGE and a.arg == number for a, b in pairs):
+            yield f"turns of range {number} read what others write"
+            return
+
+
+def can_be_spread(kernel: UOp, number: int, kind: str) -> Iterator[str]:
+    closers = _closers(kernel, number)
+    stores = [node for node in kernel.src if node.op == Op.STORE]
+    if kinds_of(kernel)[number] == ORDERED:
+        yield f"the turns of range {number} are ordered"
+    if any(node.op == Op.REDUCE for node in closers):
+        yield f"range {number} is folded over"
+    if ranges_of(kernel)[number].src[0].ranges:
+        yield f"the extent of range {number} depends on another range"
+    stages = [node for node in closers if node.op == Op.STAGE]
+    if kind == GRID and stages:
+        yield f"range {number} fills a stage, which a group does alone"
+    if kind == GRID and not all(store in closers for store in stores):
+        yield f"a store is not inside range {number}"
+    if kind != GRID and extent_of(ranges_of(kernel)[number]) is None:
+        yield f"the extent of range {number} is symbolic"
+    if kind != GRID and any(node.arg[0] != "local" for node in stages):
+        yield f"range {number} fills a stage that each thread has for itself"
+
+
+def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
+    extent = extent_of(ranges_of(kernel)[number])
+    if extent not in LANES:
+        yield f"{extent} lanes; a vector has one of {', '.join(map(str, LANES))}"
+    vectors = sum(1 << n for n, kind in kinds_of(kernel).items() if kind == VECTOR)
+    for node in nodes_of(kernel):
+        if node.ranges >> number & 1 and node.ranges & vectors & ~(1 << number):
+            yield "a value would have two vector ranges"
+            return
+
+
+def can_be_unrolled(kernel: UOp, number: int) -> Iterator[str]:
+    extent = extent_of(ranges_of(kernel)[number])
+    if not extent or extent > MOST_UNROLLED:
+        turns = "a symbolic number of" if extent is None else str(extent)
+        yield f"{turns} turns cannot be written out; it takes 1 to {MOST_UNROLLED}"
+
+
+def is_folded(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether an accumulator can take the turns of a range one behind the other."""
+    closers = _closers(kernel, number)
+    if any(node.op != Op.REDUCE for node in closers):
+        yield f"range {number} is not only folded over"
+    for node in nodes_of(kernel):
+        if node.op in _PLACED and node.ranges >> number & 1:
+            yield f"a fold or stage is computed once per turn of range {number}"
+            return
+
+
+def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether no memory and no loop would have to be copied with the turns of a range."""
+    if kernel.ops >> Op.AFTER & 1 and any(n.op == Op.REDUCE for n in _closers(kernel, number)):
+        yield "a fold without a loop would read memory too late, which the kernel writes"
+    for node in nodes_of(kernel):
+        if node.op == Op.STAGE and node.ranges >> number & 1:
+            yield f"a stage is filled once per turn of range {number}"
+            return
+        if node.op == Op.AFTER and node.ranges >> number & 1:
+            yield f"memory is written once per turn of range {number}"
+            return
+        if node.op == Op.RANGE and node.src[0].ranges >> number & 1:
+            yield f"the extent of range {node.arg} depends on range {number}"
+            return
+
+
+def can_be_staged(
+    kernel: UOp, number: int, which: int, numbers: Sequence[int], windows: Windows
+) -> Iterator[str]:
+    """Whether a factor of the fold over a range can be computed ahead over these ranges."""
+    fold = fold_over(kernel, number)
+    factors = None if fold is None else factors_of(fold)
+    if factors is None or which not in (0, 1):
+        yield f"range {number} is not that of a sum of products, with factors 0 and 1"
+        return
+    taps = [tap for _, tap in windows]
+    if len({*numbers, *taps}) != len(numbers) + len(taps):
+        yield "a tap is a range that the stage is not laid out along, and of one window"
+        return
+    yield from _is_laid_out(kernel, factors[which], numbers, taps)
+    ranges = ranges_of(kernel)
+    for position, tap in windows:
+        if position not in numbers:
+            yield f"the stage is not laid out along range {position}"
+        elif not windowed(factors[which], ranges[position], ranges[tap], 1 + max(ranges)):
+            yield f"the factor does not depend on {position} and {tap} by overlapping windows"
+
+
+def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether the fold over a range can be computed ahead over these ranges."""
+    fold = fold_over(kernel, number)
+    if fold is None:
+        yield f"range {number} is not that of one fold"
+        return
+    yield from _is_laid_out(kernel, fold, numbers)
+
+
+def _is_laid_out(
+    kernel: UOp, value: UOp, numbers: Sequence[int], taps: Sequence[int] = ()
+) -> Iterator[str]:
+    if len(set(numbers)) != len(numbers) or not numbers:
+        yield "a stage is laid out along one or more ranges, each named once"
+    if value.ops >> Op.SCAN & 1:
+        yield "the value goes on from turn to turn of a loop"
+    ranges = ranges_of(kernel)
+    for each in (*numbers, *taps):
+        if not value.ranges >> each & 1:
+            yield f"the value does not depend on range {each}"
+        if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
+            yield f"the extent of range {each} is not constant"
+    yield from is_for_all_copies(kernel, value, (*numbers, *taps))
+
+
+def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether lanes and copies of a loop can read one stage, filled over these ranges."""
+    for number, kind in kinds_of(kernel).items():
+        if kind in UPCAST and value.ranges >> number & 1 and number not in numbers:
+            yield f"a stage is filled once per turn of range {number}"
+
+
+def can_be_nested(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether all that closes a range are folds, over others too."""
+    for node in _closers(kernel, number):
+        if node.op != Op.REDUCE:
+            yield f"range {number} is not that of folds alone"
+        elif len(own_ranges(node)) < 2:
+            yield f"range {number} is the only one of a fold"
+        else:
+            loops = [n for n, kind in kinds_of(kernel).items() if kind not in UPCAST]
+            inside = loops[loops.index(number) + 1 :]
+            if any(r.arg in inside for r in own_ranges(node)):
+                yield f"range {number} is not the innermost loop of a fold"
+
+
+def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether a fold can be continued, block by block, in the memory of its store."""
+    fold = fold_over(kernel, number)
+    if fold is None:
+        yield f"range {number} is not that of one fold"
+        return
+    if len(kernel.src) != 1 or kernel.src[0].op != Op.STORE:
+        yield "the kernel has more than one store"
+        return
+    place, value = kernel.src[0].src[:2]
+    if fold.dtype is not place.dtype:
+        yield f"the fold is {fold.dtype}, and its memory {place.dtype}"
+    extent = extent_of(ranges_of(kernel)[number])
+    if extent is None:
+        yield f"the extent of range {number} is symbolic"
+    if extent == 0:
+        yield f"range {number} has no turn in which an empty fold could be stored"
+    if kernel.ops >> Op.SCAN & 1:
+        yield "the kernel has a scan"
+    memory = behind(place.src[0])
+    loads = [n for n in nodes_of(kernel) if n.op == Op.LOAD]
+    own = carried_sum(kernel.src[0], fold)
+    if any(behind(n.src[0].src[0]) is memory for n in loads if n is not own):
+        yield "the kernel reads the memory that it writes"
+    direct = topological(value, enter=lambda node: node.op not in _PLACED)
+    if fold not in direct:
+        yield "the fold is not stored, but used by another fold, scan or stage"

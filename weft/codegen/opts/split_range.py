@@ -1,0 +1,125 @@
+"""The rewrite behind the opt Split: one range becomes two.
+
+`r` becomes `outer*factor + inner` everywhere. Where the factor does not divide the extent, the
+last turns of the inner loop lie past the end, and each node that closes the range copes in its own
+way: a store is gated, a fold gets its identity, a stage gets room that nobody reads. What they
+compute there does not matter, so loads only have to stay inside their memory: their index is
+clamped to the last turn (`tail="clamp"`, cheap for loops and unrolled rows) or they are gated
+(`tail="mask"`, which keeps the lanes of a vector contiguous). A symbolic extent has such turns
+unless all its values are multiples of the factor.
+"""
+
+from __future__ import annotations
+
+from weft.codegen.analysis.loops import (
+    first_range,
+    kinds_of,
+    nodes_of,
+    own_ranges,
+    ranges_of,
+    rebuilt,
+    replace_ranges,
+    with_loops,
+)
+from weft.ir.bounds import bounds, divisor
+from weft.ir.build import range_
+from weft.ir.folds import identity
+from weft.ir.linear import from_linear, linear
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.rules.simplify import simplify
+
+
+def split_range(kernel: UOp, number: int, factor: int, tail: str) -> UOp:
+    """The kernel with a range split; the outer one keeps the number, the inner is the next."""
+    kinds = kinds_of(kernel)
+    old = ranges_of(kernel)[number]
+    extent = old.src[0]
+    outer = range_(number, simplify((extent + (factor - 1)) // factor))
+    inner = range_(1 + max(kinds), factor)
+    loops: list[tuple[int, str]] = []
+    for each, kind in kinds.items():
+        loops += [(each, kind), (inner.arg, kind)] if each == number else [(each, kind)]
+    whole = simplify(outer * factor + inner)
+    if divisor(extent) % factor == 0:
+        return replace_ranges(kernel, {old: whole}, {old: (outer, inner)}, loops)
+    return with_loops(_UnevenSplit(kernel, old, (outer, inner), whole, tail).result, loops)
+
+
+class _UnevenSplit:
+    """Rebuilds a kernel around a range whose last turns are too many.
+
+    Each node has two forms: `plain` for values, which may be anything past the end, and `safe` for
+    what decides where memory is touched.
+    """
+
+    def __init__(self, kernel: UOp, old: UOp, new: tuple[UOp, UOp], whole: UOp, tail: str) -> None:
+        extent = old.src[0]
+        self.old = old
+        self.closed = {old: new}
+        self.inside = simplify(whole < extent)
+        self.is_masked = tail == "mask"
+        last = whole if self.is_masked else simplify(whole.minimum(extent - 1))
+        self.plain: dict[UOp, UOp] = {old: whole}
+        self.safe: dict[UOp, UOp] = {old: last}
+        for node in nodes_of(kernel):
+            if node is not old:
+                self.plain[node] = self.form(node, self.plain)
+                self.safe[node] = self.form(node, self.safe)
+        self.result = self.plain[kernel]
+
+    def depends(self, node: UOp) -> bool:
+        return bool(node.ranges >> self.old.arg & 1)
+
+    def form(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
+        closes = self.old in own_ranges(node)
+        if node.op == Op.LOAD:
+            return make(Op.LOAD, node.dtype, (self.place(node.src[0], self.safe),))
+        if node.op == Op.READ:
+            return self.place(node, self.safe)
+        new = rebuilt(node, made, self.closed)
+        if closes and node.op == Op.REDUCE:
+            value = new.src[0]
+            neutral = value.const_like(identity(node.arg[0], value.dtype))
+            chosen = make(Op.WHERE, value.dtype, (self.inside, value, neutral))
+            return make(Op.REDUCE, new.dtype, (chosen, *new.src[1:]), new.arg)
+        if closes and node.op == Op.STORE:
+            place = new.src[0]
+            gate = simplify(place.src[1] & self.inside)
+            place = make(Op.INDEX, place.dtype, (place.src[0], gate, *place.src[2:]))
+            return make(Op.STORE, new.dtype, (place, *new.src[1:]))
+        if closes and node.op == Op.STAGE:
+            space, sizes = node.arg
+            indices = new.src[1 : first_range(node)]
+            grown = [max(n, bounds(i)[1] + 1) for n, i in zip(sizes, indices, strict=True)]
+            return make(Op.STAGE, new.dtype, new.src, (space, tuple(grown)))
+        return new
+
+    def place(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
+        """An INDEX that is loaded, or a READ."""
+        memory, gate, *indices = node.src
+        new_gate = made[gate]
+        if self.is_masked and self.depends(node):
+            new_gate = simplify(new_gate & self.inside)
+        src = (self.plain[memory], new_gate, *[made[each] for each in indices])
+        return make(node.op, node.dtype, src)
+
+
+def has_room(stage: UOp, number: int) -> bool:
+    """Whether the turns past the end of one of a stage's own ranges hit no element of it.
+
+    They do not where the range is the most significant part of one index, and of no other.
+    """
+    found = 0
+    for each in stage.src[1 : first_range(stage)]:
+        if not each.ranges >> number & 1:
+            continue
+        found += 1
+        constant, terms = linear(each)
+        factors = [f for t, f in terms if t.op == Op.RANGE and t.arg == number]
+        rest = [(t, f) for t, f in terms if not (t.op == Op.RANGE and t.arg == number)]
+        others = from_linear(each.dtype, constant, rest)
+        low, high = bounds(others)
+        if len(factors) != 1 or others.ranges >> number & 1 or low < 0 or high >= factors[0]:
+            return False
+    return found == 1

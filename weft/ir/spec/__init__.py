@@ -1,0 +1,1 @@
+"""What is legal at each level, as tables."""

@@ -1,0 +1,208 @@
+"""The laws of a kernel: scalar expressions over ranges, with memory read and written at places.
+
+In: what rangeify and fuse make, and what opts rewrite. The kind and order of loops are in the arg
+of the KERNEL, never in a node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.accumulation import hidden
+from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.shapes import shape_of
+from weft.ir.spec.common import (
+    AFTER_ROWS,
+    CALL_ROWS,
+    ELEMENTWISE_ROWS,
+    FOLDS,
+    LEAF_ROWS,
+    has_types,
+    is_bool,
+    is_effect,
+    is_index,
+    is_void,
+    like_first,
+    no_arg,
+)
+from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.tensor import fold_kind
+from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
+
+SPACES: Final = frozenset(("global", "local", "register"))
+
+
+def _is_scalar(node: UOp) -> Answer:
+    return node.dtype.lanes == 1
+
+
+def _no_shape(node: UOp) -> Answer:
+    return not any(map(shape_of, node.src))
+
+
+def _range(node: UOp) -> Answer:
+    return node.arg.__class__ is int and node.arg >= 0 and is_index(node) and is_index(node.src[0])
+
+
+def _are_ranges(nodes: tuple[UOp, ...]) -> Answer:
+    return all(node.op == Op.RANGE for node in nodes) and len(set(nodes)) == len(nodes)
+
+
+def _indices(node: UOp, rank: int) -> Answer:
+    """Whether a place or a READ has a bool gate and one index per dimension."""
+    _, gate, *indices = node.src
+    if not is_bool(gate):
+        return "the gate is not bool"
+    if len(indices) != rank:
+        return f"there are {len(indices)} indices for {rank} dimensions"
+    return all(map(is_index, indices)) or "an index is not of dtype index"
+
+
+def _place(node: UOp) -> Answer:
+    return behind(node.src[0]).op in (Op.PARAM, Op.BUFFER)
+
+
+def _stage(node: UOp) -> Answer:
+    if not has_types(node.arg, str, tuple) or node.arg[0] not in SPACES:
+        return False
+    sizes = node.arg[1]
+    if any(size.__class__ is not int or size < 1 for size in sizes):
+        return "a size is not an int from 1 on"
+    indices = node.src[1 : 1 + len(sizes)]
+    if len(indices) != len(sizes) or not all(map(is_index, indices)):
+        return f"there are {len(sizes)} sizes, and not as many indices of dtype index"
+    return _are_ranges(node.src[1 + len(sizes) :])
+
+
+def _read(node: UOp) -> Answer:
+    stage = behind(node.src[0])
+    return stage.op == Op.STAGE and _indices(node, len(stage.arg[1]))
+
+
+def _stored(node: UOp) -> Answer:
+    place, value = node.src[:2]
+    return place.op == Op.INDEX and value.dtype is place.dtype and is_void(node)
+
+
+def _reduce(node: UOp) -> Answer:
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
+        return False
+    return len(node.src) > 1 and _are_ranges(node.src[1:])
+
+
+def _scan(node: UOp) -> Answer:
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
+        return False
+    return len(node.src) == 2 and node.src[1].op == Op.RANGE
+
+
+def _kernel(node: UOp) -> Answer:
+    if not has_types(node.arg, str, tuple) or not is_void(node):
+        return False
+    loops = node.arg[1]
+    if not all(has_types(loop, int, str) for loop in loops):
+        return "a loop is not (range number, kind)"
+    return len({loop[0] for loop in loops}) == len(loops) or "a range is listed twice"
+
+
+def _program(node: UOp) -> Answer:
+    if not has_types(node.arg, str, str, str, str, tuple, tuple, tuple) or not is_void(node):
+        return False
+    slots = [part.arg[0] for part in node.src if part.op == Op.PARAM]
+    if not all(part.op in (Op.PARAM, Op.VARIABLE) for part in node.src):
+        return "an argument is neither a PARAM nor a VARIABLE"
+    written = set(node.arg[4])
+    return written <= set(slots) or f"it writes {sorted(written)} and takes {slots}"
+
+
+def _effects(node: UOp) -> Answer:
+    return all(is_effect(source) or source.op == Op.RANGE for source in node.src)
+
+
+def _same_number(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    seen: dict[int, UOp] = {}
+    for node in nodes:
+        if node.op == Op.RANGE and seen.setdefault(node.arg, node) is not node:
+            return node, f"there is another range {node.arg}"
+    return None
+
+
+def _free_range(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    free = next(range_ids(root.ranges), None)
+    if free is None:
+        return None
+    guilty = next(node for node in nodes if node.op == Op.RANGE and node.arg == free)
+    return guilty, f"nothing closes range {free}"
+
+
+def _unordered(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A SCAN whose loop is not ordered, or stands outside another that the SCAN depends on."""
+    if root.op != Op.KERNEL or not root.ops >> Op.SCAN & 1:
+        return None
+    kinds = dict(root.arg[1])
+    position = {number: i for i, number in enumerate(kinds)}
+    for node in nodes:
+        if node.op != Op.SCAN:
+            continue
+        own = node.src[1].arg
+        if kinds.get(own) != "ordered":
+            return node, f"range {own} is not listed as ordered"
+        for other in range_ids(node.ranges):
+            is_loop = kinds.get(other) not in ("vector", "unroll", None)
+            if is_loop and position[other] > position[own]:
+                return node, f"range {other}, on which it depends, is inside range {own}"
+    return None
+
+
+def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A STORE that folds into its place over a loop that is not ordered."""
+    kinds = dict(root.arg[1]) if root.op == Op.KERNEL else {}
+    for node in nodes if kinds else ():
+        if node.op == Op.STORE and node.src[0].op == Op.INDEX:
+            for number in range_ids(hidden(node)):
+                if kinds.get(number) != "ordered":
+                    return node, f"range {number} is not listed as ordered"
+    return None
+
+
+_FOLDS: Final = (Op.REDUCE, Op.SCAN)
+_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
+
+_ROWS: Final[tuple[Row, ...]] = (
+    row("a kernel computes scalars", _VALUES, _is_scalar),
+    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
+    *LEAF_ROWS,
+    *ELEMENTWISE_ROWS,
+    row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),
+    row("INDEX is a place in a PARAM or BUFFER", Op.INDEX, _place),
+    row("a place has the dtype of its memory", Op.INDEX, like_first),
+    row(
+        "INDEX has a bool gate and one index per dimension",
+        Op.INDEX,
+        lambda node: _indices(node, len(shape_of(node.src[0]))),
+    ),
+    row("LOAD reads a place", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)),
+    row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
+    row("STORE writes a value of the dtype of its place", Op.STORE, _stored),
+    row("STORE closes ranges, each once", Op.STORE, lambda node: _are_ranges(node.src[2:])),
+    row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
+    row("READ has a STAGE, a bool gate and one index per size", Op.READ, _read),
+    row("REDUCE folds by an op over ranges, and over no axes", Op.REDUCE, _reduce),
+    row("SCAN folds by an op over one range, and over no axes", Op.SCAN, _scan),
+    row("a fold keeps the dtype", _FOLDS, like_first),
+    row("the fold is defined for the dtype", _FOLDS, fold_kind),
+    *AFTER_ROWS,
+    row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),
+    row("a PROGRAM is a kernel of some target, over memory and sizes", Op.PROGRAM, _program),
+    row("a KERNEL and a SINK hold effects", (Op.KERNEL, Op.SINK), _effects),
+    *CALL_ROWS,
+)
+_GRAPH_ROWS: Final = (
+    GraphRow("two ranges never share a number", _same_number),
+    GraphRow("no range is free at the root", _free_range),
+    GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
+    GraphRow("a loop whose turns fold into one place is ordered", _unturned),
+)
+
+KERNEL_SPEC: Final = Spec("kernel", _ROWS, _GRAPH_ROWS)

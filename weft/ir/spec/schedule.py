@@ -1,0 +1,41 @@
+"""The laws of a schedule: a LINEAR of CALLs of kernels on memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.ir.dtypes import INDEX
+from weft.ir.ops import Op
+from weft.ir.results import FILLING
+from weft.ir.spec.spec import Answer, Spec, row
+from weft.ir.uop import UOp
+
+_ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
+
+
+def _calls_only(node: UOp) -> Answer:
+    return all(source.op == Op.CALL for source in node.src)
+
+
+def _calls_kernel(node: UOp) -> Answer:
+    return node.arg.op in FILLING
+
+
+def _on_memory(node: UOp) -> Answer:
+    return all(source.op == Op.PARAM for source in node.src)
+
+
+SCHEDULE_SPEC: Final = Spec(
+    "schedule",
+    (
+        row("a schedule is a list of calls", Op.LINEAR, _calls_only),
+        row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
+        row("a kernel runs on memory", Op.CALL, _on_memory),
+        row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),
+        row(
+            "sizes are numbers, variables and their arithmetic",
+            (Op.CONST, Op.VARIABLE, *_ARITHMETIC),
+            lambda node: node.dtype.kind == INDEX,
+        ),
+    ),
+)

@@ -1,0 +1,129 @@
+"""A spec is a table of laws that accepts exactly the legal nodes of a phase.
+
+Passes are checked with `verify(root, SPEC, pass_name)`, which visits every node once and raises an
+`InternalError` that names the law and shows the graph with the guilty node marked. An op without a
+row is not legal at that level. The tables are in `tensor.py`, `kernel.py` and
+`program.py`; what holds at every level is in `common.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from weft.ir.ops import INFO, name
+from weft.ir.results import FILLING
+from weft.ir.text import locate, show
+from weft.ir.uop import UOp
+from weft.ir.walk import bodies, topological
+from weft.support.errors import InternalError
+
+SOURCES_SHOWN: Final = 4
+
+# What a check answers: whether the law holds, or in words how it is broken.
+Answer = bool | str
+
+
+class Row(NamedTuple):
+    """A law about single nodes of some ops. A check may rely on the rows above it."""
+
+    law: str
+    ops: frozenset[int]
+    check: Callable[[UOp], Answer]
+
+
+class GraphRow(NamedTuple):
+    """A law about a whole scope: `find(root, nodes)` is a guilty node and what is wrong."""
+
+    law: str
+    find: Callable[[UOp, list[UOp]], tuple[UOp, str] | None]
+
+
+class Fault(NamedTuple):
+    """A broken law, the node that breaks it, and how."""
+
+    node: UOp
+    law: str
+    detail: str = ""
+
+
+def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Answer]) -> Row:
+    return Row(law, frozenset((ops,) if isinstance(ops, int) else ops), check)
+
+
+class Spec:
+    """The laws of one level. `scope` is what a graph of that level is called in messages."""
+
+    def __init__(
+        self, scope: str, rows: Sequence[Row], graph_rows: Sequence[GraphRow] = ()
+    ) -> None:
+        self.scope = scope
+        self.rows = tuple(rows)
+        self.graph_rows = tuple(graph_rows)
+        self._by_op: dict[int, list[Row]] = {}
+        for entry in self.rows:
+            for op in entry.ops:
+                self._by_op.setdefault(op, []).append(entry)
+
+    @property
+    def ops(self) -> frozenset[int]:
+        """The ops that are legal at this level."""
+        return frozenset(self._by_op)
+
+    def fault_of(self, node: UOp) -> Fault | None:
+        """The first law that this node breaks by itself."""
+        rows = self._by_op.get(node.op)
+        if rows is None:
+            return Fault(node, f"{name(node.op)} is not legal in a {self.scope}")
+        for law, _, check in rows:
+            answer = check(node)
+            if answer is not True:
+                return Fault(node, law, answer if isinstance(answer, str) else "")
+        return None
+
+    def find_fault(self, root: UOp) -> Fault | None:
+        """The first broken law of a graph, without the bodies of its calls."""
+        nodes = topological(root)
+        for node in nodes:
+            fault = self.fault_of(node)
+            if fault is not None:
+                return fault
+        for entry in self.graph_rows:
+            found = entry.find(root, nodes)
+            if found is not None:
+                return Fault(found[0], entry.law, found[1])
+        return None
+
+
+def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
+    """Raise an InternalError unless the graph and the bodies of its calls obey their specs."""
+    for scope in (*bodies(root), root):
+        laws = spec if scope is root else _laws_of_body(scope, spec)
+        fault = laws.find_fault(scope)
+        if fault is not None:
+            _raise(scope, laws, fault, pass_name)
+
+
+def _laws_of_body(body: UOp, spec: Spec) -> Spec:
+    """A body is of the level of its caller, unless it is a kernel."""
+    from weft.ir.spec.kernel import KERNEL_SPEC
+
+    return KERNEL_SPEC if body.op in FILLING else spec
+
+
+def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:
+    node, law, detail = fault
+    facts: list[Sequence[str]] = [("node", show(node), node.dtype.name)]
+    for i, source in enumerate(node.src[:SOURCES_SHOWN]):
+        facts.append((f"source {i}", show(source), source.dtype.name))
+    if node.op not in spec.ops:
+        what = law
+        facts.append(("legal here", ", ".join(row.name for row in INFO if row.number in spec.ops)))
+    else:
+        what = f"{name(node.op)} breaks a law of the {spec.scope}: {law}"
+        if detail:
+            facts.insert(0, ("because", detail))
+    text, line = locate(scope, node)
+    raise InternalError(
+        what, pass_name=pass_name, ir_text=text, marked_line=line, facts=facts, where=node.line
+    )

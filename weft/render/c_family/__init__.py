@@ -1,0 +1,1 @@
+"""Programs as source of the C family: C and OpenCL."""

@@ -1,0 +1,1 @@
+"""Programs as LLVM IR, for CPUs and for PTX."""

@@ -1,0 +1,212 @@
+"""LLVM IR for a program, for CPUs and, through LLVM's PTX back end, for NVIDIA GPUs.
+
+The engine calls `render` with what codegen made; `runtime/llvm/compiler.py` turns the text into
+machine code or PTX. The text depends on the program and the target alone. It is written so that
+LLVM has little left to do: vectors are explicit, values stand at the depth codegen gave them,
+loops count up in SSA form, and memory inside the kernel is on the stack, from where one pass
+(sroa) moves it to registers.
+
+Arithmetic is that of `weft.ir.ops`, bit for bit, with one exception that `contract=False` turns
+off: a sum with one product that nothing else uses may be rounded once, as a fused multiply-add.
+Peers do the same in matrix products, and it doubles the speed of those. The sign of a zero that
+MAX or MIN chooses between two zeros of unlike signs is not defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.ir.bounds import bounds
+from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.ops import ELEMENTWISE, Op, name
+from weft.ir.program import Program
+from weft.ir.uop import UOp
+from weft.render.llvm.code import Code
+from weft.render.llvm.entry import ENTRIES
+from weft.render.llvm.facts import facts_of
+from weft.render.llvm.memory import keeps_bytes, write_load, write_place, write_store
+from weft.render.llvm.ops import Step, write_difference, write_op
+from weft.render.llvm.types import value_type, with_lanes
+from weft.render.llvm.vectors import (
+    is_pair,
+    write_bit,
+    write_bytes,
+    write_lanes,
+    write_vector,
+)
+from weft.support.errors import InternalError
+from weft.target.target import Target
+
+
+def render(program: Program, target: Target, contract: bool = True) -> str:
+    """The program as the text of an LLVM module with one function of the program's name."""
+    code = Code(program, target, contract)
+    entry = ENTRIES[code.backend.entry]
+    head = entry.open(code, _write_elementwise)
+    for node in program.instructions.src:
+        _verify_float(node, target)
+        form = _FORMS.get(node.op)
+        if form is not None:
+            form(code, node)
+        elif node.op not in _UNWRITTEN:
+            raise InternalError(f"render: {name(node.op)} is no instruction")
+    entry.close(code)
+    return code.writer.module(head)
+
+
+def _verify_float(node: UOp, target: Target) -> None:
+    """Raise for floats that the target lacks, but for bits on their way to a float32."""
+    dtype = node.dtype.scalar
+    if dtype.kind != FLOAT or dtype in target.native_dtypes:
+        return
+    if node.op != Op.BITCAST or dtype not in target.widened_dtypes:
+        raise InternalError(f"{target.name} has no {dtype.name}; it is to be decomposed")
+
+
+def _write_elementwise(code: Code, node: UOp) -> None:
+    if node.dtype.lanes > 1 and not code.backend.has_vectors:
+        # LLVM and NVIDIA's assembler make wrong code of some.
+        raise InternalError(f"render: arithmetic on lanes for a GPU: {node!r}")
+    is_64 = node in code.widths.as_64
+    read = code.operand_64 if is_64 else code.operand
+    if node.op == Op.WHERE:
+        condition, x, y = node.src
+        mask = with_lanes("i1", condition.dtype.lanes)
+        type_name = "i64" if is_64 else value_type(node.dtype)
+        text = code.writer.select((mask, code.operand(condition)), type_name, read(x), read(y))
+    elif node.op == Op.CAST and is_64:
+        text = read(node.src[0])
+    else:
+        text = _write_step(code, node, is_64)
+    (code.define_64 if is_64 else code.define)(node, text)
+
+
+def _write_step(code: Code, node: UOp, is_64: bool) -> str:
+    read = code.operand_64 if is_64 else code.operand
+    sources = node.src
+    write = write_op
+    if node.op == Op.ADD and node.dtype.kind == FLOAT:
+        negated = next((part for part in sources[::-1] if part.op == Op.NEG), None)
+        if negated is not None:
+            other = sources[0] if negated is sources[1] else sources[1]
+            sources, write = (other, negated.src[0]), write_difference
+    elif node.op in (Op.MAX, Op.MIN) and sources[0].op == Op.CONST:
+        sources = sources[::-1]
+    last = sources[-1]
+    step = Step(
+        op=node.op,
+        dtype=dtypes.int64 if is_64 else node.dtype,
+        source=dtypes.int64 if is_64 else last.dtype,
+        operands=tuple([read(source) for source in sources]),
+        facts=facts_of(node, code.contracted),
+        constant=last.arg if last.op == Op.CONST else None,
+        has_maximum=code.backend.has_maximum,
+    )
+    return write(code.writer, step)
+
+
+def _write_vector(code: Code, node: UOp) -> None:
+    operands = [code.operand(x) for x in node.src]
+    if keeps_bytes(code, node.dtype):
+        code.define(node, write_bytes(code.writer, operands))
+    else:
+        code.define(node, write_vector(code.writer, node, operands))
+
+
+def _write_lanes(code: Code, node: UOp) -> None:
+    source = node.src[0]
+    if keeps_bytes(code, source.dtype):
+        count, (lane,) = source.dtype.lanes, node.arg
+        code.define(node, write_bit(code.writer, count, code.operand(source), lane))
+        return
+    pair = source.src if is_pair(source) else (source,)
+    code.define(node, write_lanes(code.writer, node, [code.operand(part) for part in pair]))
+
+
+def _write_index(code: Code, node: UOp) -> None:
+    code.places[node] = write_place(code, node)
+
+
+def _write_load(code: Code, node: UOp) -> None:
+    code.define(node, write_load(code, node.dtype, code.places[node.src[0]]))
+
+
+def _write_store(code: Code, node: UOp) -> None:
+    place, value = node.src[:2]
+    write_store(code, value.dtype, code.places[place], code.operand(value))
+
+
+def _open_range(code: Code, node: UOp) -> None:
+    """A loop that tests at its end, and before it too unless it is known to run."""
+    least, most = bounds(node.src[0])
+    is_64 = node in code.widths.as_64
+    define = code.define_64 if is_64 else code.define
+    if least == most == 1:
+        define(node, "0")
+        return
+    writer, label = code.writer, code.writer.name("loop")
+    code.labels[node] = label
+    type_name = "i64" if is_64 else value_type(node.dtype)
+    before = writer.block_name
+    if least >= 1:
+        writer.do(f"br label %{label}")
+    else:
+        extent = _extent(code, node)
+        runs = writer.value(f"icmp sgt {type_name} {extent}, 0")
+        writer.do(f"br i1 {runs}, label %{label}, label %{label}_end")
+    writer.block(label)
+    counter = f"%{label}_counter"
+    back = f"[ %{label}_next, %{label}_back ]"
+    writer.do(f"{counter} = phi {type_name} [ 0, %{before} ], {back}")
+    define(node, counter)
+
+
+def _extent(code: Code, node: UOp) -> str:
+    read = code.operand_64 if node in code.widths.as_64 else code.operand
+    return read(node.src[0])
+
+
+def _open_if(code: Code, node: UOp) -> None:
+    label = code.labels[node] = code.writer.name("if")
+    condition = code.operand(node.src[0])
+    code.writer.do(f"br i1 {condition}, label %{label}, label %{label}_end")
+    code.writer.block(label)
+
+
+def _close(code: Code, node: UOp) -> None:
+    opened, writer = node.src[0], code.writer
+    label = code.labels.get(opened)
+    if label is None:  # a loop of one turn
+        return
+    if opened.op == Op.RANGE:
+        type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
+        writer.enter(f"{label}_back")
+        writer.do(f"%{label}_next = add nuw nsw {type_name} %{label}_counter, 1")
+        goes_on = writer.value(f"icmp slt {type_name} %{label}_next, {_extent(code, opened)}")
+        writer.do(f"br i1 {goes_on}, label %{label}, label %{label}_end")
+        writer.block(f"{label}_end")
+    else:
+        writer.enter(f"{label}_end")
+
+
+def _write_barrier(code: Code, node: UOp) -> None:
+    if code.backend.barrier:  # a group on a CPU has one thread
+        code.writer.call(code.backend.barrier, "void", ("i32", "0"))
+
+
+_Form = Callable[[Code, UOp], None]
+_FORMS: Final[dict[int, _Form]] = {
+    **dict.fromkeys(ELEMENTWISE, _write_elementwise),
+    Op.VECTOR: _write_vector,
+    Op.LANES: _write_lanes,
+    Op.INDEX: _write_index,
+    Op.LOAD: _write_load,
+    Op.STORE: _write_store,
+    Op.RANGE: _open_range,
+    Op.IF: _open_if,
+    Op.END: _close,
+    Op.BARRIER: _write_barrier,
+}
+# Named by instructions that use them; the entry of the function has written what they need.
+_UNWRITTEN: Final = frozenset((Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL, Op.AFTER))

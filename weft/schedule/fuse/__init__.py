@@ -1,0 +1,1 @@
+"""Shapes become ranges, and values are fused or materialized, by cost."""

@@ -1,0 +1,235 @@
+"""The cost model of fusion: one place, a few numbers of the target, every term printed.
+
+Recomputing a value costs its work at each evaluation; keeping it in memory costs the bytes written
+and read and the launch of a kernel, but computes it once and with all threads. Estimates are in
+nanoseconds; only their order decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.schedule.fuse.kernel import Kernel, Path, turns
+from weft.target.memory import GLOBAL
+from weft.target.target import Target
+
+_TRANSCENDENTAL = frozenset(
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
+)
+_SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
+_FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
+# A product is a contraction when both of its operands are read at least this often.
+_REUSE = 8
+
+
+class Estimate(NamedTuple):
+    """The two sides of a decision, in nanoseconds."""
+
+    recompute: float
+    memory: float
+
+    def __str__(self) -> str:
+        return f"recompute {self.recompute / 1e3:.2f} us, memory {self.memory / 1e3:.2f} us"
+
+
+class Work:
+    """What one element of a node costs to compute where it is used.
+
+    Folds and memory count as one load: consumers are decided before what they read, and a fold is
+    computed once wherever it ends up.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._known: dict[UOp, float] = {}
+
+    def of(self, node: UOp) -> float:
+        if node.op == Op.REDUCE:
+            return self.of_fold(node)
+        if node.op == Op.SCAN:
+            return self._inline(node.src[0]) + self.target.costs.op
+        return self._inline(node)
+
+    def of_fold(self, node: UOp) -> float:
+        """One element of a fold: its turns times the work of its body."""
+        if sums_reused_products(node):
+            return turns_of(node) * self.target.costs.multiply_add
+        return self.without_tile(node)
+
+    def without_tile(self, node: UOp) -> float:
+        """One element of a fold, turn by turn, as in the loop of another fold."""
+        return turns_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
+
+    def in_full(self, node: UOp) -> float:
+        """One element of a value that shares nothing with others, each part of it once."""
+        stack, seen = [node], {node}
+        while stack:
+            fresh = [part for part in _below(stack.pop()) if part not in seen]
+            stack += fresh
+            seen.update(fresh)
+        return sum(map(self._one, seen))
+
+    def compare(
+        self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: list[UOp], repeats: int
+    ) -> Estimate:
+        """Computing a value at each use, against keeping it in memory.
+
+        A use is a kernel, the loops there, and how often the value is computed in them.
+        `folds` are those that the value reads; inlining it computes them with as few threads as
+        the use has, and again at each of `repeats` repetitions unless they get memory instead.
+        """
+        threads = self.target.units
+        is_shared = node.op == Op.REDUCE or repeats < _REUSE  # near each other
+        work = self.of(node) if is_shared else self.in_full(node)
+        recompute = 0.0
+        narrowest = threads
+        for kernel, path, count in uses:
+            lanes = min(threads, max(kernel.parallel(path), 1))
+            narrowest = min(narrowest, lanes)
+            is_tiled = node.op != Op.REDUCE or set(path) <= set(kernel.order)
+            recompute += count * (work if is_tiled else self.without_tile(node)) / lanes
+            if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
+                recompute += kernel.work * (1 / lanes - 1 / threads)
+        memory = size_of(node) * work / threads
+        memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
+        for fold in folds:
+            cost = size_of(fold) * self.of_fold(fold)
+            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
+            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
+            memory += cost / threads
+        return Estimate(recompute, memory)
+
+    def _inline(self, node: UOp) -> float:
+        stack = [node]
+        while stack:
+            part = stack[-1]
+            below = () if part in self._known else _below(part)
+            missing = [source for source in below if source not in self._known]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            self._known[part] = self._one(part) + sum(self._known[s] for s in set(below))
+        return self._known[node]
+
+    def _one(self, node: UOp) -> float:
+        costs = self.target.costs
+        if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
+            return 0.0
+        if node.op in ELEMENTWISE:
+            return costs.transcendental if node.op in _SLOW else costs.op
+        return node.dtype.itemsize * self.target.caches[0].cost
+
+
+def _below(node: UOp) -> tuple[UOp, ...]:
+    """What is computed together with a value."""
+    if node.op in MOVEMENT:
+        return node.src[:1]
+    return node.src if node.op in ELEMENTWISE or node.op == Op.INDEX else ()
+
+
+def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
+    """How often a value is computed in the loops around a use of it."""
+    return turns(path) if node.op == Op.REDUCE else turns(path) // turns_per_element(indices)
+
+
+def turns_per_element(indices: Sequence[UOp]) -> int:
+    """How many turns in a row need one and the same element at these indices.
+
+    A loop that the indices only see divided by 32 stays at an element for 32 turns: codegen
+    splits it there, and computes the element outside of the inner part.
+    """
+    used_as: dict[UOp, int] = {}
+    nodes = topological(*indices)
+    for node in nodes:
+        for source in node.src:
+            if source.op == Op.RANGE:
+                is_quotient = node.op == Op.FLOORDIV and node.src[1].op == Op.CONST
+                factor = int(node.src[1].arg) if is_quotient else 1
+                used_as[source] = math.gcd(used_as.get(source, 0), factor)
+    for index in indices:
+        if index.op == Op.RANGE:
+            used_as[index] = 1
+    return math.prod(used_as.values())
+
+
+def turns_of(fold: UOp) -> int:
+    """How many elements a fold takes for each of its results."""
+    return largest_size(shape_of(fold.src[0])) // (size_of(fold) or 1)
+
+
+def size_of(node: UOp) -> int:
+    return largest_size(shape_of(node))
+
+
+def memory_cost(target: Target, node: UOp, readers: int) -> float:
+    """What it costs to write a value once and read it in `readers` kernels, with all threads."""
+    size = size_of(node) * node.dtype.itemsize
+    far = (*target.caches[1:], target.memory(GLOBAL))  # the first is too near for a value
+    level = next((memory.cost for memory in far if size <= memory.size), far[-1].cost)
+    return size * level * (1 + readers) / target.units + target.costs.launch
+
+
+def sums_reused_products(node: UOp) -> bool:
+    """Whether a fold sums products of two values that are each used many times over."""
+    if node.op != Op.REDUCE or node.arg[0] != Op.ADD:
+        return False
+    body = node.src[0]
+    while body.op in MOVEMENT or body.op == Op.CAST:
+        body = body.src[0]
+    return body.op == Op.MUL and all(map(_is_repeated, body.src))
+
+
+def _is_repeated(node: UOp) -> bool:
+    while node.op in MOVEMENT or node.op == Op.CAST:
+        if node.op == Op.EXPAND and size_of(node.src[0]) * _REUSE <= size_of(node):
+            return True
+        node = node.src[0]
+    return False
+
+
+def folds_below(node: UOp) -> list[UOp]:
+    """The folds that a value reads directly, through elementwise and movement ops."""
+    found: list[UOp] = []
+    seen: set[UOp] = set()
+    stack = list(node.src)
+    while stack:
+        part = stack.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if part.op == Op.REDUCE:
+            found.append(part)
+        elif part.op in ELEMENTWISE or part.op in MOVEMENT:
+            stack.extend(part.src)
+    return found
+
+
+def widens(node: UOp) -> bool:
+    """A cast to a wider type: memory holds the narrow one."""
+    return node.dtype.bits > node.src[0].dtype.bits
+
+
+def fold_sizes(node: UOp) -> tuple[int, ...]:
+    """How many elements the folds of a value take; a scan is told apart by its axis."""
+    if node.op == Op.SCAN:
+        return (-1 - int(node.arg[1][0]),)
+    folds = [node] if node.op == Op.REDUCE else folds_below(node)
+    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
+
+
+def _sizes(fold: UOp) -> list[int]:
+    body: Shape = shape_of(fold.src[0])
+    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]
+
+
+def depends_on_order(node: UOp) -> bool:
+    """Whether the result of a fold depends on the order in which it is done."""
+    is_rounded = node.op == Op.REDUCE and node.dtype.is_float
+    return is_rounded and node.arg[0] in (Op.ADD, Op.MUL)

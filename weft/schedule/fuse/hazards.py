@@ -1,0 +1,164 @@
+"""The order of reads and writes of the same memory.
+
+In: a `Fusion` whose kernels know what they read and write. Out: `after` edges, so that a kernel
+that overwrites memory runs after all that read the version before, or a list of repairs. A version
+that somebody must read after it has been overwritten is copied first; a value that reads what its
+own store overwrites at other places is computed into memory of its own first. Both are changes of
+the tensor graph, after which it is fused again.
+"""
+
+from __future__ import annotations
+
+from weft.ir.bounds import bounds
+from weft.ir.dtypes import INDEX, dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of, version_of
+from weft.ir.walk import rebuild, topological
+from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.kernel import Kernel, Store
+from weft.schedule.indexing import Place
+from weft.schedule.normalize import as_target, call_arguments
+
+
+class Repair:
+    """What must change: memory to write alone, versions to copy, values to compute first.
+
+    Writes in kernels of their own are tried first, because joining may be all that is wrong.
+    """
+
+    def __init__(self, alone: frozenset[UOp]) -> None:
+        self.already_alone = alone
+        self.alone: set[UOp] = set()
+        self.copies: set[UOp] = set()
+        self.values: set[UOp] = set()
+
+    def copy(self, version: UOp) -> None:
+        if not self._needs_to_be_alone(version):
+            self.copies.add(version)
+
+    def compute_first(self, store: UOp) -> None:
+        if not self._needs_to_be_alone(store.src[0]):
+            self.values.add(store)
+
+    def _needs_to_be_alone(self, view: UOp) -> bool:
+        memory = memory_of(view)
+        if memory in self.already_alone:
+            return False
+        self.alone.add(memory)
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self.alone or self.copies or self.values)
+
+
+def order_writes(fusion: Fusion) -> Repair:
+    """Add the edges between readers and writers; what stands in the way."""
+    repair = Repair(fusion.alone)
+    for version, uses in fusion.readers.items():
+        if version.op == Op.AFTER:
+            for effect in version.src[1:]:
+                for use in uses:
+                    if use.kernel is not fusion.makers[effect]:
+                        use.kernel.needs.add(fusion.makers[effect])
+    for kernel in fusion.kernels:
+        kernel.after.clear()
+    stores = [
+        (kernel, item)
+        for kernel in fusion.kernels
+        for item in kernel.stores
+        if item.node.op == Op.STORE
+    ]
+    for kernel, item in stores:
+        old = version_of(item.node.src[0])
+        for effect in old.src[1:] if old.op == Op.AFTER else ():
+            _order_writers(fusion, kernel, item, fusion.makers[effect], effect, repair)
+    for kernel, item in stores:
+        _order_readers(fusion, kernel, item, repair)
+    for version in fusion.readers:
+        _order_calls(fusion, version, repair)
+    return repair
+
+
+def _order_calls(fusion: Fusion, version: UOp, repair: Repair) -> None:
+    """A call that writes memory runs after those that read the version before."""
+    calls = [n for n in version.src[1:] if n.op == Op.CALL] if version.op == Op.AFTER else []
+    for call in calls:
+        kernel = fusion.makers[call]
+        for use in fusion.readers.get(version.src[0], ()):
+            if use.kernel is kernel:
+                continue
+            if use.kernel.depends_on(kernel):
+                repair.copies.add(version.src[0])
+            else:
+                kernel.after.add(use.kernel)
+
+
+def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) -> None:
+    """What read the version before has read it when this store replaces it."""
+    old = version_of(item.node.src[0])
+    for use in fusion.readers.get(old, ()):
+        if use.kernel is kernel:
+            if not item.is_scatter and not _is_in_step(use.place, item):
+                repair.compute_first(item.node)
+        elif use.kernel.depends_on(kernel):
+            repair.copy(old)
+        else:
+            kernel.after.add(use.kernel)
+
+
+def _order_writers(
+    fusion: Fusion, kernel: Kernel, item: Store, first: Kernel, effect: UOp, repair: Repair
+) -> None:
+    """Two writes of one memory keep their order; in one kernel they must not meet."""
+    if first is not kernel:
+        if first.depends_on(kernel):
+            repair.compute_first(item.node)
+        else:
+            kernel.after.add(first)
+        return
+    other = next(store for store in kernel.stores if store.node is effect)
+    if not (is_apart(other.target, item.target) or other.target == item.target):
+        repair.compute_first(item.node)
+
+
+def _is_in_step(place: Place, item: Store) -> bool:
+    """Whether a read sees just the element that is written in the same turn, or never one.
+
+    Loaded indices may name an element twice, and the second turn must not see the first.
+    """
+    is_loaded = any(i.ops >> Op.LOAD & 1 for i in item.target.indices)
+    is_same = place.indices == item.target.indices and not is_loaded
+    return is_same or is_apart(place, item.target)
+
+
+def is_apart(a: Place, b: Place) -> bool:
+    """Whether two places never meet, by the bounds of an index."""
+    for x, y in zip(a.indices, b.indices, strict=True):
+        assert x.dtype.kind == y.dtype.kind == INDEX
+        if bounds(x)[1] < bounds(y)[0] or bounds(y)[1] < bounds(x)[0]:
+            return True
+    return False
+
+
+def apply_repair(sink: UOp, repair: Repair) -> UOp:
+    """The tensor graph with copies where memory would be overwritten too soon."""
+    read: dict[UOp, UOp] = {}  # what readers of a node see: the copy, where there is one
+    plain: dict[UOp, UOp] = {}  # the node itself, which stores write to
+    for node in topological(sink):
+        src = [read[source] for source in node.src]
+        if node.op == Op.STORE:
+            src[0] = as_target(node.src[0], read, plain)
+            if node in repair.values:
+                src[1] = _staged(src[1])
+        elif node.op == Op.AFTER:
+            src[0] = plain[node.src[0]]
+        elif node.op == Op.CALL and node.dtype is dtypes.void:
+            src = call_arguments(node, read, plain)
+        plain[node] = rebuild(node, tuple(src))
+        read[node] = _staged(plain[node]) if node in repair.copies else plain[node]
+    return plain[sink]
+
+
+def _staged(node: UOp) -> UOp:
+    return make(Op.STAGE, node.dtype, (node,), ("global", ()))

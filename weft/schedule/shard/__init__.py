@@ -1,0 +1,1 @@
+"""A graph over several devices becomes one for each."""

@@ -1,0 +1,1 @@
+"""Gradients and the transforms of functions: grad, jvp, vmap, checkpoint."""

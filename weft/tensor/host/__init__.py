@@ -1,0 +1,1 @@
+"""Values between tensors and the host: NumPy, lists, DLPack, files of bytes."""

@@ -1,0 +1,135 @@
+"""Data of the host as memory of a device: lists, bytes, arrays and anything with a buffer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from weft.engine.devices import Place, is_file
+from weft.engine.storage import buffer_from
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.uop import UOp
+from weft.reference.numpy_casts import cast
+from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
+from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
+from weft.tensor.host.dlpack import consume
+from weft.tensor.trace.state import tracing
+
+# Names of the ml_dtypes package for dtypes that NumPy lacks.
+_FOREIGN: Final[dict[str, DType]] = {
+    "bfloat16": dtypes.bfloat16,
+    "float8_e4m3fn": dtypes.fp8e4m3,
+    "float8_e5m2": dtypes.fp8e5m2,
+    "float8_e4m3fnuz": dtypes.fp8e4m3fnuz,
+    "float8_e5m2fnuz": dtypes.fp8e5m2fnuz,
+}
+
+
+def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
+    """A BUFFER with a copy of the data, cast to the dtype where one is given."""
+    if is_file(device):
+        raise DeviceError(
+            f"Tensor: data of the host is not on {device}",
+            law="a tensor on DISK is a file",
+            fix="make it elsewhere and write it: Tensor(data).to('DISK:path')",
+        )
+    if isinstance(data, (bytes, bytearray)):
+        return _from_bytes(data, dtype or dtypes.uint8, device)
+    values, source = _from_list(data) if isinstance(data, (list, tuple)) else _from_array(data)
+    target = source if dtype is None else dtype
+    if isinstance(data, (list, tuple)) and dtype is None and source.is_int:
+        _require_range(values, target := dtypes.default_int)
+    if target is not source:
+        with np.errstate(all="ignore"):
+            values = cast(values, source, target)
+    return _copied(values, target, device)
+
+
+def _copied(values: Array, dtype: DType, device: Place) -> UOp:
+    raw = np.ascontiguousarray(to_storage(dtype, values)).reshape(-1)
+    data: Any = raw.view(np.uint8)
+    return buffer_from(dtype, values.shape, device, memoryview(data))
+
+
+def _from_bytes(data: bytes | bytearray, dtype: DType, device: Place) -> UOp:
+    if len(data) % dtype.itemsize:
+        raise ShapeError(
+            f"Tensor: {len(data)} bytes are no whole number of {dtype.name}",
+            facts=[("bytes", len(data)), (dtype.name, f"{dtype.itemsize} bytes each")],
+            law="bytes are read as elements of the dtype",
+        )
+    return buffer_from(dtype, (len(data) // dtype.itemsize,), device, memoryview(data))
+
+
+def _from_list(data: Any) -> tuple[Array, DType]:
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if hasattr(first, "uop"):
+        raise ArgumentTypeError(
+            "Tensor: a list of tensors is no data",
+            law="a list holds numbers; tensors are joined as tensors",
+            fix="use Tensor.stack(*tensors) or Tensor.cat(*tensors)",
+        )
+    try:
+        values = np.array(data)
+    except (ValueError, OverflowError) as failure:
+        raise ShapeError(
+            "Tensor: a nested list is not rectangular",
+            facts=[("NumPy says", str(failure))],
+            law="the lists at one depth have one length",
+        ) from None
+    if values.size == 0 and values.dtype == np.float64:
+        return values.astype(_numpy_of(dtypes.default_float)), dtypes.default_float
+    if values.dtype == np.float64 and not isinstance(first, np.generic):
+        with np.errstate(over="ignore"):
+            return cast(values, dtypes.float64, dtypes.default_float), dtypes.default_float
+    return _from_array(values)
+
+
+def _numpy_of(dtype: DType) -> np.dtype[Any]:
+    return np.dtype(np.float32 if is_emulated(dtype) else dtype.name)
+
+
+def _require_range(values: Array, target: DType) -> None:
+    if values.size and not (target.min <= values.min() and values.max() <= target.max):
+        raise ArgumentError(
+            f"Tensor: a number does not fit {target.name}",
+            facts=[("least", values.min()), ("greatest", values.max())],
+            law=f"a tensor of Python ints is {target.name} unless a dtype is given",
+            fix="give the dtype: Tensor(..., dtype=dtypes.int64)",
+        )
+
+
+def dtype_of_array(array: Any) -> DType:
+    """The dtype of the elements of a NumPy array."""
+    if array.dtype.name in _FOREIGN:
+        return _FOREIGN[array.dtype.name]
+    return _from_array(array)[1]
+
+
+def _from_array(data: Any) -> tuple[Array, DType]:
+    """An array of values and the dtype they are of."""
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        stored, dtype, _ = consume(data)
+        return from_storage(dtype, stored), dtype
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array is data and tracing.trace is not None:
+        tracing.trace.note_array(array)
+    name = array.dtype.name
+    if name in _FOREIGN:
+        dtype = _FOREIGN[name]
+        return from_storage(dtype, array.view(storage_dtype(dtype))), dtype
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise ArgumentTypeError(
+            f"Tensor: cannot be made of {type(data).__name__}"
+            + (f" of {name}" if isinstance(data, np.ndarray) else ""),
+            law="data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a "
+            "Tensor or a UOp; elements are bools, integers or floats",
+        )
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return native, getattr(dtypes, native.dtype.name)

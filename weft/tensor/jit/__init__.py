@@ -1,0 +1,1 @@
+"""`@jit`: functions traced once per signature, and replayed."""

@@ -1,0 +1,256 @@
+"""`@jit`: a Python function is traced once per signature and replayed from then on.
+
+`jit(f)(args)` means what `f(args)` means: the values, the writes and the random numbers of every
+call, the first one too. A call of a signature that was seen before runs the recorded program; on
+CPU that is one native call. What cannot be replayed raises: reading a value while the function is
+traced (`jit_trace`), and using a tensor that left it unreturned (`jit_escape`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar, overload
+from weakref import ref
+
+from weft.support.errors import ArgumentTypeError
+from weft.support.settings import cache_key, settings
+from weft.support.source_line import user_line
+from weft.tensor.jit.fast import FastPath
+from weft.tensor.jit.make import Conflict, trace
+from weft.tensor.jit.program import Program
+from weft.tensor.jit.signature import (
+    Arguments,
+    Identity,
+    Surroundings,
+    argument_names,
+    read_arguments,
+    signature_of,
+)
+from weft.tensor.storage import Storage
+from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
+from weft.tensor.trees import Structure
+from weft.tensor.turns import traced_alone, tracer, wait_for_trace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# A function that has been traced this often gets a warning, and again at each doubling.
+MANY_TRACES: Final = 16
+_MOST_TRACES: Final = 512
+# Traces of one signature, which differ in what the function reads of objects, and in gradients.
+_MOST_ALIKE: Final = 32
+
+
+@overload
+def jit(function: Function) -> Function: ...
+@overload
+def jit(*, donate: Sequence[int] = ()) -> Callable[[Function], Function]: ...
+@overload
+def jit(function: Function, *, donate: Sequence[int] = ()) -> Function: ...
+
+
+def jit(function: Any = None, *, donate: Sequence[int] = ()) -> Any:
+    """Trace a function of tensors once, and replay what it does.
+
+    The arguments are tensors, numbers, strings and other hashable values, and lists, tuples, dicts
+    and dataclasses of those. Tensors of another shape or dtype, and other values, are traced anew.
+    `donate` has the positions of arguments whose memory a result may take; they cannot be used
+    after the call.
+
+    >>> from weft import Tensor, jit
+    >>> @jit
+    ... def step(x, scale):
+    ...     return (x * scale).sum()
+    >>> step(Tensor([1.0, 2.0]), 10).item(), step(Tensor([3.0, 4.0]), 10).item()
+    (30.0, 70.0)
+    """
+    if function is None:
+        return functools.partial(jit, donate=donate)
+    if not callable(function):
+        raise ArgumentTypeError(
+            f"jit: a {type(function).__name__} cannot be called",
+            law="jit takes a function, a method or an object with __call__",
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise ArgumentTypeError(
+            "jit: the function is a generator or a coroutine",
+            law="a jitted function runs from its first line to its return in one call",
+            fix="jit the function that computes, and call it from the loop",
+        )
+    return Jit(function, donate)
+
+
+class Jit:
+    """A jitted function. `traces` counts the signatures it has been traced for."""
+
+    def __init__(self, function: Callable[..., Any], donate: Sequence[int] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._name = getattr(function, "__qualname__", type(function).__name__)
+        self._donate = frozenset(donate)
+        self._surroundings = Surroundings(function)
+        self._programs: dict[Any, list[Program]] = {}
+        self._shared: set[Storage] = set()
+        self._warn_at = MANY_TRACES
+        self._fast: FastPath | None = None
+        self._ends: dict[Any, list[ref[Any]]] = {}
+
+    @property
+    def traces(self) -> int:
+        return sum(len(found) for found in self._programs.values())
+
+    @property
+    def programs(self) -> list[Program]:
+        """All that was traced, oldest first."""
+        return [program for found in self._programs.values() for program in found]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit {self._name}, {self.traces} traces>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        fast = self._fast
+        if fast is not None and not kwargs:
+            found = fast.try_inputs(args)
+            if found is not None:
+                return fast.program.finish(args, *found)
+        if tracing.depth or not settings.JIT:
+            return self.function(*args, **kwargs)
+        if tracer.thread:
+            wait_for_trace()
+        if settings.CHECK == "jit":
+            from weft.tensor.jit.check import call_checked
+
+            return call_checked(self, args, kwargs)
+        arguments, program = self.program_for(args, kwargs)
+        self._fast = FastPath.try_make(self, program, args, kwargs)
+        return program.call(arguments.leaves)
+
+    def program_for(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Arguments, Program]:
+        """The arguments, computed, and the program of their signature, traced where it is new."""
+        arguments = read_arguments(args, kwargs)
+        key = self._key(arguments)
+        found = self._try_traced(arguments, key)
+        if found is None:
+            with traced_alone():  # and meanwhile another thread may have traced it
+                found = self._try_traced(arguments, key) or self._trace(arguments, key)
+        return arguments, found
+
+    def _try_traced(self, arguments: Arguments, key: Any) -> Program | None:
+        traced = self._programs.get(key, [])
+        traced[:] = [each for each in traced if not each.is_stale]
+        return next((each for each in traced if each.fits(arguments.leaves)), None)
+
+    @property
+    def shared(self) -> set[Storage]:
+        return self._shared
+
+    @property
+    def surroundings(self) -> Surroundings:
+        return self._surroundings
+
+    def _key(self, arguments: Arguments) -> tuple[Any, ...]:
+        shared = self._shared
+        own = signature_of(arguments, shared, lambda: self._names(arguments))
+        state = (Tensor.training, settings.CHECK, settings.DEFAULT_FLOAT, settings.DEFAULT_INT)
+        return own, self._surroundings.key(), (*state, settings.DEVICE, cache_key())
+
+    def _names(self, arguments: Arguments) -> list[str]:
+        return argument_names(self.function, arguments.structure)
+
+    def _trace(self, arguments: Arguments, key: Any) -> Program:
+        names = self._names(arguments)
+        donated = _donated_leaves(arguments, self._donate)
+        code = self._surroundings.code
+        try:
+            made = trace(self.function, self._name, code, arguments, names, self._shared, donated)
+        except Conflict as conflict:
+            # Once more, with these arguments seen as what they are: tensors from outside.
+            self._shared |= conflict.storages
+            return self._trace(arguments, self._key(arguments))
+        self._shared |= made.watched
+        self._warn_of_growth(key)
+        alike = self._programs.setdefault(key, [])
+        alike.append(made)
+        if len(alike) > _MOST_ALIKE:
+            del alike[0]
+        self._watch(key)
+        if len(self._programs) > _MOST_TRACES:
+            self.forget(next(iter(self._programs)))
+        return made
+
+    def _watch(self, key: Any) -> None:
+        """Forget a trace when an object goes that its signature speaks of."""
+        (_, *leaves), around, _ = key
+        things = [each for each in (*leaves, *around) if isinstance(each, Identity)]
+        forget = functools.partial(_forget, ref(self), key)
+        self._ends[key] = [ref(found, forget) for each in things if (found := each()) is not None]
+
+    def forget(self, key: Any) -> None:
+        """Drop the traces of a signature, and what they captured."""
+        self._programs.pop(key, None)
+        self._ends.pop(key, None)
+        self._fast = None
+
+    def _warn_of_growth(self, key: Any) -> None:
+        if self.traces < self._warn_at:
+            return
+        self._warn_at *= 2
+        last = next(reversed(self._programs))
+        what = _difference(self, last, key)
+        changed = self._programs[last][-1].state.changed() if self._programs[last] else []
+        if key == last and changed:
+            what = f"{changed[0].key!r}, which the function reads,"
+        where = user_line()
+        warnings.warn_explicit(
+            f"jit: {self._name} has been traced {self.traces} times; {what} changes from call to"
+            " call. Pass what changes as a tensor",
+            UserWarning,
+            where.file,
+            where.line,
+        )
+
+
+def _forget(jitted: ref[Jit], key: Any, _: ref[Any]) -> None:
+    if (found := jitted()) is not None:
+        found.forget(key)
+
+
+def _donated_leaves(arguments: Arguments, donate: frozenset[int]) -> set[int]:
+    """The leaves of the arguments at these positions."""
+    found: set[int] = set()
+    first = 0
+    for position, part in enumerate(arguments.structure.parts[0].parts):
+        count = _count(part)
+        if position in donate:
+            found.update(range(first, first + count))
+        first += count
+    return found
+
+
+def _count(structure: Structure) -> int:
+    return 1 if structure.kind is None else sum(_count(part) for part in structure.parts)
+
+
+def _difference(jitted: Jit, last: Any, key: Any) -> str:
+    """What differs between two signatures, in words."""
+    (structure, *leaves), around, state = key
+    (old_structure, *old_leaves), old_around, old_state = last
+    if structure != old_structure:
+        return "the structure of the arguments"
+    names = argument_names(jitted.function, structure)
+    for name, new, old in zip(names, leaves, old_leaves, strict=True):
+        if new != old:
+            return f"the argument {name}"
+    for name, new, old in zip(jitted.surroundings.names(), around, old_around, strict=True):
+        if new != old:
+            return f"{name}, which the function reads from outside,"
+    return "a setting" if state != old_state else "the gradient of a tensor from outside"

@@ -1,0 +1,172 @@
+"""Makes a program of a function: traces it, and reads what the trace left.
+
+`jit` calls `trace` for each new signature. It guarantees that nothing of the trace stays behind:
+storages are as they were, and tensors that escaped are marked.
+"""
+
+from __future__ import annotations
+
+import warnings
+from _thread import get_ident
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from weft.ir.uop import UOp
+from weft.support.source_line import user_line
+from weft.tensor.autodiff.leaves import live_leaves
+from weft.tensor.jit.escape import find_store, mark_escaped
+from weft.tensor.jit.graph import Made, make_graph
+from weft.tensor.jit.host import Draws, KeptArray
+from weft.tensor.jit.program import (
+    GradientIn,
+    InputRow,
+    ObjectKind,
+    Program,
+    TensorKind,
+    ValueKind,
+    gradient_kind,
+)
+from weft.tensor.jit.results import ResultReader
+from weft.tensor.jit.signature import SCALARS, Arguments, unbound
+from weft.tensor.jit.state import Entry, read_state
+from weft.tensor.jit.trace import Input, Recorder, Recording
+from weft.tensor.storage import Storage, live_storages
+from weft.tensor.tensor import Tensor
+
+
+class Conflict(Exception):  # noqa: N818 -- it is no mistake of anyone
+    """Arguments that the function also reaches by itself, and that somebody writes."""
+
+    def __init__(self, storages: set[Storage]) -> None:
+        super().__init__()
+        self.storages = storages
+
+
+def trace(
+    function: Callable[..., Any],
+    name: str,
+    code: Any,
+    arguments: Arguments,
+    names: list[str],
+    shared: set[Storage],
+    donated: set[int],
+) -> Program:
+    """Run a function once and make a program of what it does; raises Conflict."""
+    recorder = Recorder(name, shared)
+    known = set(live_storages())
+    objects = [leaf for leaf in arguments.leaves if not isinstance(leaf, Tensor)]
+    state = read_state(function, objects)
+    draws = Draws(state.functions)
+    try:
+        recording = recorder.record(function, arguments, names)
+        draws.require_none(name)
+        program = _make_program(recording, arguments, donated)
+        changed = state.changed()
+        program.state = state.without(changed, recorder.arrays)
+        _warn_of_changes(name, code, changed)
+    finally:
+        # Whatever holds a storage of the trace from now on is not ours.
+        here = get_ident()
+        others = [each for each in live_storages() if each not in known]
+        made = [ref(each) for each in others if each.thread == here]
+        del others
+        adopted = recorder.adopted_storages()
+        recording = recorder = None  # type: ignore[assignment]
+        alive = [each for found in made if (each := found()) is not None]
+        mark_escaped([each for each in alive if each not in adopted], name, code)
+    program.watch_tensors()
+    return program
+
+
+def _warn_of_changes(function: str, code: Any, changed: list[Entry]) -> None:
+    """Say that a function counts, or the like: a call that is replayed does not."""
+    for _, key, value in changed:
+        if key is None or value is None or not isinstance(value, (*SCALARS, KeptArray)):
+            continue
+        where = find_store([code], str(key)) or find_store([code], "[]") or user_line()
+        warnings.warn_explicit(
+            f"jit: {function} changes {key!r} while it is traced; a call that is replayed does"
+            " not. Keep what changes in a tensor",
+            UserWarning,
+            where.file,
+            where.line,
+        )
+
+
+def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> Program:
+    written = recording.written
+    donors = [
+        number
+        for number, each in enumerate(recording.inputs)
+        if each.leaf in donated
+        and not (each.is_view or each.is_gradient or each.stand_in in written)
+    ]
+    positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
+    reader = ResultReader(recording, donors)
+    results = reader.read(positions)
+    made = make_graph(recording, reader.wanted)
+    program = Program(made.graph, made.constants, made.captured)
+    program.results = results
+    program.rows = [_row(each, written, donated) for each in recording.inputs]
+    program.structure = arguments.structure
+    program.leaves = [_leaf_kind(leaf) for leaf in arguments.leaves]
+    program.variables = arguments.variables
+    program.watched = _watched(recording, made, program.rows)
+    leaves = arguments.leaves
+    found = {leaves[row.leaf]._storage for row in program.rows if not row.is_gradient}
+    if shared := found & program.watched:
+        raise Conflict(shared)
+    _note_gradients(program, recording, arguments)
+    program.has_gradients = _has_gradients(arguments, made.captured)
+    program.leaves_more = bool(program.gradients_out or program.argument_gradients) or any(
+        row.is_donated or (row.is_view and row.is_written) for row in program.rows
+    )
+    return program
+
+
+def _row(each: Input, written: dict[Storage, UOp], donated: set[int]) -> InputRow:
+    is_donated = each.leaf in donated and not each.is_gradient
+    return InputRow(
+        each.leaf, each.is_gradient, each.is_view, each.stand_in in written, is_donated
+    )
+
+
+def _watched(recording: Recording, made: Made, rows: list[InputRow]) -> set[Storage]:
+    """The storages that must not come in as an argument, because a write would not be seen."""
+    if any(row.is_written or row.is_donated for row in rows):
+        return set(made.captured)
+    return {storage for storage in made.captured if storage in recording.written}
+
+
+def _leaf_kind(leaf: Any) -> Any:
+    """What is remembered of an argument: nothing that keeps memory or objects alive."""
+    if isinstance(leaf, Tensor):
+        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf.requires_grad)
+    is_value = isinstance(leaf, (*SCALARS, UOp))
+    return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
+
+
+def _note_gradients(program: Program, recording: Recording, arguments: Arguments) -> None:
+    inside = {id(tensor): leaf for leaf, tensor in recording.inside.items()}
+    positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
+    for tensor, grad in recording.grads_read:
+        if id(tensor) in inside:
+            program.read_gradients.append(positions[inside[id(tensor)]])
+        elif tensor._storage in recording.known:
+            kind = None if grad is None else gradient_kind(grad)
+            storage = None if grad is None else grad._storage
+            number = program.captured.index(storage) if storage in program.captured else None
+            program.gradients_in.append(GradientIn(ref(tensor), kind, number))
+    for tensor in recording.grads_written:
+        if id(tensor) in inside:
+            program.argument_gradients.append((positions[inside[id(tensor)]], tensor._grad))
+        elif tensor._storage in recording.known:
+            program.gradients_out.append((ref(tensor), tensor._grad))
+
+
+def _has_gradients(arguments: Arguments, captured: list[Storage]) -> bool:
+    """Whether somebody asked for gradients of what the function read."""
+    if any(tensor.requires_grad for tensor in arguments.tensors):
+        return True
+    return any(leaf.requires_grad and leaf._storage in captured for leaf in live_leaves())

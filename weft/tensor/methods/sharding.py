@@ -1,0 +1,140 @@
+"""Tensors over several devices: shard, shard_, shard_like.
+
+A tensor over several devices is used like any other. What is cut is computed part by part, each
+on its device; a fold over the axis that is cut ends with an exchange between all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weft.ir.layouts import Layout, even_layout, layout_of
+from weft.ir.ops import Op
+from weft.ir.uop import make
+from weft.support.errors import DeviceError, ShapeError
+from weft.tensor.autodiff.leaves import remember
+from weft.tensor.checks import axis_of, devices_of, known
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tensor:
+    """Lay the value over several devices: cut along an axis, or whole on each without one.
+
+    Parts differ by one element at most; the first devices have the greater ones. The shape and
+    the dtype stay, and `device` is the tuple of names. PyTorch: distribute_tensor with Shard(axis)
+    or Replicate().
+
+    >>> from weft.tensor import Tensor
+    >>> devices = ("CPU:0", "CPU:1")
+    >>> x = Tensor.arange(6).reshape(3, 2).shard(devices, axis=0)
+    >>> x.device, x.sum(0).tolist()
+    (('CPU', 'CPU:1'), [6, 9])
+    """
+    names = devices_of("shard", devices)
+    if isinstance(names, str):
+        return self.to(names)
+    if axis is None:
+        return _laid_out(self, Layout(names))
+    number = axis_of("shard", axis, self.ndim)
+    size = known(self.shape[number]) if self.ndim else 0
+    if size < len(names):
+        raise ShapeError(
+            f"shard: {size} elements along axis {axis} for {len(names)} devices",
+            facts=[("shape", self.shape), ("devices", ", ".join(names))],
+            law="each device has at least one element of the axis that is cut",
+            fix="choose a longer axis or fewer devices, or leave axis out: whole on each device",
+        )
+    return _laid_out(self, even_layout(names, number, size))
+
+
+def shard_(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tensor:
+    """Lay this tensor itself over several devices, and return it; see `shard`.
+
+    Parameters of a model are moved with this. A tensor that requires a gradient goes on doing so;
+    gradients that it has are moved too.
+
+    >>> from weft.tensor import Tensor
+    >>> w = Tensor([1.0, 2.0], requires_grad=True)
+    >>> _ = w.shard_(("CPU:0", "CPU:1"))
+    >>> (w * w).sum().backward().item(), w.grad.tolist()
+    (5.0, [2.0, 4.0])
+    """
+    return _become(self, self.shard(devices, axis))
+
+
+def shard_like(self: Tensor, y: Tensor) -> Tensor:
+    """Return the value laid out like another: cut along the same axis, on the same devices.
+
+    An axis is counted from the last one, as shapes broadcast: what is cut along an axis that this
+    tensor lacks, or has with size 1, is whole on each device here.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor.ones(4, 6).shard(("CPU:0", "CPU:1"), axis=1)
+    >>> row = Tensor.arange(6).shard_like(x)
+    >>> (x * row).sum().item()
+    60.0
+    """
+    if isinstance(y.device, str):
+        return self.to(y.device)
+    layout = layout_of(y.uop) or Layout(y.device)
+    if layout.axis is None:
+        return _laid_out(self, Layout(layout.devices))
+    axis = layout.axis - y.ndim + self.ndim
+    if axis < 0 or self.shape[axis] == 1:
+        return _laid_out(self, Layout(layout.devices))
+    if self.shape[axis] != sum(layout.sizes):
+        raise ShapeError(
+            f"shard_like: axis {axis} has {self.shape[axis]} elements, and that of the other "
+            f"{sum(layout.sizes)}",
+            facts=[("tensor", self.shape), ("other", y.shape, str(layout))],
+            law="counted from the last axis, the axis that is cut has the same size, or size 1",
+            fix=f"cut it by itself: .shard({layout.devices!r}, axis={axis})",
+        )
+    return _laid_out(self, layout._replace(axis=axis))
+
+
+def whole_along(self: Tensor, axis: int) -> Tensor:
+    """The tensor, whole on each device if it is cut along an axis whose elements all meet."""
+    layout = None if isinstance(self.device, str) else layout_of(self.uop)
+    if layout is None or layout.axis != axis % self.ndim:
+        return self
+    return _laid_out(self, Layout(layout.devices))
+
+
+def require_product_cuts(left: Tensor, right: Tensor) -> None:
+    """Two matrices that are both cut are so along the axis of the sum, or the same one before."""
+    if isinstance(left.device, str):
+        return
+    a, b = layout_of(left.uop), layout_of(right.uop)
+    if a is None or b is None or a.axis is None or b.axis is None:
+        return
+    first, second = a.axis - left.ndim, b.axis - right.ndim
+    inner = -1 if right.ndim == 1 else -2
+    if a.sizes == b.sizes and ((first, second) == (-1, inner) or first == second < -2):
+        return
+    raise DeviceError(
+        f"matmul: operands are cut differently (axis {first} and axis {second})",
+        facts=[("left", left.shape, str(a)), ("right", right.shape, str(b))],
+        law="of operands that are both cut, the axes are the last of the left and that of the\n"
+        "right which it meets, or one leading axis of both",
+        fix=f"make one of them whole on each device: right.shard({b.devices})",
+    )
+
+
+def _laid_out(self: Tensor, layout: Layout) -> Tensor:
+    if self.device == layout.devices and layout_of(self.uop) == layout:
+        return self
+    node = make(Op.SHARD, self.dtype, (self.uop,), tuple(layout))
+    return self._value(node, layout.devices)
+
+
+def _become(self: Tensor, moved: Tensor) -> Tensor:
+    self._storage, self._steps, self._seen = moved._storage, moved._steps, None
+    if self.grad is not None and moved.device != self.grad.device:
+        self.grad = self.grad.shard_like(moved)
+    if self.requires_grad:
+        remember(self, True)
+    return self

@@ -1,0 +1,202 @@
+"""Convolutions, as windows by movement ops, a product and a fold.
+
+The axes are (batch, channels, spatial…); any number of spatial axes works, in spite of the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.dtypes import DType
+from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.checks import known
+from weft.tensor.methods.matmul import contract
+from weft.tensor.neural import convolution_gradient
+from weft.tensor.neural.windows import window_count, windows
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+Ints = int | Sequence[int]
+
+
+def each_axis(name: str, value: Ints, count: int) -> tuple[int, ...]:
+    """A number for each spatial axis."""
+    listed = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(listed) != count:
+        raise ArgumentError(
+            f"{name}: {len(listed)} numbers for {count} spatial axes",
+            law="give one number, or one for each spatial axis",
+        )
+    return listed
+
+
+def padding_pairs(name: str, padding: Ints, count: int) -> list[tuple[int, int]]:
+    """Padding of each spatial axis: one number, one for each axis, or flat with the last first."""
+    if not isinstance(padding, int) and len(padding) == 2 * count and count > 0:
+        flat = [int(each) for each in padding]
+        return [(flat[i], flat[i + 1]) for i in range(0, 2 * count, 2)][::-1]
+    return [(each, each) for each in each_axis(name, padding, count)]
+
+
+def conv2d(
+    self: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    groups: int = 1,
+    stride: Ints = 1,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    dtype: DType | str | None = None,
+) -> Tensor:
+    """Slide a kernel over the spatial axes: (batch, in, …) with weight (out, in / groups, …).
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([[[[1.0, 2.0, 3.0]]]])
+    >>> x.conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
+    [[[[3.0, 5.0]]]]
+    """
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    _require_channels(self, weight, groups, rank)
+    strides, gaps = each_axis("conv2d", stride, rank), each_axis("conv2d", dilation, rank)
+    edges = padding_pairs("conv2d", padding, rank)
+    padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
+    require_windows("conv2d", padded, kernel, strides, gaps)
+    result = convolved(padded, weight, groups, strides, gaps, dtype)
+    if groups == 1 and self.dtype.is_float and weight.dtype.is_float and result.numel():
+        shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
+        result = convolution_gradient.with_slopes(result, self, weight, shape)
+    return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+
+
+def convolved(
+    padded: Tensor,
+    weight: Tensor,
+    groups: int,
+    strides: tuple[int, ...],
+    gaps: tuple[int, ...],
+    dtype: DType | str | None,
+) -> Tensor:
+    """The sums of products of windows and a weight."""
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    batch, outputs = known(padded.shape[0]), known(weight.shape[0])
+    inner = known(weight.shape[1])
+    taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
+    places = taps.shape[2 : 2 + rank]
+    # (batch, group, 1, positions…, in / groups, taps…)
+    grouped = taps.reshape((batch, groups, inner, *places, *kernel))
+    order = [0, 1, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank)]
+    left = grouped.permute(order).unsqueeze(2)
+    right = weight.reshape((1, groups, outputs // groups, *[1] * rank, inner, *kernel))
+    axes = tuple(range(3 + rank, 4 + 2 * rank))
+    return contract(left, right, axes, dtype).reshape((batch, outputs, *places))
+
+
+def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> None:
+    fits = (
+        self.ndim == weight.ndim == rank + 2
+        and self.shape[1] == groups * weight.shape[1]
+        and known(weight.shape[0]) % groups == 0
+    )
+    if not fits:
+        raise ShapeError(
+            "conv2d: input and weight do not fit",
+            facts=[
+                ("input", self.shape, "(batch, in, …)"),
+                ("weight", weight.shape, "(out, in / groups, …)"),
+                ("groups", groups),
+            ],
+            law="input channels = groups * weight.shape[1], and groups divides the outputs",
+        )
+
+
+def require_windows(
+    name: str,
+    x: Tensor,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> None:
+    sizes = [known(size) for size in x.shape[-len(kernel) :]] if kernel else []
+    for size, taps, step, gap in zip(sizes, kernel, stride, dilation, strict=True):
+        if taps < 1 or step < 1 or gap < 1 or window_count(size, taps, step, gap) < 1:
+            raise ShapeError(
+                f"{name}: no window of {taps} taps fits in {size} elements",
+                facts=[
+                    ("padded input", x.shape),
+                    ("kernel", kernel),
+                    ("stride", stride),
+                    ("dilation", dilation),
+                ],
+                law="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
+            )
+
+
+def conv_transpose2d(
+    self: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    groups: int = 1,
+    stride: Ints = 1,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+) -> Tensor:
+    """Spread each element by a kernel: the gradient of conv2d as a layer of its own.
+
+    The weight is (in, out / groups, …). PyTorch: nn.functional.conv_transpose2d.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(1, 1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 1, 2)).tolist()
+    [[[[1.0, 2.0, 1.0]]]]
+    """
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    rank = len(kernel)
+    strides, gaps = each_axis("conv", stride, rank), each_axis("conv", dilation, rank)
+    extra = each_axis("conv", output_padding, rank)
+    edges = padding_pairs("conv", padding, rank)
+    inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
+    turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
+    turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
+    turned = turned.flip(tuple(range(2, 2 + rank))) if rank else turned
+    spread = with_zeros_between(self, strides)
+    borders = [
+        (gap * (taps - 1) - low, gap * (taps - 1) - high + more)
+        for gap, taps, (low, high), more in zip(gaps, kernel, edges, extra, strict=True)
+    ]
+    padded = spread.pad([(0, 0), (0, 0), *borders])
+    return padded.conv2d(turned, bias, groups, dilation=gaps)
+
+
+def with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """Elements of the spatial axes as far apart as strides, with zeros between them."""
+    x = self
+    for number, stride in enumerate(strides):
+        if stride == 1:
+            continue
+        axis = 2 + number
+        size = known(x.shape[axis])
+        apart = x.unsqueeze(axis + 1)
+        room = [(0, 0)] * apart.ndim
+        room[axis + 1] = (0, stride - 1)
+        box: list[Any] = [None] * x.ndim
+        box[axis] = (0, (size - 1) * stride + 1)
+        x = apart.pad(room).flatten(axis, axis + 1).shrink(box)
+    return x
+
+
+def sequential(self: Tensor, ll: Sequence[Callable[[Any], Any]]) -> Tensor:
+    """Apply functions one after another.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([-1.0, 4.0]).sequential([Tensor.relu, Tensor.sqrt]).tolist()
+    [0.0, 2.0]
+    """
+    result: Any = self
+    for function in ll:
+        result = function(result)
+    made: Tensor = result
+    return made

@@ -1,0 +1,130 @@
+"""The gradients of a convolution, written as what they are: a convolution and a matrix product.
+
+Reverse mode would give the same numbers through windows that are added up again. As convolutions
+of the output's gradient with the turned weight, and as a product with the windows of the padded
+input, they take the path of their forward forms: few kernels that multiply blocks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+from weft.tensor.checks import known
+from weft.tensor.methods.matmul import contract
+from weft.tensor.neural.windows import windows
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+class Shape(NamedTuple):
+    """What a convolution is, beside its operands; all per spatial axis."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    gaps: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tensor:
+    """The result of a convolution, with these gradients for its operands."""
+    from weft.tensor.autodiff.custom_gradient import with_body
+
+    return with_body(
+        result,
+        (x, weight),
+        shape,
+        lambda inputs, _, slope: (
+            _slope_of_input(slope, inputs[1], inputs[0], shape),
+            _slope_of_weight(slope, inputs[1], inputs[0], shape),
+        ),
+    )
+
+
+def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
+    """The output's gradient by the turned weight, for each phase of the strides by itself.
+
+    Elements of the input whose places are the same but for a multiple of the stride meet the same
+    taps of the weight, and no others; between them they meet each tap once.
+    """
+    from weft.tensor.neural.convolution import with_zeros_between
+
+    sizes = tuple(known(size) for size in x.shape[2:])
+    steps = tuple(
+        step if gap == 1 else 1 for step, gap in zip(shape.strides, shape.gaps, strict=True)
+    )
+    rest = tuple(step // by for step, by in zip(shape.strides, steps, strict=True))
+    spread = with_zeros_between(slope, rest)
+    counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
+    total: Tensor | None = None
+    for starts in itertools.product(*map(range, steps)):
+        part = _phase(spread, weight, counts, shape, steps, starts)
+        if part is not None:
+            part = _apart(part, steps, starts)
+            total = part if total is None else total + part
+    assert total is not None, "the first tap of a weight is in some phase"
+    return total.shrink((None, None, *((0, size) for size in sizes)))
+
+
+def _apart(phase: Tensor, steps: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
+    """The elements of a phase where they belong, with zeros between them."""
+    for number, (step, start) in enumerate(zip(steps, starts, strict=True)):
+        axis = 2 + number
+        room = [(0, 0)] * (phase.ndim + 1)
+        room[axis + 1] = (start, step - 1 - start)
+        phase = phase.unsqueeze(axis + 1).pad(room).flatten(axis, axis + 1)
+    return phase
+
+
+def _phase(
+    slope: Tensor,
+    weight: Tensor,
+    counts: tuple[int, ...],
+    shape: Shape,
+    steps: tuple[int, ...],
+    starts: tuple[int, ...],
+) -> Tensor | None:
+    """The gradient of the elements at start + step * i, `counts` of them along each axis.
+
+    None where they meet no tap.
+    """
+    from weft.tensor.neural.convolution import convolved
+
+    rank = len(shape.kernel)
+    taps: list[slice] = []
+    borders: list[tuple[int, int]] = [(0, 0), (0, 0)]
+    for axis, (size, gap, (low, _)) in enumerate(
+        zip(shape.kernel, shape.gaps, shape.edges, strict=True)
+    ):
+        first = (starts[axis] + low) % steps[axis]
+        taps.append(slice(first, None, steps[axis]))
+        reach = gap * max((size - 1 - first) // steps[axis], 0)
+        before = reach - (starts[axis] + low) // steps[axis]
+        have = known(slope.shape[2 + axis])
+        borders.append((before, counts[axis] + reach - before - have))
+    some = weight[(slice(None), slice(None), *taps)]
+    if 0 in some.shape:
+        return None
+    turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
+    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
+    return found if max(steps, default=1) == 1 else found.contiguous()
+
+
+def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
+    """The windows by the output's gradient, summed over positions and the batch.
+
+    The padded input is in memory, so that windows are read there without a mask: the same rows
+    for all taps. Outputs are the last axis, along which products are vectors.
+    """
+    rank = len(shape.kernel)
+    is_padded = any(map(any, shape.edges))
+    padded = x.pad([(0, 0), (0, 0), *shape.edges]).contiguous() if is_padded else x
+    # (batch, in, positions…, taps…) to (in, taps…, 1, batch, positions…)
+    order = (1, *range(2 + rank, 2 + 2 * rank), 0, *range(2, 2 + rank))
+    seen = windows(padded, shape.kernel, shape.strides, shape.gaps).permute(order)
+    left = seen.unsqueeze(1 + rank)
+    right = slope.transpose(0, 1)  # (out, batch, positions…)
+    folded = tuple(range(2 + rank, 3 + 2 * rank))
+    total = contract(left, right, folded, None).contiguous()
+    return total.permute((1 + rank, *range(1 + rank)))

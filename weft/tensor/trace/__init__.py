@@ -1,0 +1,1 @@
+"""Python functions made into graph: `@function`, custom kernels, scans."""

@@ -1,0 +1,139 @@
+"""`@function`: a Python function becomes one CALL in the graph.
+
+The function is traced with its tensor arguments as parameters. Whatever else it reads (weights,
+the random state, values of an enclosing function) becomes a further argument, so the body mentions
+nothing but its parameters: a layer that is used many times, with other weights each time, is the
+same body and is scheduled and compiled once. Writes to tensors inside become results that are
+written outside. A call runs by itself: nothing is fused across its border.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from weft.engine.devices import default_device
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
+from weft.ir.walk import substitute, topological
+from weft.support.errors import ArgumentTypeError
+from weft.tensor.autodiff.custom_gradient import Gradient, with_gradient
+from weft.tensor.storage import Storage, lazy_storages
+from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
+from weft.tensor.trace.tracing import Traced, close_over
+from weft.tensor.trees import map_tensors
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@overload
+def function(wrapped: Function) -> Function: ...
+
+
+@overload
+def function(*, gradient: Gradient) -> Callable[[Function], Function]: ...
+
+
+def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
+    """Make a function of tensors a call that is scheduled and compiled once.
+
+    >>> from weft.tensor.tensor import Tensor
+    >>> @function
+    ... def double(x):
+    ...     return x * 2
+    >>> double(double(Tensor([1, 2]))).tolist()
+    [4, 8]
+
+    `gradient(inputs, outputs, gradients)` replaces the derivative of the function. It receives the
+    tensor arguments as a tuple, and the results and their gradients, each as a tuple if there are
+    several; it returns a gradient for each input, or None. Tensors that the function reads beside
+    its arguments then have no gradient from it.
+
+    >>> @function(gradient=lambda inputs, outputs, gradients: gradients.clamp(-1, 1))
+    ... def clip_gradient(x):
+    ...     return x * 1
+    >>> x = Tensor([1.0, 2.0])
+    >>> (clip_gradient(x) * Tensor([5.0, 0.5])).sum().gradient(x)[0].tolist()
+    [1.0, 0.5]
+    """
+    if wrapped is None:
+        return lambda later: _called(later, gradient)
+    return _called(wrapped, gradient)
+
+
+def _called(wrapped: Function, gradient: Gradient | None) -> Function:
+    @functools.wraps(wrapped)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        traced = Traced([], [])
+        devices: list[str] = []
+        inner_args, inner_kwargs = map_tensors(
+            (args, kwargs), lambda t: _enter(t, traced, devices)
+        )
+        tracing.depth += 1  # a jitted function inside is part of this one
+        try:
+            results = wrapped(*inner_args, **inner_kwargs)
+        finally:
+            tracing.depth -= 1
+        values: list[UOp] = []
+        map_tensors(results, lambda t: _leave(t, values, devices))
+        written = writes_of(traced)
+        outputs = [*values, *(store.src[1] for _, store in written)]
+        done = _call(outputs, traced)
+        device = devices[0] if devices else default_device()
+        made = done[: len(values)]
+        if gradient is not None:
+            made = with_gradient(made, traced.arguments, gradient, device)
+        remaining = iter(made)
+        answer = map_tensors(results, lambda t: Tensor._value(next(remaining), device))
+        for (storage, store), value in zip(written, done[len(values) :], strict=True):
+            storage.uop = substitute(storage.uop, {store.src[1]: value})
+        return answer
+
+    return called  # type: ignore[return-value]
+
+
+def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
+    """A tensor that stands for an argument inside the function."""
+    devices.append(tensor.device)
+    made = Tensor._value(traced.enter(tensor.uop), tensor.device)
+    made.requires_grad = tensor.requires_grad
+    return made
+
+
+def _leave(tensor: Tensor, values: list[UOp], devices: list[str]) -> Tensor:
+    values.append(tensor.uop)
+    devices.append(tensor.device)
+    return tensor
+
+
+def writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
+    """The stores of values that only exist inside, and the storages that they are written to."""
+    inside = set(traced.parameters)
+    written: list[tuple[Storage, UOp]] = []
+    for storage in lazy_storages():
+        nodes = topological(storage.uop)
+        if storage.uop.op == Op.AFTER and inside.intersection(nodes):
+            written += [
+                (storage, node)
+                for node in nodes
+                if node.op == Op.STORE and inside.intersection(topological(node.src[1]))
+            ]
+    return written
+
+
+def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
+    """The results of one CALL whose body computes the outputs."""
+    if not outputs:
+        raise ArgumentTypeError(
+            "function: nothing comes out of it",
+            law="a @function returns tensors, or tuples, lists and dicts of tensors",
+        )
+    bodies, arguments = close_over(outputs, traced)
+    if len(bodies) == 1:
+        return [make(Op.CALL, bodies[0].dtype, tuple(arguments), bodies[0])]
+    body = make(Op.TUPLE, dtypes.void, tuple(bodies))
+    call = make(Op.CALL, dtypes.void, tuple(arguments), body)
+    return [make(Op.ITEM, part.dtype, (call,), number) for number, part in enumerate(bodies)]
