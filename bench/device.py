@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from weft import Context, Tensor, jit
+from weft.engine.buffers import buffer_of
+from weft.engine.counters import GlobalCounters
 from weft.engine.devices import device
-from weft.engine.storage import GlobalCounters, buffer_of
 from weft.runtime.device import seconds_of
 
 Row = tuple[str, str, float, str, str]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from weft import Context, GlobalCounters, Tensor, Variable, dtypes, jit
+from weft.engine.buffers import buffer_of
 from weft.engine.devices import device
 from weft.engine.search import FINDINGS
-from weft.engine.storage import buffer_of
 from weft.runtime.cuda.gpus import gpu_count
 from weft.runtime.device import seconds_of
 from weft.support.errors import OutOfMemory

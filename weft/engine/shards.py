@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from weft.engine.buffer_nodes import BufferKind, hand_over
+from weft.engine.buffers import PartedBuffer, parts_of
 from weft.engine.request import Request
-from weft.engine.storage import BufferKind, PartedBuffer, hand_over, parts_of
-from weft.ir.build import sink
+from weft.ir.build import global_stage, sink
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.views import unmoved
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
 from weft.schedule.phases import SHARD
+from weft.support.settings import settings
 
 # A value, and the device to compute it on; None for that of its memory.
 Wanted = tuple[UOp, str | None]
@@ -41,6 +43,10 @@ def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) ->
     kept = [node for node in overwritten.read_by(pending) if layout_of(node) is not None]
     nodes = list(dict.fromkeys([*roots, *versions, *kept]))
     tuples = run_phase(SHARD, sink(*nodes), parts_of).src
+    if settings.CHECK == "levels":
+        from weft.engine.check import check_shards
+
+        check_shards(nodes, tuples)
     wanted: list[Wanted] = []
     seen: set[Wanted] = set()
     for node, parts in zip(nodes, tuples, strict=True):
@@ -49,7 +55,7 @@ def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) ->
         for part, name in zip(parts.src, names, strict=True):
             # Every value gets memory of its own; a version keeps that which it was written to.
             while node not in versions and (part.op == Op.BUFFER or (part, name) in seen):
-                part = make(Op.STAGE, part.dtype, (part,), ("global", ()))
+                part = global_stage(part)
             seen.add((part, name))
             wanted.append((part, name))
     inside: dict[UOp, UOp] = {}

@@ -15,6 +15,7 @@ The number of blocks is at most the square root of the elements, so the work sta
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from weft.ir.build import Size, reduce_axes, scan_axis
@@ -23,7 +24,7 @@ from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import Context
 from weft.target.compute import Simt
 from weft.target.target import Target
@@ -34,12 +35,13 @@ TURNS_PER_THREAD: Final = 4
 
 def block_scans(root: UOp, context: Context) -> UOp:
     """The graph with its long and lonely scans in blocks."""
-    made: dict[UOp, UOp] = {}
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
+
+    def blocked(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
         count = block_count(new, context.target) if new.op == Op.SCAN else 1
-        made[node] = _blocked(new, count) if count > 1 else new
-    return made[root]
+        return _blocked(new, count) if count > 1 else new
+
+    return map_graph(root, blocked)
 
 
 def block_count(scan: UOp, target: Target) -> int:

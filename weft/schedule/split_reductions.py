@@ -10,14 +10,15 @@ registers: one thread then reads whole rows, in the order of memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
-from weft.ir.build import reduce_axes
+from weft.ir.build import global_stage, reduce_axes
 from weft.ir.movement import reshape
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.uop import UOp
+from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import Context
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target
@@ -31,14 +32,13 @@ def split_reductions(root: UOp, context: Context) -> UOp:
     parts = wanted_parts(context.target)
     if parts < 2 or not root.ops >> Op.REDUCE & 1:
         return root
-    made: dict[UOp, UOp] = {}
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
-        if new.op == Op.REDUCE:
-            split = _try_split(new, parts, context.target)
-            new = new if split is None else split
-        made[node] = new
-    return made[root]
+
+    def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
+        steps = _try_split(new, parts, context.target) if new.op == Op.REDUCE else None
+        return new if steps is None else steps
+
+    return map_graph(root, split)
 
 
 def wanted_parts(target: Target) -> int:
@@ -91,6 +91,5 @@ def _in_two_steps(node: UOp, axis: int, count: int) -> UOp:
     apart = (*shape[:axis], count, size // count, *shape[axis + 1 :])
     inner = [a if a < axis else a + 1 for a in axes]
     first = reduce_axes(reshape(value, apart), op, inner)
-    kept = make(Op.STAGE, first.dtype, (first,), ("global", ()))
-    second = reduce_axes(kept, op, (axis,))
+    second = reduce_axes(global_stage(first), op, (axis,))
     return reshape(second, shape_of(node))

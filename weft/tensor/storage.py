@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
+from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
-from weft.engine.storage import BufferKind, new_buffer
 from weft.engine.versions import Overwritten
 from weft.ir import movement
+from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.movement import Step
@@ -175,7 +176,7 @@ def _after(version: UOp, place: UOp, value: UOp) -> UOp:
 
 
 def _copied(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:

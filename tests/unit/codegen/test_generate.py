@@ -5,7 +5,7 @@ import pytest
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
-from weft.codegen.opts.table import Share
+from weft.codegen.opts.table import Stage
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.target.target import Costs
@@ -41,7 +41,7 @@ def test_two_folds_share_a_loop():
 
 
 def test_two_runs_of_a_loop_make_what_both_use():
-    share = Share(2, 1)
+    share = Stage(("again", 2, 1), (2,))
     program = check(CASES["sum_of_a_sum_and_its_row"](), machine(), (share,))
     # Around the row: its loop and the inner sum. For each element: the fold and the inner sum.
     assert count(program.instructions, Op.RANGE) == 1 + 2 + 1 + 2

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
 from weft import Context
 from weft.engine import compile as engine_compile
-from weft.engine import devices, realize
+from weft.engine import devices, work
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def device(api: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDev
     monkeypatch.setitem(devices._OPEN, "CUDA", made)
     monkeypatch.setattr(engine_compile, "_LOADED", {})
     monkeypatch.setattr(engine_compile, "_try_stored", lambda kernel, device: None)
-    monkeypatch.setattr(realize, "_PREPARED", {})
-    monkeypatch.setattr(realize, "_WORK", {})
+    monkeypatch.setattr(work, "_PREPARED", {})
+    monkeypatch.setattr(work, "_WORK", {})
     with Context(DEVICE="CUDA"):
         yield made

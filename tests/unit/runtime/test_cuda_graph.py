@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
 from weft import Context, Tensor, Variable, jit
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 
 
 def chain(x: Tensor, y: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
 from weft import Tensor
-from weft.engine.storage import buffer_of
+from weft.engine.buffers import buffer_of
 from weft.ir.dtypes import dtypes
 from weft.support.errors import NotSupported
 from weft.tensor.host import dlpack

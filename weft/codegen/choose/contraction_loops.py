@@ -16,8 +16,9 @@ from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.choose.chooser import HEAVY, Chooser
 from weft.codegen.choose.contraction_fill import fill_panel, fill_rows
 from weft.codegen.choose.register_tile import MOST_ROWS, Tile
-from weft.codegen.opts.stage_factor import Windows
-from weft.codegen.opts.table import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
+from weft.codegen.opts.stage_value import Ranges
+from weft.codegen.opts.table import Accumulate, Bind, Merge, Stage, Unroll, Vectorize
+from weft.codegen.opts.windows import Windows
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -133,8 +134,10 @@ class ContractionLoops:
         size = self.turns(layout) * self.shape.contraction.fold.dtype.itemsize
         if size > 2 * self.chooser.target.local_bytes:  # a fold that could not be cut
             return []
-        stage = Stage(self.fold[-1], self.shape.factor, tuple(layout), windows)
-        if not self.chooser.take(stage):
+        taps = dict(windows)
+        ranges: Ranges = tuple((n, taps[n]) if n in taps else n for n in layout)
+        factor = ("factor", self.fold[-1], self.shape.factor)
+        if not self.chooser.take(Stage(factor, ranges)):
             return []
         return list(range(first, first + len(layout)))
 
@@ -174,7 +177,7 @@ class ContractionLoops:
         if self.has_long_epilogue():
             first = chooser.next_number()
             kept = tuple(n for n in (*tile_rows, *inner) if self.extent(n) > 1)
-            if not chooser.take(Epilogue(self.fold[-1], kept), Vectorize(vector)):
+            if not chooser.take(Stage(("fold", self.fold[-1]), kept), Vectorize(vector)):
                 return False
             *unrolled, vector = range(first, first + len(kept))
         else:
@@ -255,7 +258,9 @@ class ContractionLoops:
         if not is_even:
             layout.append(chooser.split(block, tile.rows, "mask"))
             first += 1
-        taken = chooser.take(Stage(self.fold[-1], 1 - self.shape.factor, tuple(layout)))
+        taken = chooser.take(
+            Stage(("factor", self.fold[-1], 1 - self.shape.factor), tuple(layout))
+        )
         copies = chooser.split(block, tile.rows) if is_even else layout[-1]
         rows = list(dict.fromkeys((self.row, block)))
         return rows, copies, list(range(first, first + len(layout))) if taken else []

@@ -37,8 +37,8 @@ from weft.codegen.choose.heuristic_folds import (
     walk_row_by_row,
 )
 from weft.codegen.lower.hardware import MOST_AXES
-from weft.codegen.opts.share_values import shared_value
-from weft.codegen.opts.table import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
+from weft.codegen.opts.stage_value import value_again
+from weft.codegen.opts.table import Bind, Merge, Opt, Split, Stage, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind
@@ -110,9 +110,9 @@ class _Chooser(Chooser):
                 continue
             for _, others in self.closers():
                 for number in others:
-                    value = shared_value(self.kernel, own[0], number)
+                    value = value_again(self.kernel, own[0], number)
                     if value is not None and any(value.ops >> op & 1 for op in HEAVY):
-                        self.take(Share(own[0], number))
+                        self.take(Stage(("again", own[0], number), (own[0],)))
 
     def vectorize_around_folds(self) -> None:
         """Lanes along the stores where folds are short; along any loop where that fails."""

@@ -30,8 +30,8 @@ from weft.codegen.choose.register_tile import (
     best_tile,
     cycles,
 )
-from weft.codegen.opts.stage_factor import Windows, windowed
 from weft.codegen.opts.table import Merge, Split
+from weft.codegen.opts.windows import Windows, windowed
 from weft.ir.ops import Op
 from weft.target.compute import Simd
 

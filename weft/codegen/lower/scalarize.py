@@ -19,14 +19,14 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 from weft.target.compute import Simt
+from weft.target.target import Target
 
 _VALUES = ELEMENTWISE | {Op.VECTOR, Op.LANES, Op.CONST}
 
 
 def scalarize(kernel: UOp, context: Context) -> UOp:
     """Write arithmetic on vectors lane by lane, where the target wants it."""
-    compute = context.target.compute
-    if not isinstance(compute, Simt) or compute.has_vectors:
+    if not is_scalar(context.target):
         return kernel
     nodes = topological(kernel)
     if all(node.dtype.lanes == 1 for node in nodes):
@@ -35,6 +35,11 @@ def scalarize(kernel: UOp, context: Context) -> UOp:
     for node in nodes:
         maker.add(node)
     return maker.scalars[kernel]
+
+
+def is_scalar(target: Target) -> bool:
+    """Whether threads of a target compute on scalars alone."""
+    return isinstance(target.compute, Simt) and not target.compute.has_vectors
 
 
 class _Scalars:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import read_bytes
 from weft.engine.devices import canonical_name, is_file
-from weft.engine.storage import buffer_of, read_bytes
+from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.movement import Step, with_values
 from weft.ir.ops import Op
@@ -396,7 +398,7 @@ def clone(self: Tensor, device: str | None = None) -> Tensor:
 
 
 def _staged(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def detach(self: Tensor) -> Tensor:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import adopted_buffer, buffer_from, shared_buffer
 from weft.engine.devices import Device, canonical_name
-from weft.engine.storage import adopted_buffer, buffer_from, buffer_of, shared_buffer
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.runtime.device import Device as OneDevice

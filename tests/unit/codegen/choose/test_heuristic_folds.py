@@ -14,7 +14,7 @@ from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.choose import heuristic
 from weft.codegen.context import Context
 from weft.codegen.lower.normalize_kernel import normalize_kernel
-from weft.codegen.opts.table import Accumulate, Nest, Opt, Share, Vectorize
+from weft.codegen.opts.table import Accumulate, Nest, Opt, Stage, Vectorize
 from weft.ir.uop import UOp
 from weft.target.target import Target
 
@@ -89,7 +89,7 @@ def test_the_block_of_a_fold_stands_inside_the_batch() -> None:
 
 
 def test_what_lies_along_other_loops_is_not_shared() -> None:
-    assert not any(isinstance(opt, Share) for opt in shaped("softmax of columns")[0])
+    assert not any(isinstance(opt, Stage) for opt in shaped("softmax of columns")[0])
 
 
 def test_what_uses_a_row_again_stands_inside() -> None:
@@ -102,7 +102,7 @@ def test_what_uses_a_row_again_stands_inside() -> None:
 
 def test_slow_functions_of_short_rows_have_lanes() -> None:
     opts, _ = shaped("softmax of short rows")
-    assert any(isinstance(opt, Share) for opt in opts)
+    assert any(isinstance(opt, Stage) and opt.node[0] == "again" for opt in opts)
     assert len([opt for opt in opts if isinstance(opt, Vectorize)]) == 2  # the sum and the store
 
 

@@ -1,0 +1,46 @@
+"""Memory that was freed and waits to be used again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.runtime.device import Device, Handle
+
+
+class Spare:
+    """Memory that was freed and is handed out again: steps of a loop ask for the same sizes.
+
+    At most `LIMIT` bytes of a device lie idle, and none when the device has no more to give. A
+    device that does this itself is left to it.
+    """
+
+    LIMIT: Final = 256 << 20
+
+    def __init__(self) -> None:
+        self._handles: dict[tuple[str, int], list[Handle]] = {}
+        self._idle: dict[str, int] = {}
+
+    def take(self, device: Device, size: int) -> Handle:
+        waiting = self._handles.get((device.name, size))
+        if waiting:
+            self._idle[device.name] -= size
+            return waiting.pop()
+        return device.allocate(size)
+
+    def give(self, device: Device, size: int, handle: Handle) -> None:
+        idle = self._idle.get(device.name, 0)
+        if device.reuses_memory or idle + size > self.LIMIT:
+            device.free(handle)
+            return
+        self._idle[device.name] = idle + size
+        self._handles.setdefault((device.name, size), []).append(handle)
+
+    def release(self, device: Device) -> None:
+        """Give all idle memory of a device back to it."""
+        for (name, size), handles in self._handles.items():
+            while name == device.name and handles:
+                device.free(handles.pop())
+                self._idle[name] -= size
+
+
+SPARE: Final = Spare()
