@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from weft.runtime.device import Device, Handle
-from weft.support.errors import OutOfMemory
 
 
 class Spare:
     """Memory that was freed and is handed out again: steps of a loop ask for the same sizes.
 
     At most `LIMIT` bytes of a device lie idle, of at most `SIZES` sizes, and none when the device
-    has no more to give. What goes first is of the size that was first met.
+    has no more to give. What goes first is of the size that was first met. A
+    device that does this itself is left to it.
     """
 
     LIMIT: Final = 256 << 20
@@ -28,14 +28,10 @@ class Spare:
         if waiting:
             self._idle[device.name] -= size
             return waiting.pop()
-        try:
-            return device.allocate(size)
-        except OutOfMemory:
-            self.release(device)
-            return device.allocate(size)
+        return device.allocate(size)
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
-        if size > self.LIMIT:
+        if device.reuses_memory or size > self.LIMIT:
             device.free(handle)
             return
         idle = self._idle[device.name] = self._idle.get(device.name, 0) + size

@@ -43,6 +43,27 @@ class HostMemory(Protocol):
     def share(self, handle: Handle) -> Any:
         """The bytes as an object that other libraries read in place; it keeps them alive."""
 
+    def host_view(self, handle: Handle, size: int) -> memoryview:
+        """The first bytes of some memory, to be read and written in place."""
+
+
+class ForeignMemory(Protocol):
+    """It uses memory of other libraries on the same device, and they use its own (DLPack)."""
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The kind and the number of this device in DLPack."""
+
+    @property
+    def stream_number(self) -> int:
+        """The queue of this device, as producers of DLPack want to know it."""
+
+    def adopt(self, address: int, size: int) -> tuple[Handle, bool]:
+        """Memory of another library, and whether kernels can use it as it is."""
+
+    def hand_to(self, stream: int | None) -> None:
+        """Let the queue of a consumer, by DLPack's number, see all that was queued here."""
+
 
 # A kernel, its memory (None: a run brings it), its variables and its grid.
 Launch = tuple[Any, Sequence[Handle | None], Sequence[int], tuple[int, ...]]
@@ -112,6 +133,7 @@ class Abilities:
     peers: PeerCopier | None = None
     timer: Timer | None = None
     graphs: GraphEvaluator | None = None
+    foreign: ForeignMemory | None = None
     # How many programs are best compiled side by side.
     compile_threads: int = 2
     # What `weft devices` says of it besides its target.
@@ -122,6 +144,8 @@ class Abilities:
     stores_files: bool = False
     # Addresses of memory are numbers: parts that overlap can be told.
     has_addresses: bool = False
+    # It hands out freed memory again itself, in the order of what is queued.
+    reuses_memory: bool = False
 
 
 class Device(Protocol):
@@ -139,11 +163,13 @@ class Device(Protocol):
     peers: PeerCopier | None
     timer: Timer | None
     graphs: GraphEvaluator | None
+    foreign: ForeignMemory | None
     compile_threads: int
     facts: tuple[str, ...]
     stores_nothing: bool
     stores_files: bool
     has_addresses: bool
+    reuses_memory: bool
 
     @property
     def compiler(self) -> str: ...

@@ -37,6 +37,7 @@ class Place(NamedTuple):
     gate: str
     gate_lanes: int
     is_argument: bool
+    alignment: int  # bytes that the address is a multiple of
     known: tuple[bool, ...] = ()
 
 

@@ -61,6 +61,10 @@ class CpuDevice(Abilities):
         """The bytes as an object that other libraries read in place; it keeps them alive."""
         return cpu_memory.share(handle)
 
+    def host_view(self, handle: CpuMemory, size: int) -> memoryview:
+        """The first bytes of some memory, to be read and written in place."""
+        return handle.view[:size]
+
     def copy_in(self, handle: CpuMemory, data: memoryview) -> None:
         handle.view[: data.nbytes] = data.cast("B")
 

@@ -60,7 +60,8 @@ def _machine(backend: Backend, arch: str) -> Any:
     binding = llvm()
     if backend.triple:
         made = binding.Target.from_triple(backend.triple)
-        return made.create_target_machine(cpu=arch, features=backend.features, opt=_CODE_EFFORT)
+        asked = backend.arch_features.get(arch, backend.features)
+        return made.create_target_machine(cpu=arch, features=asked, opt=_CODE_EFFORT)
     name, *features = arch.split(",")
     process = binding.get_process_triple()
     triple = name + process[process.index("-") :]
@@ -73,6 +74,13 @@ def _machine(backend: Backend, arch: str) -> Any:
         codemodel="small" if LINKS_NEAR else "jitdefault",
         jit=True,
     )
+
+
+def llvm_name() -> str:
+    """Which LLVM writes code, told without starting it."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__} {' '.join(_OPTIONS)}"
 
 
 def compiler_name(target: Target) -> str:
