@@ -26,13 +26,19 @@ PROTOCOLS = (
     device.PeerCopier,
     device.Timer,
     device.GraphEvaluator,
+    device.ForeignMemory,
 )
 ABILITIES = set(device.Abilities.__annotations__) | {
     name for protocol in PROTOCOLS for name in vars(protocol) if not name.startswith("_")
 }
 # The device PYTHON is the oracle as a device; CHECK compares with it.
 USES_ORACLE = {"runtime/python/device.py", "engine/check.py"}
-BACK_ENDS = ("weft.runtime.device", "weft.runtime.host", "weft.runtime.disk")
+BACK_ENDS = (
+    "weft.runtime.device",
+    "weft.runtime.host",
+    "weft.runtime.disk",
+    "weft.runtime.copies",
+)
 
 
 def modules() -> list[str]:

@@ -14,8 +14,7 @@ from weft.ir.layouts import Layout
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.copies import copy_bytes
-from weft.runtime.cpu.memory import fresh_bytes
+from weft.runtime.copies import copy_bytes, fresh_bytes
 from weft.runtime.device import Handle
 from weft.support.errors import InternalError
 

@@ -1,9 +1,10 @@
 """Memory that lies idle: how much, of how many sizes, and what goes first."""
 
 from weft.engine.spare import Spare
+from weft.runtime.device import Abilities
 
 
-class CountingDevice:
+class CountingDevice(Abilities):
     """Hands out numbers for memory and counts what is there."""
 
     name = "COUNTING"

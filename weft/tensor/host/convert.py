@@ -23,7 +23,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
-from weft.runtime.cpu.memory import fresh_bytes
+from weft.runtime.copies import fresh_bytes
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
