@@ -71,12 +71,12 @@ class Buffer:
 
         Whoever holds the object holds the memory.
         """
-        share = getattr(self.device, "share", None)
-        if share is None:
+        host = self.device.host_memory
+        if host is None:
             return None
         lent = None if self._loan is None else self._loan()
         if lent is None:
-            lent = share(self.allocated())
+            lent = host.share(self.allocated())
             self._loan = ref(lent)
         return lent
 
@@ -229,6 +229,8 @@ def _hold(
 ) -> UOp:
     number = next(_numbers)
     node = make_unique(Op.BUFFER, dtype, symbolic, (number, static, name))
+    if not symbolic:
+        node.known_shape = static
     BUFFERS[number] = memory
     memory._end = end = _End(node, _forget)
     end.number = number
@@ -259,8 +261,7 @@ class BufferKind:
         if self._parts:
             return self.holding(PartedBuffer([part.new() for part in self._parts]))
         memory = Buffer(self.device, self.size)
-        if self.device.target.device == "DISK":
-            # A file is there once its tensor is, and is never reused.
+        if self.device.stores_files:
             memory.handle = memory.keep = self.device.allocate(memory.size)
         return self.holding(memory)
 
@@ -333,7 +334,7 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     """Write what some memory holds to other memory; `node` says how much where sizes vary."""
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
-    if size and not getattr(target.device, "stores_nothing", False):
+    if size and not target.device.stores_nothing:
         data = bytearray(size)
         source.device.copy_out(memoryview(data), _part(source, size))
         target.device.copy_in(_part(target, size), memoryview(data))
@@ -344,12 +345,12 @@ def shared_buffer(
 ) -> UOp | None:
     """A BUFFER node over memory that belongs to `keep`; None where the device cannot use it."""
     name = canonical_name(device_name)
-    wrap = getattr(device(name), "wrap", None)
-    if wrap is None:
+    host = device(name).host_memory
+    if host is None:
         return None
     node = new_buffer(dtype, shape, name)
     memory = buffer_of(node)
-    memory.handle, memory.keep = wrap(data), keep
+    memory.handle, memory.keep = host.wrap(data), keep
     return node
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, full
 from weft.gradient.tuples import nothing, values_of
 from weft.ir.build import call
 from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.movement import as_shape, zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
@@ -57,7 +57,7 @@ def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:
     """The gradients of the values that are floats; 0 for those that nothing depends on."""
     empty = nothing()
     return tuple(
-        full(value.dtype, shape_of(value), 0) if part is empty else part
+        zeros_like(value) if part is empty else part
         for value, part in zip(values, g.src, strict=True)
         if value.dtype.kind == FLOAT
     )

@@ -14,13 +14,13 @@ from weft.ir.ops import Op
 from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.schedule.build import Builder
 from weft.schedule.context import Context
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.kernel import Kernel, Store
-from weft.schedule.memory import memory_of, version_of
 from weft.support.errors import InternalError
 
 

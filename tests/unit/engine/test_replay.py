@@ -7,6 +7,7 @@ import pytest
 
 from weft.engine.realize import realize
 from weft.engine.replay import Replay, TapeRun
+from weft.engine.request import Request
 from weft.engine.run import Prepared
 from weft.engine.storage import (
     Buffer,
@@ -153,7 +154,7 @@ def test_a_tape_holds_what_several_devices_do():
     back = make(Op.COPY, dtypes.float32, (written * 10.0,), "CPU")
     given = [buffer_of(x), buffer_of(w)]
     tape = Tape()
-    made = realize([written, back], (), tape)
+    made = realize(Request([written, back]), (), tape)
     given.append(buffer_of(made[back]))
     assert not any(part.has_contents for part in given)
     run = TapeRun(tape, given)

@@ -21,8 +21,8 @@ from weft.codegen.lower.hardware import idle_threads, thread_axes
 from weft.ir.build import Size, all_of, index, index_of, load, store
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, make, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import map_graph, topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError

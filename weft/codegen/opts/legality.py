@@ -36,8 +36,8 @@ from weft.codegen.opts.stage_value import (
 from weft.codegen.opts.windows import windowed
 from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
 LANES: Final = (2, 4, 8, 16, 32, 64)

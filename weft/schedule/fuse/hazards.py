@@ -14,11 +14,11 @@ from weft.ir.build import global_stage
 from weft.ir.dtypes import INDEX, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import rebuild, topological
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.indexing import Place
-from weft.schedule.memory import memory_of, version_of
 from weft.schedule.normalize import as_target, call_arguments
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute
-from weft.tensor import nodes
 from weft.tensor.trace.tracing import Traced
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _turned_around(rule: Rule, inputs: Tensors, results: Tensors, seeds: Tensors
     seed = make(Op.TUPLE, dtypes.void, tuple(each.uop for each in seeds))
     found = differentiate(make(Op.TUPLE, dtypes.void, tuple(moved)), traced.parameters, seed)
     # A linear function has a slope that does not depend on where it is taken.
-    zeros = {each: nodes.filled(each.dtype, 0, shape_of(each)) for each in traced.parameters}
+    zeros = {each: movement.full(each.dtype, 0, shape_of(each)) for each in traced.parameters}
     return tuple(
         each.zeros_like() if slope is None else each._new(substitute(slope, zeros))
         for each, slope in zip(inputs, found, strict=True)

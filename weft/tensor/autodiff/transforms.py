@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from weft.gradient.batch import batch
 from weft.gradient.reverse import gradients
+from weft.ir import movement
 from weft.ir.build import param
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
@@ -25,7 +26,6 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.storage import lazy_storages
 from weft.tensor.tensor import Tensor
@@ -124,7 +124,7 @@ class _Differentiated:
                 if part is not None:
                     total[number] = part if known_part is None else known_part + part
         return [
-            nodes.filled(target.dtype, 0, shape_of(target)) if part is None else part
+            movement.full(target.dtype, 0, shape_of(target)) if part is None else part
             for part, target in zip(total, self.targets, strict=True)
         ]
 
@@ -174,7 +174,7 @@ def value_and_grad(
         found = _Differentiated("grad", wrapped, args, argnums, **kwargs)
         results = found.trace.results
         output = _scalar_output("grad", results[0] if has_aux else results)
-        seed = nodes.filled(output.dtype, 1, output.shape)
+        seed = movement.full(output.dtype, 1, output.shape)
         slopes = found.tensors(found.gradients([output], [seed]))
         found.trace.settle_writes()
         value, settled = found.trace.settled((results, tuple(slopes)))
@@ -255,7 +255,7 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     outputs = tensors_in(found.trace.results)
     floats = [each for each in outputs if each.dtype.kind == FLOAT]
     seeds = [_stand_in(each.uop) for each in floats]
-    zeros = {seed: nodes.filled(seed.dtype, 0, shape_of(seed)) for seed in seeds}
+    zeros = {seed: movement.full(seed.dtype, 0, shape_of(seed)) for seed in seeds}
     slopes = found.gradients(floats, seeds)
     moved: dict[UOp, UOp | None] = dict.fromkeys(seeds)
     for slope, change in zip(slopes, changes, strict=True):
@@ -294,7 +294,7 @@ def jacobian(wrapped: Function, argnums: Argnums = 0) -> Callable[..., Any]:
             slopes = found.gradients([output], [seed])
             basis = Tensor.eye(size, dtype=output.dtype, device=output.device)
             rows = batch(slopes, {seed: basis.reshape((size, *output.shape)).uop}, size)
-            shaped = [nodes.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows]
+            shaped = [movement.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows]
             settled = found.trace.settled(tuple(found.tensors(shaped)))
             return found.arranged(settled)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.replay import TapeRun
+from weft.engine.request import Request
 from weft.engine.storage import Buffer, BufferKind, buffer_of, hand_over, new_buffer, parts_of
 from weft.engine.tape import NotTapedError, Tape
 from weft.ir.build import global_stage
@@ -132,7 +133,7 @@ class PartsRun:
                 values.append(node)
         tape = Tape()
         try:
-            made = realize_graphs([*versions, *values], (), tape)
+            made = realize_graphs(Request([*versions, *values]), (), tape)
         except NotTapedError:
             return None
         results = [made[node] for node in values]

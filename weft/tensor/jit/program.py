@@ -11,6 +11,7 @@ from weakref import ref
 from weft.engine.storage import BufferKind, buffer_of
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -21,7 +22,6 @@ from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import values_of
 from weft.tensor.jit.state import State
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, Reason, retire

@@ -14,8 +14,7 @@ from sys import getrefcount
 from typing import Any, Final
 
 from weft.engine.bindings import give_bindings
-from weft.engine.devices import device
-from weft.engine.disk import is_file
+from weft.engine.devices import device, is_file
 from weft.engine.replay import Replay
 from weft.engine.storage import (
     BUFFERS,
@@ -237,7 +236,7 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
         ops |= root.ops
     name = next(iter(names)) if len(names) == 1 else None
     is_plain = not (ops & _ANEW or settings.CHECK == "levels")
-    if not isinstance(name, str) or not is_plain or device(name).target.renderer == "INTERPRETER":
+    if not isinstance(name, str) or not is_plain or device(name).graphs is not None:
         is_taped = not (ops & _SIZES or settings.CHECK == "levels" or _has_files(graph))
         parts = PartsRun(graph, constants, hides) if is_taped else None
         return GraphRun(graph, constants, hides, parts)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
+from weft.engine.request import Request
 from weft.engine.storage import BufferKind
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -235,7 +236,7 @@ class Recorder:
 
     def constant(self, node: UOp) -> UOp:
         self.require_readable(node, "read")
-        return realize_graphs([node])[node]
+        return realize_graphs(Request([node]))[node]
 
 
 def _in_order(written: dict[Storage, UOp], order: list[Storage]) -> dict[Storage, UOp]:

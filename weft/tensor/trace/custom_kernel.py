@@ -18,6 +18,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, ArgumentTypeError
 from weft.support.source_line import user_line
@@ -123,7 +124,7 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
             fix="return weft.ir.build.store(place, value, ranges)",
         )
     nodes = topological(stores)
-    written = {_memory_below(node) for node in nodes if node.op == Op.STORE}
+    written = {memory_of(node.src[0]) for node in nodes if node.op == Op.STORE}
     if written != set(outputs):
         raise ArgumentError(
             "custom_kernel: the kernel writes other memory than its outputs",
@@ -136,12 +137,6 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
     made = make(Op.KERNEL, dtypes.void, src, (name, loops))
     verify(made, KERNEL_SPEC, pass_name="custom kernel")
     return made
-
-
-def _memory_below(place: UOp) -> UOp:
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
-    return place
 
 
 def _program(program: Program, memory: list[UOp]) -> UOp:

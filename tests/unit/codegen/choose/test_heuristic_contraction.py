@@ -1,12 +1,12 @@
 """The recipe of contractions: every shape of it gives what the kernel means, on small caches."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from tests.unit.codegen.kernels import Case
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft import Tensor, dtypes
 from weft.codegen.choose import heuristic
 from weft.codegen.choose.register_tile import Tile, best_tile
@@ -28,13 +28,14 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.schedule import make_schedule
+from weft.target.compute import Simd
 from weft.target.target import Costs
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural.windows import windows
 
 # Four lanes, and a second cache that holds 400 elements of a panel.
-MACHINE = target(
-    vector_bits=128, threads=2, cache_bytes=(1 << 10, 4 << 10, 1 << 20), costs=Costs(launch=0.0)
+MACHINE = machine(
+    vector_bits=128, units=2, cache_bytes=(1 << 10, 4 << 10, 1 << 20), costs=Costs(launch=0.0)
 )
 
 Function = Callable[..., Tensor]
@@ -98,7 +99,7 @@ WINDOWS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 }
 # Rows of the result that are shorter than a vector, and not a multiple of those in a tile.
 SHORT_ROWS = (lambda x, y: x.conv2d(y, padding=1), ((1, 4, 7, 7), (18, 4, 3, 3)))
-ROOMY = target(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
+ROOMY = machine(vector_bits=128, cache_bytes=(32 << 10, 1 << 20, 1 << 24), local_bytes=1 << 19)
 
 
 def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
@@ -189,12 +190,12 @@ def test_windows_that_step_are_rows_of_their_own() -> None:
 
 
 def test_short_rows_of_a_result_share_a_tile(seed: int) -> None:
-    machine = replace(ROOMY, vector_bits=256)
+    wide = machine(ROOMY, vector_bits=256)
     kernel = of(*SHORT_ROWS)
-    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(machine)), machine)[0]
+    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(wide)), wide)[0]
     assert Split(2, 8, "mask") in opts  # the lanes of a row, one of them to spare
     assert Split(1, 2) in opts
-    check(Case(kernel, exact=False), machine, None, seed)
+    check(Case(kernel, exact=False), wide, None, seed)
 
 
 def test_short_folds_with_few_rows_have_no_panel() -> None:
@@ -251,13 +252,14 @@ def test_strided_reads(step: int, seed: int) -> None:
 
 
 def test_tiles_waste_little() -> None:
-    tile = best_tile(1000, 1000, 16, 32)
+    avx512 = Simd(vector_registers=32)
+    tile = best_tile(1000, 1000, 16, avx512, 8)
     covered = (
         -(-1000 // tile.rows) * tile.rows * -(-1000 // (16 * tile.vectors)) * 16 * tile.vectors
     )
     assert covered < 1.03 * 1000 * 1000
-    assert best_tile(64, 112, 16, 32) == Tile(3, 7)  # no lane too many
-    assert best_tile(3, 16, 16, 32).vectors == 1
+    assert best_tile(64, 112, 16, avx512, 8) == Tile(3, 7)  # no lane too many
+    assert best_tile(3, 16, 16, avx512, 8).vectors == 1
 
 
 def shaped(function: Function, shapes: tuple[tuple[int, ...], ...]) -> tuple[Opt, ...]:

@@ -1,6 +1,5 @@
 """Folds are shaped so that memory is read in its order, and give what their kernels mean."""
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE, of
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.choose import heuristic
@@ -37,13 +37,13 @@ SHAPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
 }
 
 
-WIDE = dataclasses.replace(MACHINE, vector_bits=512)
+WIDE = machine(MACHINE, vector_bits=512)
 
 
-def shaped(name: str, machine: Target = MACHINE) -> tuple[tuple[Opt, ...], UOp]:
+def shaped(name: str, target: Target = MACHINE) -> tuple[tuple[Opt, ...], UOp]:
     function, shape = SHAPES[name]
-    kernel = normalize_kernel(of(function, (shape,)), Context(machine))
-    return heuristic.choose_opts(kernel, machine)
+    kernel = normalize_kernel(of(function, (shape,)), Context(target))
+    return heuristic.choose_opts(kernel, target)
 
 
 def unrolled(kernel: UOp) -> list[int]:

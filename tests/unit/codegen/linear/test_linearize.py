@@ -1,7 +1,8 @@
 """Instructions in an order in which they can run, each at the depth it belongs to."""
 
 from tests.unit.codegen.kernel_parts import F32, Case, at, exp, kernel, put, read, stage, total
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.context import Context
 from weft.codegen.linear.linearize import linearize
 from weft.codegen.opts.table import Bind
@@ -12,13 +13,13 @@ from weft.ir.spec.program import PROGRAM_SPEC
 from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp, const, make
 
-MACHINE = target()
-GROUPS = target(has_groups=True, group_limit=64)
+MACHINE = machine()
+GROUPS = machine(group_threads=64)
 
 
-def words(root: UOp, opts=(), machine=MACHINE) -> str:
+def words(root: UOp, opts=(), used=MACHINE) -> str:
     """The program of a kernel, as a line of the ops that read, write and loop."""
-    program = check(Case(root), machine, opts)
+    program = check(Case(root), used, opts)
     shown = (Op.RANGE, Op.END, Op.LOAD, Op.STORE, Op.BARRIER, Op.EXP)
     return " ".join(name(n.op) for n in program.instructions.src if n.op in shown)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, exp, kernel, put, read, stage, total
-from tests.unit.codegen.oracle import target
+from tests.unit.machines import machine
 from weft.codegen.context import Context
 from weft.codegen.generate import before_opts
 from weft.codegen.linear.place_stores import Block, Task, place_stores
@@ -14,7 +14,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.support.errors import InternalError
 
-MACHINE = target()
+MACHINE = machine()
 
 
 def lowered(root: UOp) -> UOp:

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, I32, Case, at, kernel, put, total
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
 from weft.codegen.context import Context
 from weft.codegen.generate import before_opts
@@ -23,7 +24,7 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.reference import lanes
 
-MACHINE = target()
+MACHINE = machine()
 
 
 def expanded(root: UOp, **kinds: str) -> UOp:

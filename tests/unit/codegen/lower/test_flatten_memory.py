@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, kernel, put, read, stage
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import target
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
 from weft.codegen.context import Context
 from weft.codegen.generate import before_opts
@@ -16,7 +16,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 
-CONTEXT = Context(target())
+CONTEXT = Context(machine())
 
 
 def flattened(root: UOp, kinds: dict[int, str] | None = None) -> UOp:

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, Case, at, exp, kernel, put, total
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
 from weft.codegen.context import Context
 from weft.codegen.generate import before_opts
@@ -15,7 +16,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import OptRefused
 
-MACHINE = target()
+MACHINE = machine()
 
 
 def sum_of_exponentials_of_sums() -> Case:

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import extent_of, ranges_of
 from weft.codegen.analysis.verify_in_bounds import verify_in_bounds
 from weft.codegen.generate import before_opts
@@ -26,7 +27,7 @@ from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp
 from weft.support.errors import OptRefused
 
-MACHINE = target(has_groups=True, has_barrier=True, group_limit=64)
+MACHINE = machine(group_threads=64)
 ROUNDS = 8
 MOST_COPIES = 64
 

@@ -6,7 +6,8 @@ import textwrap
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.opts import table as module
 from weft.codegen.opts.table import (
     OPTS,
@@ -214,10 +215,10 @@ RECIPES = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_recipes(name: str, seed: int):
     case, opts = RECIPES[name]
-    check(CASES[case](), target(), opts, seed)
+    check(CASES[case](), machine(), opts, seed)
 
 
-GROUPS = target(has_groups=True, has_barrier=True, group_limit=64)
+GROUPS = machine(group_threads=64)
 
 
 def test_threads_that_fill_a_stage_meet_at_barriers(seed: int):
@@ -260,7 +261,7 @@ SYMBOLIC = {
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16])
 def test_ranges_of_symbolic_extent_are_split(recipe: str, size: int, seed: int):
     case = CASES["symbolic"]()._replace(variables={"n": size})
-    program = check(case, target(), SYMBOLIC[recipe], seed)
+    program = check(case, machine(), SYMBOLIC[recipe], seed)
     assert [node.arg[0] for node in program.variables] == ["n"]
 
 

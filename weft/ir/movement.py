@@ -1,7 +1,10 @@
-"""Movement ops as functions on nodes, with sizes that may be symbolic.
+"""Builders of movement ops, with sizes that may be symbolic: the one place that makes them.
 
-The families of methods build their graphs with these. Nothing is simplified: a reshape to the same
-shape is a node, unless the caller leaves it out.
+The tensor layer, the gradient rules and the passes of the schedule build views with these. Nothing
+is simplified: a reshape to the same shape is a node, unless a docstring says otherwise.
+
+Symbolic sizes compare by identity, so a shape that was computed (`n + 2 - 2`) is not the shape it
+equals (`n`). `as_shape` puts that right with a RESHAPE; where sizes are ints it adds nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +14,9 @@ from collections.abc import Sequence
 from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape, shape_of
+from weft.ir.shapes import Shape, same_shape, shape_of
 from weft.ir.sizes import shape_value, size_value
 from weft.ir.uop import UOp, const, make
-from weft.tensor.checks import known
 
 # A movement op without its source: the op, its arg, and the sources for symbolic sizes.
 Step = tuple[int, object, tuple[UOp, ...]]
@@ -75,8 +77,17 @@ def reshape(node: UOp, shape: Sequence[Size]) -> UOp:
     return apply(node, sized_step(Op.RESHAPE, shape))
 
 
+def as_shape(node: UOp, shape: Shape) -> UOp:
+    """The value in a shape that is known to have the same sizes."""
+    return node if same_shape(shape_of(node), shape) else reshape(node, shape)
+
+
 def permute(node: UOp, order: Sequence[int]) -> UOp:
     return make(Op.PERMUTE, node.dtype, (node,), tuple(order))
+
+
+def flip(node: UOp, axes: Sequence[int]) -> UOp:
+    return make(Op.FLIP, node.dtype, (node,), tuple(axes))
 
 
 def pad(node: UOp, pairs: Pairs) -> UOp:
@@ -87,20 +98,38 @@ def shrink(node: UOp, pairs: Pairs) -> UOp:
     return apply(node, boxed_step(Op.SHRINK, pairs))
 
 
+def expand(node: UOp, shape: Shape) -> UOp:
+    """The value with its axes of size 1 repeated; itself where there is nothing to repeat."""
+    same = same_shape(shape_of(node), shape)
+    return node if same else apply(node, sized_step(Op.EXPAND, shape))
+
+
 def broadcast(node: UOp, shape: Shape) -> UOp:
     """The node in a shape that it broadcasts to: axes of size 1 in front, then EXPAND."""
     own = shape_of(node)
     if own == shape:
         return node
     if len(own) < len(shape):
-        own = (1,) * (len(shape) - len(own)) + own
-        node = reshape(node, own)
-    return node if own == shape else apply(node, sized_step(Op.EXPAND, shape))
+        node = reshape(node, (1,) * (len(shape) - len(own)) + own)
+    return expand(node, shape)
 
 
-def filled(dtype: DType, value: Scalar, shape: Shape) -> UOp:
-    """A constant in every place of a shape."""
+def broadcast_axes(node: UOp, first: int, shape: Shape) -> UOp:
+    """The value with its axes at `first` and on, repeated along all others; a scalar stays."""
+    own = shape_of(node)
+    if not own:
+        return node
+    after = len(shape) - first - len(own)
+    return expand(as_shape(node, (*(1,) * first, *own, *(1,) * after)), shape)
+
+
+def full(dtype: DType, value: Scalar, shape: Shape) -> UOp:
+    """One number in every element."""
     return broadcast(const(dtype, value), shape)
+
+
+def zeros_like(node: UOp) -> UOp:
+    return full(node.dtype, 0, shape_of(node))
 
 
 def iota(size: Size, dtype: DType = dtypes.int32) -> UOp:
@@ -117,11 +146,12 @@ def positions(shape: Shape, axis: int, dtype: DType = dtypes.int32) -> UOp:
 
 
 def strided_steps(shape: Shape, axis: int, step: int) -> list[Step]:
-    """Every `step`-th element along an axis, from the first on.
+    """Every `step`-th element along an axis whose size is an int, from the first on.
 
     The axis is filled up to whole blocks of `step`, and the first of each block is taken.
     """
-    size = known(shape[axis])
+    size = shape[axis]
+    assert isinstance(size, int)
     blocks = -(-size // step)
     before, after = shape[:axis], shape[axis + 1 :]
     steps = []
