@@ -164,7 +164,7 @@ def best(action: Callable[[], object]) -> float:
 def exp_nanoseconds() -> float:
     """The exponential of an element, as codegen writes it, on one thread."""
     from weft import Context, Tensor
-    from weft.engine.storage import GlobalCounters
+    from weft.engine.counters import GlobalCounters
 
     with Context(THREADS=1, DEVICE="CPU"):
         x = Tensor(np.linspace(-3, 3, 4096, dtype=np.float32)).realize()

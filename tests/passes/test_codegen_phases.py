@@ -26,13 +26,13 @@ def test_a_pass_is_called_as_its_function_and_says_why():
 GROUPS = machine(group_threads=8, vector_bits=64)
 
 
-@pytest.mark.parametrize("used", [MACHINE, GROUPS], ids=["vectors", "groups"])
+@pytest.mark.parametrize("on", [MACHINE, GROUPS], ids=["vectors", "groups"])
 @pytest.mark.parametrize("name", CASES)
-def test_no_pass_changes_the_meaning_of_a_kernel(name: str, used: Target, seed: int):
+def test_no_pass_changes_the_meaning_of_a_kernel(name: str, on: Target, seed: int):
     case = CASES[name]()
     expected = arguments(case.kernel, case.variables, seed)
     run_kernel(case.kernel, expected, case.variables)
-    kernel, context = case.kernel, Context(used)
+    kernel, context = case.kernel, Context(on)
     for step in CODEGEN.passes:
         before, kernel = kernel, step.run(kernel, context)
         if kernel is before:

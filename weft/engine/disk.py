@@ -13,15 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.engine.buffer_nodes import adopt_buffer, hand_over
+from weft.engine.buffers import Buffer, buffer_of
+from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device, is_file
-from weft.engine.storage import (
-    Buffer,
-    adopt_buffer,
-    buffer_from,
-    buffer_of,
-    hand_over,
-    read_bytes,
-)
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from weft.engine.bindings import require_values, take_bindings, variables_of
+from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device
-from weft.engine.storage import buffer_from, read_bytes
 from weft.ir.build import sink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of

@@ -20,10 +20,12 @@ from weft.engine.bindings import (
     require_values,
     take_bindings,
 )
-from weft.engine.realize import prepare
+from weft.engine.buffers import Buffer
+from weft.engine.contents import copy_contents
+from weft.engine.counters import GlobalCounters
 from weft.engine.run import Prepared, temporary_handles
-from weft.engine.storage import Buffer, GlobalCounters, copy_contents
 from weft.engine.tape import Copy, Tape
+from weft.engine.work import prepare
 from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value

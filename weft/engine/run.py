@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.engine.bindings import Variables, require_values, variables_of
+from weft.engine.buffers import Buffer
 from weft.engine.compile import Loaded, load_kernels
-from weft.engine.storage import Buffer, GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.engine.zones import fill_fresh, run_between_zones, sizes_of
 from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of

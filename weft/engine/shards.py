@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from weft.engine.buffer_nodes import BufferKind, hand_over
+from weft.engine.buffers import PartedBuffer, parts_of
 from weft.engine.request import Request
-from weft.engine.storage import BufferKind, PartedBuffer, hand_over, parts_of
 from weft.ir.build import global_stage, sink
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import Op

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from weft.engine.storage import Buffer
+from weft.engine.buffers import Buffer
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.shapes import largest_size, shape_of

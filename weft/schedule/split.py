@@ -8,7 +8,7 @@ whatever buffers they run on.
 from __future__ import annotations
 
 from weft.ir.accumulation import may_meet
-from weft.ir.build import param, range_
+from weft.ir.build import items, param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.results import FILLING, results_of
@@ -64,7 +64,7 @@ def _results(call: UOp) -> list[UOp]:
     values = results_of(call)
     if values is None:
         return [] if call.dtype is dtypes.void else [call]
-    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in enumerate(values)]
+    return items(call, values)
 
 
 def _filling(body: UOp, memory: list[UOp]) -> UOp:

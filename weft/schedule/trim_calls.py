@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weft.ir.build import call, param
+from weft.ir.build import call, item, param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
@@ -29,7 +29,7 @@ def trim_calls(root: UOp, context: Context) -> UOp:
             new, places[node] = _trimmed(new, readers[node])
         elif node.op == Op.ITEM and node.src[0] in places:
             position = places[node.src[0]][node.arg]
-            new = make(Op.ITEM, node.dtype, new.src, position) if _is_tuple(new) else new.src[0]
+            new = item(new.src[0], position, node.dtype) if _is_tuple(new) else new.src[0]
         return new
 
     return map_graph(root, trimmed)

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
+from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
-from weft.engine.storage import BufferKind, new_buffer
 from weft.engine.versions import Overwritten
 from weft.ir import movement
 from weft.ir.build import global_stage

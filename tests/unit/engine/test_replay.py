@@ -5,18 +5,14 @@ import array
 import numpy as np
 import pytest
 
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import Buffer, buffer_of
+from weft.engine.contents import buffer_from, read_bytes
+from weft.engine.counters import GlobalCounters
 from weft.engine.realize import realize
 from weft.engine.replay import Replay, TapeRun
 from weft.engine.request import Request
 from weft.engine.run import Prepared
-from weft.engine.storage import (
-    Buffer,
-    GlobalCounters,
-    buffer_from,
-    buffer_of,
-    new_buffer,
-    read_bytes,
-)
 from weft.engine.tape import Tape
 from weft.ir.build import bind, param, reduce_axes, sink, store, variable
 from weft.ir.dtypes import dtypes

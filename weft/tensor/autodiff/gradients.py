@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from weft.engine.storage import BUFFERS
+from weft.engine.buffers import BUFFERS
 from weft.ir import movement
 from weft.ir.ops import Op
 from weft.ir.uop import UOp

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.engine.buffer_nodes import new_buffer
 from weft.engine.devices import canonical_name, default_device
-from weft.engine.storage import new_buffer
 from weft.ir import movement
 from weft.ir.build import index
 from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import read_bytes
 from weft.engine.devices import canonical_name, is_file
-from weft.engine.storage import buffer_of, read_bytes
 from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.movement import Step, with_values

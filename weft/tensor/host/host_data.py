@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.engine.contents import buffer_from
 from weft.engine.devices import Place, is_file
-from weft.engine.storage import buffer_from
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
 from weft.reference.numpy_casts import cast

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from weft.engine.storage import buffer_of, new_buffer
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import buffer_of
 from weft.ir.build import param, store
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
+from weft.engine.buffers import Buffer, buffer_of, parts_of
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.replay import TapeRun
 from weft.engine.request import Request
-from weft.engine.storage import Buffer, BufferKind, buffer_of, hand_over, new_buffer, parts_of
 from weft.engine.tape import NotTapedError, Tape
 from weft.ir.build import global_stage
 from weft.ir.layouts import layout_of

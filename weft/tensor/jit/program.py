@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
-from weft.engine.storage import BufferKind, buffer_of
+from weft.engine.buffer_nodes import BufferKind
+from weft.engine.buffers import buffer_of
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
 from weft.ir.movement import Step

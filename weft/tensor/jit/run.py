@@ -14,16 +14,10 @@ from sys import getrefcount
 from typing import Any, Final
 
 from weft.engine.bindings import give_bindings
+from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
+from weft.engine.buffers import BUFFERS, Buffer, buffer_of
 from weft.engine.devices import device, is_file
 from weft.engine.replay import Replay
-from weft.engine.storage import (
-    BUFFERS,
-    Buffer,
-    BufferKind,
-    buffer_of,
-    hand_over,
-    new_buffer,
-)
 from weft.ir.build import global_stage
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of

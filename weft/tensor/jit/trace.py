@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from weft.engine.buffer_nodes import BufferKind
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
-from weft.engine.storage import BufferKind
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from weft.ir.build import Size, param
+from weft.ir.build import Size, call, item, param
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Program, as_node
@@ -94,9 +94,9 @@ def custom_kernel(
         body = _program(build, [*made, *given])
     else:
         body = _kernel(build(*made, *given), name, made)
-    call = make(Op.CALL, dtypes.void, tuple(arguments), body)
-    call.line = user_line()
-    values = [make(Op.ITEM, kind, (call,), number) for number, kind in enumerate(kinds)]
+    done = call(body, *arguments)
+    done.line = user_line()
+    values = [item(done, number, kind) for number, kind in enumerate(kinds)]
     if gradient is not None:
         values = with_gradient(values, arguments, gradient, device)
     results = tuple(Tensor._value(value, device) for value in values)
