@@ -175,7 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="programs with this in their name")
     parser.add_argument("--device", default="NULL", help="where to compile for (NULL)")
     parser.add_argument("--diff", action="store_true", help="print the lines that differ")
-    parser.add_argument("--same", action="store_true", help="fail if a kernel differs, or a program does not run")
+    parser.add_argument(
+        "--same", action="store_true", help="fail if a kernel differs, or a program does not run"
+    )
     options = parser.parse_args(arguments)
     records: list[Record] = []
     for commit in (options.before, options.after):
