@@ -29,7 +29,6 @@ from weft.support.workers import Workers
 _CACHE: Final = DiskCache("programs", 1)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
-_WORKERS: Final = 2
 _MOST_LOADED: Final = 2048
 
 
@@ -102,7 +101,7 @@ def _require_fit(program: Program, device: Device) -> Program:
 def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
     done: dict[Key, Program] = {}
-    with Workers(_WORKERS) as workers:
+    with Workers(device.compile_threads) as workers:
         waiting = {}
         for key, kernel in fresh.items():
             start = time.thread_time()

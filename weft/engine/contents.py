@@ -37,10 +37,13 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     """Write what some memory holds to other memory; `node` says how much where sizes vary."""
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
-    if size and not target.device.stores_nothing:
+    if not size or target.device.stores_nothing:
+        return
+    into, out_of, peers = _part(target, size), _part(source, size), target.device.peers
+    if peers is None or not peers.try_copy_from(into, source.device, out_of, size):
         data = bytearray(size)
-        source.device.copy_out(memoryview(data), _part(source, size))
-        target.device.copy_in(_part(target, size), memoryview(data))
+        source.device.copy_out(memoryview(data), out_of)
+        target.device.copy_in(into, memoryview(data))
 
 
 def shared_buffer(

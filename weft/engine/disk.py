@@ -17,13 +17,13 @@ from weft.engine.buffer_nodes import BufferKind, adopt_buffer, hand_over
 from weft.engine.buffers import Buffer, buffer_of
 from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device, is_file
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
 from weft.support.errors import NotSupported
 

@@ -35,7 +35,6 @@ _CACHE: Final = DiskCache("recipes", 1)
 GAIN: Final = 0.97
 # How often it has to be, one after the other: on a busy machine a single win is luck.
 ROUNDS: Final = 3
-WORKERS: Final = 2
 
 
 class Found(NamedTuple):
@@ -110,11 +109,12 @@ class Search:
 
     def measure(self, recipes: list[Recipe], runner: Runner) -> None:
         """Compile recipes side by side and run them one by one while time is left."""
-        with Workers(WORKERS) as workers:
-            for start in range(0, len(recipes), 2 * WORKERS):
+        count = self.device.compile_threads
+        with Workers(count) as workers:
+            for start in range(0, len(recipes), 2 * count):
                 if time.monotonic() > self.end and self.measured:
                     return
-                some = recipes[start : start + 2 * WORKERS]
+                some = recipes[start : start + 2 * count]
                 waiting = [(r, workers.submit(self.compiled, self.generated(r))) for r in some]
                 for recipe, program in waiting:
                     self.programs[recipe] = program.result()

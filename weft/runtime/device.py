@@ -11,6 +11,7 @@ So the engine reads `device.lists`, and nobody asks for a device's name or for a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol
 
@@ -111,6 +112,10 @@ class Abilities:
     peers: PeerCopier | None = None
     timer: Timer | None = None
     graphs: GraphEvaluator | None = None
+    # How many programs are best compiled side by side.
+    compile_threads: int = 2
+    # What `weft devices` says of it besides its target.
+    facts: tuple[str, ...] = ()
     # Memory has no contents, so nothing is copied to it and nothing is checked in it.
     stores_nothing: bool = False
     # Memory is a file, which is there once its tensor is and is never used again for another.
@@ -134,6 +139,8 @@ class Device(Protocol):
     peers: PeerCopier | None
     timer: Timer | None
     graphs: GraphEvaluator | None
+    compile_threads: int
+    facts: tuple[str, ...]
     stores_nothing: bool
     stores_files: bool
     has_addresses: bool
@@ -165,3 +172,13 @@ class Device(Protocol):
         """The binary, ready to run."""
 
     def synchronize(self) -> None: ...
+
+
+def seconds_of(device: Device, run: Callable[[], None]) -> float:
+    """The seconds of what `run` queues, on the clock of the device where it has one."""
+    if device.timer is not None:
+        return device.timer.measure(run)
+    start = time.perf_counter()
+    run()
+    device.synchronize()
+    return time.perf_counter() - start

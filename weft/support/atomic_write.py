@@ -52,10 +52,10 @@ def write_atomically(
     A file that is replaced hands on its permissions. `durable` waits until the disk has the bytes,
     so that a crash of the machine leaves the old file or the new one.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(f"{folder}/a", [b"one ", b"file"])
-    ...     open(f"{folder}/a", "rb").read(), os.listdir(folder)
+    ...     pathlib.Path(folder, "a").read_bytes(), os.listdir(folder)
     (b'one file', ['a'])
     """
     target = resolve_link(path)

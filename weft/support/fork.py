@@ -70,7 +70,7 @@ def _others_import() -> bool:
     locks = [lock for each in list(found.values()) if (lock := each()) is not None]
     owners = {getattr(lock, "owner", None) for lock in locks} - {None}
     waiting: Any = getattr(bootstrap, "_blocking_on", {})  # a dict, or a weak one without a length
-    stuck = {get_ident()}
+    stuck: set[int | None] = {get_ident()}
     while more := {each for each in owners if _owner(waiting.get(each)) in stuck} - stuck:
         stuck |= more
     return bool(owners - stuck)

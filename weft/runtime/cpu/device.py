@@ -15,6 +15,7 @@ from weft.runtime.cpu.launch import CpuExecutable, Launch, RunList
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool, pool_for
 from weft.runtime.device import Abilities
+from weft.runtime.host import host
 from weft.runtime.llvm.compiler import compile_object, compiler_name
 from weft.runtime.llvm.linker import load_object
 from weft.target.target import Target
@@ -36,6 +37,7 @@ class CpuDevice(Abilities):
         self._renderer = renderer
         self.host_memory = self
         self.lists = self
+        self.facts = (f"{target.units} threads", host().cpu)
 
     @property
     def compiler(self) -> str:

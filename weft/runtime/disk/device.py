@@ -19,7 +19,7 @@ from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.program import Program
 from weft.runtime.device import Abilities, Executable
 from weft.support.atomic_write import write_atomically
-from weft.support.errors import ArgumentError, DeviceError, NotSupported
+from weft.support.errors import ArgumentError, DeviceError, NotSupported, file_error
 from weft.target.target import Target
 
 # What a file system answers that cannot reserve.
@@ -48,12 +48,12 @@ class DiskFile:
                 if self.size:  # an empty file cannot be mapped
                     self._map = mmap.mmap(file.fileno(), self.size, access=access)
         except (OSError, ValueError) as failure:
-            reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-            what = "opened" if access == mmap.ACCESS_READ else "written"
-            raise DeviceError(
-                f"DISK: {self.path} cannot be {what}: {reason}",
-                law="a tensor on DISK is a file that exists and may be read",
-            ) from None
+            law = "a tensor on DISK is a file that exists and may be read"
+            verb = "opened" if access == mmap.ACCESS_READ else "written"
+            what = f"DISK: {self.path} cannot be {verb}"
+            if isinstance(failure, OSError):
+                raise file_error(what, failure, law=law) from None
+            raise DeviceError(f"{what}: {failure}", law=law) from None
 
     def prepare_write(self, first: int, stop: int) -> None:
         """Make the bytes from `first` to `stop` writable; the file grows where it ends before."""
@@ -182,11 +182,11 @@ class DiskDevice(Abilities):
         return self.open()
 
     def _refusal(self, failure: OSError | ValueError) -> DeviceError:
-        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-        return DeviceError(
-            f"DISK: {self.path} cannot be made: {reason}",
-            law="a tensor on DISK is a file in a folder that exists and may be written",
-        )
+        law = "a tensor on DISK is a file in a folder that exists and may be written"
+        what = f"DISK: {self.path} cannot be made"
+        if isinstance(failure, OSError):
+            return file_error(what, failure, law=law)
+        return DeviceError(f"{what}: {failure}", law=law)
 
     def free(self, handle: DiskMemory) -> None:
         """The file stays; the map goes when nobody holds it."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from weft.support.errors import InternalError, NotSupported
 from weft.support.fork import COMPILE, hold_during_fork
-from weft.target.llvm import Backend, backend_of
+from weft.target.llvm import KERNEL, Backend, backend_of
 from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
@@ -104,7 +104,7 @@ def compile_assembly(source: str, target: Target) -> str:
 
 def compile_ptx(source: str, target: Target) -> str:
     """A module as PTX, for the driver of an NVIDIA GPU to compile."""
-    if target.renderer != "PTX":
+    if backend_of(target).entry != KERNEL:
         raise NotSupported(
             f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
         )

@@ -15,6 +15,7 @@ import numpy as np
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import read_bytes
 from weft.engine.devices import canonical_name, is_file
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype
 from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
 from weft.ir.movement import Step, with_values
@@ -22,7 +23,6 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
