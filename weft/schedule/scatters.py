@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.build import scatter, store
+from weft.ir.build import param, scatter, store
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological, users
-from weft.schedule.context import Context
+from weft.schedule.context import Context, next_slot
 
 _FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
 _INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.DETACH, Op.COPY}
@@ -34,12 +34,15 @@ def store_scatters(root: UOp, context: Context) -> UOp:
     wanted = _places(root)
     made: dict[UOp, UOp] = {}
     done: dict[UOp, UOp] = {}  # the STORE of a result -> that which folds the updates
+    slot = next_slot(root)
     for node in topological(root):
         new = rebuild(node, tuple([made[source] for source in node.src]))
         if node in done:
             new = done[node]
         elif new.op == Op.SCATTER:
-            new, effect = _stored(new, wanted[node].src[0] if node in wanted else None, context)
+            memory = wanted[node].src[0] if node in wanted else _memory(new, slot)
+            slot += node not in wanted
+            new, effect = _stored(new, memory)
             if node in wanted and effect is not None:
                 done[wanted[node]] = effect
         made[node] = new
@@ -68,15 +71,18 @@ def _is_small(node: UOp) -> bool:
     return node.dtype.kind == FLOAT and node.dtype.bits < 32
 
 
-def _stored(node: UOp, memory: UOp | None, context: Context) -> tuple[UOp, UOp | None]:
+def _memory(node: UOp, slot: int) -> UOp:
+    """New memory for the result of a SCATTER."""
+    return param(slot, dtypes.float32 if _is_small(node) else node.dtype, shape_of(node))
+
+
+def _stored(node: UOp, memory: UOp) -> tuple[UOp, UOp | None]:
     """The value of a SCATTER in memory, and the STORE that makes it."""
     value, updates, gate, *indices = node.src
     if 0 in shape_of(value) or 0 in shape_of(updates):
         return value, None
     if _is_small(node):
         value, updates = value.cast(dtypes.float32), updates.cast(dtypes.float32)
-    if memory is None:
-        memory = context.temporary(value)
     start = make(Op.AFTER, value.dtype, (memory, store(memory, value)))
     sources = [_computed(part) for part in (updates, gate, *indices)]
     effect = store(start, scatter(start, sources[0], sources[1], sources[2:], node.arg[0]))

@@ -12,11 +12,11 @@ from weft.ir.ops import Op
 from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import bodies, topological
+from weft.ir.walk import bodies
 from weft.rewrite.phase import PassReport, Phase, run_phase
-from weft.schedule.context import Body, Context, Plan
+from weft.schedule.context import Body, Context, next_slot
 from weft.schedule.phases import SCHEDULE
-from weft.schedule.plan import plan_memory
+from weft.schedule.plan import Plan, plan_memory, plan_of
 from weft.support.settings import cache_key
 from weft.target.target import Target
 
@@ -49,10 +49,14 @@ def _make_schedule(phase: Phase, root: UOp, target: Target) -> Schedule:
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
     kernels = run_phase(phase, root, context, reports)
-    fusion = context.fusion
-    return Schedule(
-        kernels, context.plan, tuple(fusion.temporaries), tuple(fusion.log), tuple(reports)
-    )
+    temporaries = {
+        memory.arg[0]: memory
+        for call in kernels.src
+        for memory in call.src
+        if memory.arg[0] >= context.first_temporary
+    }
+    in_order = tuple([temporaries[slot] for slot in sorted(temporaries)])
+    return Schedule(kernels, plan_of(kernels), in_order, tuple(context.log), tuple(reports))
 
 
 def schedule_body(body: UOp, target: Target) -> Body:
@@ -61,13 +65,12 @@ def schedule_body(body: UOp, target: Target) -> Body:
     found = _BODIES.get(key)
     if found is None:
         values = body.src if body.op == Op.TUPLE else (body,)
-        slots = [node.arg[0] for node in topological(body) if node.op == Op.PARAM]
-        count = 1 + max(slots, default=-1)
+        count = next_slot(body)
         results = [
             param(count + number, value.dtype, shape_of(value))
             for number, value in enumerate(values)
         ]
         stores = [store(*pair) for pair in zip(results, values, strict=True)]
         made = _make_schedule(_BODY, sink(*stores), target)
-        found = _BODIES[key] = Body(made.kernels, count, len(values), made.temporaries)
+        found = _BODIES[key] = Body(made.kernels, count, len(values))
     return found

@@ -145,8 +145,10 @@ class Fusion(KeptValues):
         placed = self._placed.get(node)
         if node.dtype is not dtypes.void and (uses or placed is not None):
             kernel = self._kernel_of_call(call)
-            memory = self.temporary(node) if placed is None else placed.src[0]
-            self.kept[node] = Kept(memory, kernel)
+            if placed is None:
+                self.kept[node] = Kept(self.temporary(node), kernel, node)
+            else:
+                self.kept[node] = Kept(placed.src[0], kernel, placed)
             for use in uses:
                 use.kernel.needs.add(kernel)
         if node is call and (call in self._call_kernels or call.dtype is dtypes.void):

@@ -1,7 +1,7 @@
 """Fuse a graph so that its writes can be put in order.
 
-In: a SINK (TENSOR_SPEC) without calls. Out: the SINK that was fused, with copies where writes
-asked for them; `context.fusion` has the kernels.
+In: a SINK (TENSOR_SPEC). Out: the ranged graph (RANGED_SPEC): stores and global stages over
+ranges, with copies where writes asked for them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Final
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.schedule.context import Context
+from weft.schedule.context import Context, next_slot
+from weft.schedule.fuse.emit import emit
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.hazards import apply_repair, order_writes
 from weft.schedule.memory import memory_of
@@ -24,13 +25,11 @@ def fuse_in_order(sink: UOp, context: Context) -> UOp:
     """Fuse, look for writes that cannot be ordered, repair the graph, and fuse again."""
     alone: frozenset[UOp] = frozenset()
     for attempt in range(MOST_REPAIRS):
-        fusion = Fusion(sink, context.target, context.first_temporary, alone)
-        fusion.temporaries += context.temporaries
-        fusion.run()
+        fusion = Fusion(sink, context.target, next_slot(sink), alone).run()
         repair = order_writes(fusion)
         if not repair:
-            context.found = fusion
-            return sink
+            context.log += fusion.log
+            return emit(fusion)
         alone |= repair.alone
         if attempt == MOST_REPAIRS // 2:  # give every write a kernel of its own
             alone |= {memory_of(n.src[0]) for n in topological(sink) if n.op == Op.STORE}

@@ -63,6 +63,7 @@ def order_writes(fusion: Fusion) -> Repair:
                         use.kernel.needs.add(fusion.makers[effect])
     for kernel in fusion.kernels:
         kernel.after.clear()
+    fusion.waits.clear()
     stores = [
         (kernel, item)
         for kernel in fusion.kernels
@@ -91,7 +92,7 @@ def _order_calls(fusion: Fusion, version: UOp, repair: Repair) -> None:
             if use.kernel.depends_on(kernel):
                 repair.copies.add(version.src[0])
             else:
-                kernel.after.add(use.kernel)
+                _wait(fusion, kernel, use.kernel, call, version)
 
 
 def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) -> None:
@@ -104,7 +105,7 @@ def _order_readers(fusion: Fusion, kernel: Kernel, item: Store, repair: Repair) 
         elif use.kernel.depends_on(kernel):
             repair.copy(old)
         else:
-            kernel.after.add(use.kernel)
+            _wait(fusion, kernel, use.kernel, item.node, old)
 
 
 def _order_writers(
@@ -115,11 +116,19 @@ def _order_writers(
         if first.depends_on(kernel):
             repair.compute_first(item.node)
         else:
-            kernel.after.add(first)
+            _wait(fusion, kernel, first, item.node, item.node.src[0])
         return
     other = next(store for store in kernel.stores if store.node is effect)
     if not (is_apart(other.target, item.target) or other.target == item.target):
         repair.compute_first(item.node)
+
+
+def _wait(fusion: Fusion, kernel: Kernel, first: Kernel, effect: UOp, view: UOp) -> None:
+    """Let a write of some memory happen after a kernel that reads or writes it before."""
+    kernel.after.add(first)
+    waiting = fusion.waits.setdefault((effect, memory_of(view)), [])
+    if first not in waiting:
+        waiting.append(first)
 
 
 def _is_in_step(place: Place, item: Store) -> bool:

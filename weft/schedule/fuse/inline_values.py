@@ -41,6 +41,7 @@ class InlinedValues:
         self.kernels: list[Kernel] = []
         self.kept: dict[UOp, Kept] = {}
         self.makers: dict[UOp, Kernel] = {}  # STORE -> the kernel that writes it
+        self.waits: dict[tuple[UOp, UOp], list[Kernel]] = {}  # of writes, per memory
         self.readers: defaultdict[UOp, list[Use]] = defaultdict(list)  # of PARAM and AFTER
         self.fold_ranges: dict[tuple[UOp, Place, Kernel], tuple[UOp, ...]] = {}
         self.temporaries: list[UOp] = []

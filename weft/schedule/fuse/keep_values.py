@@ -49,13 +49,16 @@ class KeptValues(InlinedValues):
         lasting = [store for store in stores if self._lasts(store)]
         is_read = any(use.kernel is not kernel for use in uses)
         if is_read and not lasting:
-            memory = self.temporary(node)
+            memory, effect = self.temporary(node), node
             self._add_store(node, node, memory, kernel, place)
+        elif stores:
+            effect = (lasting or stores)[0]
+            memory = effect.src[0]
         else:
-            memory = (lasting or stores)[0].src[0] if stores else self.temporary(node)
+            memory, effect = self.temporary(node), node
         for store in stores or ([node] if not is_read else []):
             self._add_store(store, node, memory, kernel, place)
-        self.kept[node] = Kept(memory, kernel)
+        self.kept[node] = Kept(memory, kernel, effect)
         for use in uses:
             if use.kernel is not kernel:
                 use.kernel.needs.add(kernel)

@@ -79,6 +79,11 @@ class Kernel:
         self.is_alone = False
         self.work = 0.0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it writes no element."""
+        return self.call is None and 0 in self.extents
+
     def fresh(self, extent: Size) -> UOp:
         """A new range of this kernel; the index 0 where there is only one turn."""
         if isinstance(extent, int) and extent == 1:

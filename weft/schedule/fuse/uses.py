@@ -27,10 +27,11 @@ class Use(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A value in memory: which memory, and the kernel that computes it."""
+    """A value in memory: which memory, the kernel that computes it, and the write of it."""
 
     memory: UOp
     kernel: Kernel
+    effect: UOp  # a STORE or CALL of the tensor graph, or the value itself where it is staged
 
 
 def free_ranges(place: Place) -> int:

@@ -1,11 +1,14 @@
 """Kernel bodies: the value of each node at a place, as a scalar expression over ranges.
 
 In: a `Fusion`. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
-value that another kernel keeps in memory is a LOAD; everything else is computed here. Equal values
-at equal places are the same node, so they are computed once.
+value that another kernel materializes is a LOAD; everything else is computed here. Equal values
+at equal places are the same node, so they are computed once. `read` says which writes the loads of
+some memory have to see.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 from weft.ir.bounds import bounds
 from weft.ir.build import index, index_of, load, reduce_ranges, scan_range, true, variable
@@ -34,6 +37,7 @@ class Builder:
     def __init__(self, fusion: Fusion, kernel: Kernel) -> None:
         self.fusion = fusion
         self.kernel = kernel
+        self.read: defaultdict[UOp, list[UOp]] = defaultdict(list)  # memory -> STOREs and CALLs
         self._made: dict[Key, UOp] = {}
 
     def store(self, item: Store) -> UOp:
@@ -46,7 +50,8 @@ class Builder:
         place = index_of(memory_of(base), target.indices, target.gate)
         if item.is_scatter:
             value = make(item.node.src[1].arg[0], value.dtype, (load(place), value))
-        made = make(Op.STORE, dtypes.void, (place, value, *item.ranges))
+        arg = "ordered" if item.is_scatter else None
+        made = make(Op.STORE, dtypes.void, (place, value, *item.ranges), arg)
         return rewrite(made, KERNEL_RULES)
 
     def _load_indices(self, view: UOp, place: Place, target: Place) -> Place:
@@ -142,9 +147,13 @@ class Builder:
         return found
 
     def _load(self, node: UOp, place: Place) -> UOp:
-        view = node if node.op in MEMORY else self.fusion.kept[node].memory
-        base, target = resolve_view(view, place)
+        kept = None if node.op in MEMORY else self.fusion.kept[node]
+        base, target = resolve_view(node if kept is None else kept.memory, place)
         memory = memory_of(base)
+        if kept is not None:
+            self.read[memory].append(kept.effect)
+        elif node.op == Op.AFTER:
+            self.read[memory] += node.src[1:]
         if 0 in shape_of(memory):
             return const(node.dtype, 0)  # there is nothing to read, and nobody looks
         guarded = guard(target, shape_of(memory))
