@@ -254,7 +254,14 @@ class Op:
     ITEM = _op("ITEM", _C.STRUCTURE, "1", "one value of a tuple", arg="position")
     SINK = _op("SINK", _C.STRUCTURE, "0+", "all of these are wanted")
     KERNEL = _op("KERNEL", _C.STRUCTURE, "1+", "stores that run together", arg="(name, loops)")
-    LINEAR = _op("LINEAR", _C.STRUCTURE, "0+", "these, in this order")
+    LINEAR = _op(
+        "LINEAR",
+        _C.STRUCTURE,
+        "0+",
+        "these, in this order; a schedule whose memory is planned has the bytes of an arena, and"
+        " where in it each temporary is",
+        arg="nothing, or (bytes, ((slot, offset), …))",
+    )
     CALL = _op(
         "CALL",
         _C.STRUCTURE,

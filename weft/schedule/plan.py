@@ -54,7 +54,9 @@ def plan_memory(schedule: UOp, context: Context) -> UOp:
         placed.append(made)
         for kernel in range(born, dies + 1):
             living[kernel].append(made)
-    size = max((each.end for each in placed), default=0)
+    if not placed:
+        return schedule
+    size = max(each.end for each in placed)
     return make(Op.LINEAR, schedule.dtype, schedule.src, (size, tuple(sorted(offsets.items()))))
 
 

@@ -8,9 +8,10 @@ A program is its bodies, each a function, and then the graph itself:
     program   = { "def" NAME ":" scope } scope
     scope     = { line } ( "return" expr | block )
     line      = NAME "=" ( expr | block )           a node with a name; names are only labels
-              | "r3" "<" expr                       RANGE number 3 and its extent
+              | "r3" "<" expr                       RANGE number 3 and its extent; another one
+                                                    of that number is called r3_16
     block     = "sink" ":" members | "kernel" STRING { "r0" WORD "," … } ":" members
-              | "linear" ":" members
+              | "linear" [ BYTES { "," "p3" "at" OFFSET } ] ":" members
     members   = deeper lines. In a sink or kernel those without a name are the sources. In a linear
                 all are, unless "let" stands before them; "for r3 < expr:" opens a RANGE and
                 "if expr:" an IF, "end x" closes it, "end if" the innermost IF.
