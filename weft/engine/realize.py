@@ -218,7 +218,7 @@ def _run(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> Non
         buffers = (tuple(map(buffer_of, memory)), tuple(map(buffer_of, written)))
         tape.actions.append(Run(name, unbound, *buffers))
     elif settings.CHECK == "levels":
-        _run_checked(body, prepared, memory, variables)
+        _run_checked(unbound, prepared, memory, variables)
     else:
         prepared.run([buffer_of(node) for node in memory], variables)
 
@@ -226,16 +226,13 @@ def _run(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> Non
 def _run_checked(
     body: UOp, prepared: Prepared, memory: list[UOp], variables: dict[str, int]
 ) -> None:
-    """Run, and compare what came out with the interpreter after every phase."""
+    """Run, and compare what came out with the interpreter after every pass."""
     from weft.engine.check import LevelCheck
 
-    check = LevelCheck(memory, variables)
-    check.add_tensor_level(body)
-    check.add_schedule(prepared.schedule)
-    check.add_codegen(prepared.schedule, prepared.device.target)
+    check = LevelCheck(body, memory, variables)
+    check.run_passes(prepared.device.target)
     prepared.run([buffer_of(node) for node in memory], variables)
     check.add_device()
-    check.verify(body)
 
 
 def prepare(body: UOp, name: str) -> Prepared:

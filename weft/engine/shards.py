@@ -19,6 +19,7 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
 from weft.schedule.phases import SHARD
+from weft.support.settings import settings
 
 # A value, and the device to compute it on; None for that of its memory.
 Wanted = tuple[UOp, str | None]
@@ -42,6 +43,10 @@ def realize_parts(
     kept = [node for node in overwritten.read_by(pending) if layout_of(node) is not None]
     nodes = list(dict.fromkeys([*roots, *versions, *kept]))
     tuples = run_phase(SHARD, sink(*nodes), parts_of).src
+    if settings.CHECK == "levels":
+        from weft.engine.check import check_shards
+
+        check_shards(nodes, tuples)
     wanted: list[Wanted] = []
     seen: set[Wanted] = set()
     for node, parts in zip(nodes, tuples, strict=True):

@@ -18,7 +18,7 @@ from weft.io.safetensors import parse_json, safe_load, safe_load_metadata, safe_
 from weft.io.source import Source
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.core import realize_all
-from weft.tensor.methods.random_state import random_state, restore_random_state
+from weft.tensor.create.random_state import random_state, restore_random_state
 from weft.tensor.tensor import Tensor
 
 _KEY: Final = "weft_training_state"

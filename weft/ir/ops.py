@@ -258,9 +258,9 @@ class Op:
         "LINEAR",
         _C.STRUCTURE,
         "0+",
-        "these, in this order; a schedule whose memory is planned has the bytes of an arena, and"
-        " where in it each temporary is",
-        arg="nothing, or (bytes, ((slot, offset), …))",
+        "these, in this order; a schedule has the slot of its first temporary, and when memory is"
+        " planned the bytes of an arena, and where in it each temporary is",
+        arg="nothing, (slot,), or (bytes, ((slot, offset), …))",
     )
     CALL = _op(
         "CALL",

@@ -46,14 +46,12 @@ def staged(value: UOp) -> UOp:
     return make(Op.STAGE, value.dtype, (value,), ("global", ()))
 
 
-def stage_parts(node: UOp) -> StageParts | None:
-    """The parts of a STAGE; None where there are not as many sources as its arg says."""
+def stage_parts(node: UOp) -> StageParts:
+    """The parts of a STAGE, which has as many sources as its arg says."""
     space, static = node.arg[:2]
     value, *rest = node.src
     rank, holes = len(static), static.count(None)
     has_mask = len(node.arg) == 3
-    if len(rest) < rank + holes + has_mask:
-        return None
     symbolic = iter(rest[rank : rank + holes])
     sizes = tuple([next(symbolic) if size is None else size for size in static])
     behind = rank + holes + has_mask

@@ -63,6 +63,18 @@ def evaluate(
     return results[0] if isinstance(root, UOp) else results
 
 
+def evaluate_stores(
+    root: UOp, arguments: Sequence[Array], variables: Mapping[str, int] | None = None
+) -> list[Array]:
+    """The arguments after the stores of a SINK over PARAMs; those given are not changed."""
+    scope = _Scope({}, dict(variables or {}), arguments)
+    scope.run(root)
+    after = list(arguments)
+    for memory, now in scope.final_contents(root).items():
+        after[memory.arg[0]] = np.array(now)
+    return after
+
+
 def _fresh(value: Value) -> Value:
     """A copy that shares nothing with any buffer."""
     return tuple(_fresh(each) for each in value) if isinstance(value, tuple) else np.array(value)

@@ -1,7 +1,8 @@
 """Memory for temporaries: values that do not live at the same time share it.
 
-In: a LINEAR of CALLs whose arguments are PARAMs. Out: the same with an arg: the bytes of one arena
-and the offset in it of each temporary, by slot, so the peak is known before anything runs.
+In: a LINEAR of CALLs whose arguments are PARAMs; its arg says from which slot on these are
+temporaries. Out: the same, whose arg is the bytes of one arena and the offset in it of each
+temporary, by slot, so the peak is known before anything runs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Plan(NamedTuple):
 
 def plan_of(schedule: UOp) -> Plan:
     """The plan that a LINEAR has as its arg."""
-    size, offsets = schedule.arg or (0, ())
+    size, offsets = schedule.arg if len(schedule.arg) == 2 else (0, ())
     return Plan(dict(offsets), size)
 
 
@@ -40,7 +41,7 @@ class _Placed(NamedTuple):
 
 def plan_memory(schedule: UOp, context: Context) -> UOp:
     """Give each temporary the lowest place that is free for as long as it lives."""
-    spans = _lifetimes(schedule, context.first_temporary)
+    spans = _lifetimes(schedule, schedule.arg[0])
     placed: list[_Placed] = []
     living: list[list[_Placed]] = [[] for _ in schedule.src]  # at each kernel
     offsets: dict[int, int] = {}
@@ -54,9 +55,7 @@ def plan_memory(schedule: UOp, context: Context) -> UOp:
         placed.append(made)
         for kernel in range(born, dies + 1):
             living[kernel].append(made)
-    if not placed:
-        return schedule
-    size = max(each.end for each in placed)
+    size = max((each.end for each in placed), default=0)
     return make(Op.LINEAR, schedule.dtype, schedule.src, (size, tuple(sorted(offsets.items()))))
 
 

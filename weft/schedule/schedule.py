@@ -13,7 +13,7 @@ from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies
-from weft.rewrite.phase import PassReport, Phase, run_phase
+from weft.rewrite.phase import PassReport, Phase, Watch, run_phase
 from weft.schedule.context import Body, Context, next_slot
 from weft.schedule.phases import SCHEDULE
 from weft.schedule.plan import Plan, plan_memory, plan_of
@@ -37,26 +37,27 @@ class Schedule(NamedTuple):
     reports: tuple[PassReport, ...]
 
 
-def make_schedule(root: UOp, target: Target) -> Schedule:
-    """Schedule a SINK of STOREs and AFTERs over PARAMs for a target."""
+def make_schedule(root: UOp, target: Target, watch: Watch | None = None) -> Schedule:
+    """Schedule a SINK of STOREs and AFTERs over PARAMs for a target.
+
+    `watch` is called with each pass and what it gives, but not for the bodies of calls.
+    """
     for body in bodies(root, has_gradients=False):  # callees first: nesting costs no stack
         if body.op not in FILLING and body.op != Op.SINK:
             schedule_body(body, target)
-    return _make_schedule(SCHEDULE, root, target)
+    return _make_schedule(SCHEDULE, root, target, watch)
 
 
-def _make_schedule(phase: Phase, root: UOp, target: Target) -> Schedule:
+def _make_schedule(
+    phase: Phase, root: UOp, target: Target, watch: Watch | None = None
+) -> Schedule:
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
-    kernels = run_phase(phase, root, context, reports)
-    temporaries = {
-        memory.arg[0]: memory
-        for call in kernels.src
-        for memory in call.src
-        if memory.arg[0] >= context.first_temporary
-    }
-    in_order = tuple([temporaries[slot] for slot in sorted(temporaries)])
-    return Schedule(kernels, plan_of(kernels), in_order, tuple(context.log), tuple(reports))
+    kernels = run_phase(phase, root, context, reports, watch)
+    made = plan_of(kernels)
+    memory = {node.arg[0]: node for call in kernels.src for node in call.src}
+    temporaries = tuple([memory[slot] for slot in made.offsets])
+    return Schedule(kernels, made, temporaries, tuple(context.log), tuple(reports))
 
 
 def schedule_body(body: UOp, target: Target) -> Body:

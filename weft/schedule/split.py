@@ -14,129 +14,61 @@ from weft.ir.accumulation import may_meet
 from weft.ir.build import index_of, param, range_, true
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.ranged import Member, members_of
 from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
-from weft.ir.stage import is_global, stage_parts
+from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.walk import rebuild
 from weft.rules.simplify import simplify
-from weft.schedule.context import Body, Context, next_slot
+from weft.schedule.context import Body, Context
 from weft.support.errors import InternalError
-
-_MEMORIES = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER, Op.CALL, Op.ITEM))
 
 
 def split_kernels(root: UOp, context: Context) -> UOp:
     """The schedule: every kernel once, after all that it waits for."""
-    groups = [_Group(number, member) for number, member in enumerate(root.src)]
-    owners = {part: group for group in groups for part in group.parts}
-    for group in groups:
-        group.walk(owners)
     memory = _Memory(context.first_temporary)
     calls: list[UOp] = []
-    for group in in_order(groups):
-        if group.call is not None:
-            calls += _called(group.call, group.outputs, memory, context)
-        elif not group.is_empty:
-            calls.append(_kernel(group, memory))
-    return make(Op.LINEAR, dtypes.void, tuple(calls))
+    for member in in_order(members_of(root)):
+        if member.call is not None:
+            calls += _called(member.call, member.outputs, memory, context)
+        elif not any(_is_empty(loop) for loop in member.loops):
+            calls.append(_kernel(member, memory))
+    return make(Op.LINEAR, dtypes.void, tuple(calls), (context.first_temporary,))
 
 
-class _Group:
-    """A member of the SINK: the outputs of a kernel, or a call with the memory that it fills."""
-
-    def __init__(self, number: int, member: UOp) -> None:
-        self.number = number
-        self.outputs = member.src if member.op == Op.TUPLE else (member,)
-        self.call = _call_of(self.outputs[0])
-        self.parts = {member, *self.outputs}  # what order edges and readers name it by
-        if self.call is not None:
-            self.parts |= {self.call, *result_nodes(self.call)}
-        self.nodes: list[UOp] = []
-        self.waits: set[_Group] = set()
-
-    def walk(self, owners: dict[UOp, _Group]) -> None:
-        """Find the nodes of the body, and the groups that it waits for."""
-        memories = self.call.src if self.call is not None else ()
-        for output in self.outputs if self.call is not None else ():
-            memories += output.src[:1] if output.op == Op.STORE else ()
-        if self.call is None:
-            roots = [part for output in self.outputs for part in _in_kernel(output)]
-            self.nodes = topological(*roots, enter=lambda node: not _is_memory(node))
-            memories = tuple([node for node in self.nodes if _is_memory(node)])
-        for memory in memories:
-            self.waits.update(owners[part] for part in _made_by(memory) if part in owners)
-        self.waits.discard(self)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it writes no element."""
-        loops = [loop for loop in self.nodes if loop.op == Op.RANGE]
-        return any(loop.src[0].op == Op.CONST and loop.src[0].arg == 0 for loop in loops)
+def _is_empty(loop: UOp) -> bool:
+    """Whether a loop has no iteration, so that its kernel writes nothing."""
+    return loop.src[0].op == Op.CONST and loop.src[0].arg == 0
 
 
-def _call_of(output: UOp) -> UOp | None:
-    """The CALL that an output is, or whose result it stores as a whole."""
-    value = output.src[1] if output.op == Op.STORE else output
-    value = value.src[0] if value.op == Op.ITEM else value
-    return value if value.op == Op.CALL else None
+def in_order(members: Sequence[Member]) -> list[Member]:
+    """The members, each after those it waits for; as they were listed otherwise.
 
-
-def _in_kernel(output: UOp) -> tuple[UOp, ...]:
-    """The sources of an output, those of its index first."""
-    if output.op == Op.STORE:
-        return output.src
-    parts = stage_parts(output)
-    assert parts is not None
-    mask = () if parts.mask is None else (parts.mask,)
-    return (*mask, *parts.indices, parts.value, *parts.ranges)
-
-
-def _is_memory(node: UOp) -> bool:
-    """Whether a node is memory to a kernel, which ends there."""
-    return node.op in _MEMORIES or is_global(node)
-
-
-def _made_by(memory: UOp) -> list[UOp]:
-    """What has to have happened before memory is touched."""
-    found: list[UOp] = []
-    stack = [memory]
-    while stack:
-        node = stack.pop()
-        if node.op == Op.AFTER:
-            stack += node.src
-        else:
-            found.append(node)
-    return found
-
-
-def in_order(groups: Sequence[_Group]) -> list[_Group]:
-    """The groups, each after those it waits for; as they were listed otherwise.
-
-    A group's round is one after the last of those it waits for. One that waits for nothing, as
+    A member's round is one after the last of those it waits for. One that waits for nothing, as
     one that unpacks weights, is one before the first that waits for it: it reads memory that is
     there anyway, and what it makes takes room until it is used.
     """
-    followers: dict[_Group, list[_Group]] = {group: [] for group in groups}
-    for group in groups:
-        for source in group.waits:
-            followers[source].append(group)
-    left = {group: len(group.waits) for group in groups}
-    rounds = dict.fromkeys((group for group in groups if not left[group]), 0)
+    followers: dict[Member, list[Member]] = {member: [] for member in members}
+    for member in members:
+        for source in member.waits:
+            followers[source].append(member)
+    left = {member: len(member.waits) for member in members}
+    rounds = dict.fromkeys((member for member in members if not left[member]), 0)
     ready = list(rounds)
-    for group in ready:  # grows while it is walked
-        for follower in followers[group]:
-            rounds[follower] = max(rounds.get(follower, 0), rounds[group] + 1)
+    for member in ready:  # grows while it is walked
+        for follower in followers[member]:
+            rounds[follower] = max(rounds.get(follower, 0), rounds[member] + 1)
             left[follower] -= 1
             if not left[follower]:
                 ready.append(follower)
-    if len(ready) < len(groups):
-        waiting = [group.number for group in groups if left[group]]
+    if len(ready) < len(members):
+        waiting = [member.number for member in members if left[member]]
         raise InternalError("kernels wait for each other", facts=[("members", str(waiting))])
-    for group in groups:
-        if not group.waits and followers[group]:
-            rounds[group] = min(rounds[follower] for follower in followers[group]) - 1
-    return sorted(groups, key=rounds.__getitem__)
+    for member in members:
+        if not member.waits and followers[member]:
+            rounds[member] = min(rounds[follower] for follower in followers[member]) - 1
+    return sorted(members, key=rounds.__getitem__)
 
 
 class _Memory:
@@ -169,20 +101,19 @@ class _Memory:
         self._known[result] = self.of(memory)
 
 
-def _kernel(group: _Group, memory: _Memory) -> UOp:
-    """The call of the kernel of a group, on the memory that it writes and reads."""
-    written = [o.src[0].src[0] if o.op == Op.STORE else o for o in group.outputs]
-    read = [node for node in group.nodes if _is_memory(node)]
-    outer = {node: memory.of(node) for node in (*written, *read)}
+def _kernel(member: Member, memory: _Memory) -> UOp:
+    """The call of the kernel of a member, on the memory that it writes and reads."""
+    written = [o.src[0].src[0] if o.op == Op.STORE else o for o in member.outputs]
+    outer = {node: memory.of(node) for node in (*written, *member.memories)}
     arguments = list(dict.fromkeys(outer.values()))
     slots = {m: param(slot, m.dtype, shape_of(m)) for slot, m in enumerate(arguments)}
-    loops = sorted((n for n in group.nodes if n.op == Op.RANGE), key=lambda loop: loop.arg)
+    loops = member.loops
     made: dict[UOp, UOp] = {node: slots[outer[node]] for node in outer}
     made |= {loop: range_(number, loop.src[0]) for number, loop in enumerate(loops)}
-    for node in group.nodes:
+    for node in member.nodes:
         if node not in made:
             made[node] = _rebuilt(node, made)
-    stores = [_store(output, made) for output in group.outputs]
+    stores = [_store(output, made) for output in member.outputs]
     sequential = _sequential(stores) | {n.src[1] for n in made.values() if n.op == Op.SCAN}
     kinds = ["ordered" if made[loop] in sequential else "loop" for loop in loops]
     body = tuple([simplify(make(Op.STORE, dtypes.void, each.src)) for each in stores])
@@ -203,7 +134,6 @@ def _store(output: UOp, made: dict[UOp, UOp]) -> UOp:
     if output.op == Op.STORE:
         return make(Op.STORE, dtypes.void, tuple([made[s] for s in output.src]), output.arg)
     parts = stage_parts(output)
-    assert parts is not None
     mask = true() if parts.mask is None else made[parts.mask]
     place = index_of(made[output], [made[i] for i in parts.indices], mask)
     ranges = [made[loop] for loop in parts.ranges]

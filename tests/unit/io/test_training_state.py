@@ -9,7 +9,7 @@ import pytest
 from weft import ArgumentError, ArgumentTypeError, FileFormatError, ShapeError
 from weft.io import load_training_state, safe_load, safe_save, save_training_state
 from weft.tensor import Tensor
-from weft.tensor.methods.random_state import restore_random_state
+from weft.tensor.create.random_state import restore_random_state
 
 
 class Run:

@@ -190,8 +190,8 @@ def is_folded(kernel: UOp, number: int) -> Iterator[str]:
     if any(node.op != Op.REDUCE for node in closers):
         yield f"range {number} is not only folded over"
     for node in nodes_of(kernel):
-        if node.op in _PLACED and node.ranges >> number & 1:
-            yield f"a fold or stage is computed once per turn of range {number}"
+        if node.op in (Op.STAGE, Op.SCAN) and node.ranges >> number & 1:
+            yield f"a stage or scan is computed once per iteration of range {number}"
             return
 
 
@@ -261,7 +261,8 @@ def _is_laid_out(
 def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
     """Whether lanes and copies of a loop can read one stage, filled over these ranges."""
     for number, kind in kinds_of(kernel).items():
-        if kind in UPCAST and value.ranges >> number & 1 and number not in numbers:
+        is_copied = kind in UPCAST or kind == IN_TURN
+        if is_copied and value.ranges >> number & 1 and number not in numbers:
             yield f"a stage is filled once per turn of range {number}"
 
 

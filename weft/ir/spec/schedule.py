@@ -19,10 +19,10 @@ def _calls_only(node: UOp) -> Answer:
 
 
 def _plan(node: UOp) -> Answer:
-    if node.arg is None:
-        return True
+    if node.arg is None or has_types(node.arg, int):
+        return node.arg is None or bool(node.arg[0] >= 0)
     if not has_types(node.arg, int, tuple):
-        return "the arg is not (bytes, offsets)"
+        return "the arg is neither (first temporary,) nor (bytes, offsets)"
     size, offsets = node.arg
     if any(not has_types(pair, int, int) for pair in offsets):
         return "an offset is not (slot, offset)"
@@ -44,7 +44,7 @@ SCHEDULE_SPEC: Final = Spec(
     "schedule",
     (
         row("a schedule is a list of calls", Op.LINEAR, _calls_only),
-        row("a plan gives slots offsets in an arena", Op.LINEAR, _plan),
+        row("temporaries have slots, and by a plan offsets in an arena", Op.LINEAR, _plan),
         row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
         row("a kernel runs on memory", Op.CALL, _on_memory),
         row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),

@@ -32,7 +32,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.spec import Answer, Row, Spec, row
+from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 
@@ -194,7 +194,7 @@ def _stored(node: UOp) -> Answer:
     return value.dtype is place.dtype and (not shape or same_shape(shape, shape_of(place)))
 
 
-def _item(node: UOp) -> Answer:
+def is_item(node: UOp) -> Answer:
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
@@ -250,10 +250,40 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("the arg of COPY is a device", Op.COPY, _arg_is(str)),
     row("the parts of SHARD make up its value", Op.SHARD, _shard),
     row("several values together are void", _STRUCTURE, lambda n: is_void(n) and no_arg(n)),
-    row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, _item),
+    row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, is_item),
     *CALL_ROWS,
     row("CUSTOM_GRADIENT has the dtype of its value", Op.CUSTOM_GRADIENT, like_first),
     row("CUSTOM_GRADIENT has a body for the gradients of inputs", Op.CUSTOM_GRADIENT, _custom),
 )
 
 TENSOR_SPEC: Final = Spec("tensor graph", _ROWS)
+
+
+def _item_of_call(node: UOp) -> Answer:
+    return node.src[0].op != Op.TUPLE or "its TUPLE stands below it"
+
+
+def _scattered_elsewhere(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A SCATTER that is not stored in the memory that it starts from."""
+    for node in nodes:
+        for position, source in enumerate(node.src):
+            if source.op != Op.SCATTER:
+                continue
+            if node.op != Op.STORE or position != 1 or node.src[0] is not source.src[0]:
+                return source, "it is used without memory of its own"
+    return None
+
+
+_NORMALIZED_ROWS: Final = (
+    *(entry for entry in _ROWS if Op.CUSTOM_GRADIENT not in entry.ops),
+    row("ITEM picks what a CALL gives", Op.ITEM, _item_of_call),
+)
+# After `normalize`: a gradient of its own, and a TUPLE that is taken apart, are gone.
+NORMALIZED_SPEC: Final = Spec("normalized tensor graph", _NORMALIZED_ROWS, bodies=TENSOR_SPEC)
+# After `store-scatters`.
+STORED_SPEC: Final = Spec(
+    "tensor graph with stored scatters",
+    _NORMALIZED_ROWS,
+    (GraphRow("a SCATTER is stored in the memory that it starts from", _scattered_elsewhere),),
+    bodies=TENSOR_SPEC,
+)

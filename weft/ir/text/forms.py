@@ -219,9 +219,10 @@ def _stage(node: UOp, page: Page) -> Ref | None:
     arg = node.arg
     if not _fits(arg, str, tuple) and not (_fits(arg, str, tuple, str) and arg[2] == "masked"):
         return None
-    parts = stage_parts(node)
-    if parts is None:
+    wanted = 1 + len(arg[1]) + arg[1].count(None) + len(arg[2:])
+    if len(node.src) < wanted:
         return None
+    parts = stage_parts(node)
     texts = _sizes(arg[1], [size for size in parts.sizes if isinstance(size, UOp)], page)
     if texts is None:
         return None

@@ -180,27 +180,29 @@ class _Parser:
         if block == "kernel":
             title = reader.string()
             return title, tuple(reader.items(self._loop, ":"))
-        if block == "linear" and reader.tokens[reader.at] != ":":
+        arg: Arg = None
+        if block == "linear" and reader.skip("from"):
+            arg = (self._slot(),)
+        elif block == "linear" and reader.tokens[reader.at] != ":":
             size = reader.integer()
-            return size, tuple(reader.items(self._offset, ":")) if self._more() else ()
+            offsets: list[tuple[int, int]] = []
+            while reader.skip(","):
+                offsets.append(self._offset())
+            arg = (size, tuple(offsets))
         reader.expect(":")
-        return None
-
-    def _more(self) -> bool:
-        """Whether offsets follow the size of an arena; without any the line ends."""
-        if self.reader.skip(","):
-            return True
-        self.reader.expect(":")
-        return False
+        return arg
 
     def _offset(self) -> tuple[int, int]:
         """The offset of a temporary: `p3 at 256`."""
-        reader = self.reader
-        name = reader.name("a slot such as p3")
+        slot = self._slot()
+        self.reader.expect("at")
+        return slot, self.reader.integer()
+
+    def _slot(self) -> int:
+        name = self.reader.name("a slot such as p3")
         if not re.fullmatch(r"p(0|[1-9][0-9]*)", name):
-            raise LineError("expected a slot such as p3", reader.at - 1)
-        reader.expect("at")
-        return int(name[1:]), reader.integer()
+            raise LineError("expected a slot such as p3", self.reader.at - 1)
+        return int(name[1:])
 
     def _loop(self) -> tuple[int, str]:
         name = self.reader.name("a range such as r0")

@@ -11,7 +11,7 @@ A program is its bodies, each a function, and then the graph itself:
               | "r3" "<" expr                       RANGE number 3 and its extent; another one
                                                     of that number is called r3_16
     block     = "sink" ":" members | "kernel" STRING { "r0" WORD "," … } ":" members
-              | "linear" [ BYTES { "," "p3" "at" OFFSET } ] ":" members
+              | "linear" [ "from" "p3" | BYTES { "," "p3" "at" OFFSET } ] ":" members
     members   = deeper lines. In a sink or kernel those without a name are the sources. In a linear
                 all are, unless "let" stands before them; "for r3 < expr:" opens a RANGE and
                 "if expr:" an IF, "end x" closes it, "end if" the innermost IF.

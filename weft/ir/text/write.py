@@ -134,8 +134,7 @@ class Writer:
             header += " " + quoted(title) + (" " if loops else "")
             header += ", ".join(f"r{number} {word(kind)}" for number, kind in loops)
         elif node.arg is not None:
-            size, offsets = node.arg
-            header += f" {size}" + "".join(f", p{slot} at {offset}" for slot, offset in offsets)
+            header += _plan_text(node.arg)
         inner = indent + "  "
         if node.op == Op.LINEAR and not let:
             self._hoist_leaves(node, indent)
@@ -251,8 +250,16 @@ def _is_block(node: UOp) -> bool:
     return arg[0].__class__ is str and arg[1].__class__ is tuple and all(map(_is_loop, arg[1]))
 
 
+def _plan_text(arg: Arg) -> str:
+    if len(arg) == 1:
+        return f" from p{arg[0]}"
+    return f" {arg[0]}" + "".join(f", p{slot} at {offset}" for slot, offset in arg[1])
+
+
 def _is_plan(arg: Arg) -> bool:
-    """Whether an arg is the bytes of an arena and the offsets in it by slot."""
+    """Whether an arg is the first temporary, or the bytes of an arena and offsets by slot."""
+    if arg.__class__ is tuple and len(arg) == 1:
+        return arg[0].__class__ is int and arg[0] >= 0
     if arg.__class__ is not tuple or len(arg) != 2 or arg[1].__class__ is not tuple:
         return False
     if any(pair.__class__ is not tuple or len(pair) != 2 for pair in arg[1]):

@@ -15,12 +15,12 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 from weft.support.errors import NotSupported, UsageError
+from weft.tensor.create.random_state import is_random_state
 from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import values_of
 from weft.tensor.jit.state import State
-from weft.tensor.methods.random_state import is_random_state
 from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor

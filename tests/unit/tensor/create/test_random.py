@@ -8,7 +8,7 @@ from weft.ir.uop import const
 from weft.reference.tensor import evaluate
 from weft.support.errors import ArgumentError
 from weft.tensor import Tensor
-from weft.tensor.methods.random_state import threefry
+from weft.tensor.create.random_state import threefry
 
 # Key, counter and result for 20 rounds, from the known answers of the Random123 library.
 KNOWN = (

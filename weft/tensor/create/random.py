@@ -12,10 +12,10 @@ from weft.support.errors import ArgumentError, DTypeError, NotSupported
 from weft.tensor import nodes
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import ints_of, known, shape_from
+from weft.tensor.create.creation import device_name, require_known
+from weft.tensor.create.random_state import draw
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.indexing.sorting import positions_in_order
-from weft.tensor.methods.creation import device_name, require_known
-from weft.tensor.methods.random_state import draw
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
