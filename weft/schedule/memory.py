@@ -18,6 +18,7 @@ from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
 
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
+CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 
 
 def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:

@@ -1,6 +1,6 @@
 """Kernel bodies: the value of each node at a place, as a scalar expression over ranges.
 
-In: a `Fusion`. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
+In: what the walk decided. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
 value that another kernel materializes is a LOAD; everything else is computed here. Equal values
 at equal places are the same node, so they are computed once. `read` says which writes the loads of
 some memory have to see.
@@ -23,8 +23,9 @@ from weft.rules.in_bounds import is_in_bounds
 from weft.rules.memory import KERNEL_RULES
 from weft.rules.simplify import simplify
 from weft.rules.validity import narrow, narrow_gate
-from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.inline import reduction_at
 from weft.schedule.fuse.kernel import Kernel, Store
+from weft.schedule.fuse.walk import Fused
 from weft.schedule.indexing import Place, through, validity
 from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in, target_of
 
@@ -34,8 +35,8 @@ Key = tuple[UOp, Place]
 class Builder:
     """Builds the expressions of one kernel."""
 
-    def __init__(self, fusion: Fusion, kernel: Kernel) -> None:
-        self.fusion = fusion
+    def __init__(self, fused: Fused, kernel: Kernel) -> None:
+        self.fused = fused
         self.kernel = kernel
         self.read: defaultdict[UOp, list[UOp]] = defaultdict(list)  # memory -> STOREs and CALLs
         self._made: dict[Key, UOp] = {}
@@ -84,8 +85,8 @@ class Builder:
         return self._made[(node, place)]
 
     def _is_loaded(self, node: UOp) -> bool:
-        kept = self.fusion.kept.get(node)
-        return node.op in MEMORY or (kept is not None and kept.kernel is not self.kernel)
+        found = self.fused.materialized.get(node)
+        return node.op in MEMORY or (found is not None and found.kernel is not self.kernel)
 
     def _sources(self, node: UOp, place: Place) -> list[Key]:
         """The values that the value of a node needs."""
@@ -94,7 +95,7 @@ class Builder:
         if node.op in MOVEMENT:
             return [(node.src[0], through(node, place))]
         if node.op == Op.REDUCE:
-            return [(node.src[0], self.fusion.fold_place(node, place, self.kernel)[1])]
+            return [(node.src[0], reduction_at(self.fused.reductions, node, place, self.kernel)[1])]
         if node.op == Op.INDEX:
             source, index_place = gather_place(node, place)
             keys = [(node.src[0], source)]
@@ -121,7 +122,7 @@ class Builder:
         if node.op in MOVEMENT or node.op in (Op.DETACH, Op.COPY, Op.STAGE):
             return made[0]
         if node.op == Op.REDUCE:
-            ranges = self.fusion.fold_place(node, place, self.kernel)[0]
+            ranges = reduction_at(self.fused.reductions, node, place, self.kernel)[0]
             loops = [loop for loop in ranges if loop.op == Op.RANGE]
             if 0 in shape_of(node.src[0]):
                 return const(node.dtype, identity(node.arg[0], node.dtype))
@@ -147,11 +148,11 @@ class Builder:
         return found
 
     def _load(self, node: UOp, place: Place) -> UOp:
-        kept = None if node.op in MEMORY else self.fusion.kept[node]
-        base, target = resolve_view(node if kept is None else kept.memory, place)
+        found = None if node.op in MEMORY else self.fused.materialized[node]
+        base, target = resolve_view(node if found is None else found.memory, place)
         memory = memory_of(base)
-        if kept is not None:
-            self.read[memory].append(kept.effect)
+        if found is not None:
+            self.read[memory].append(found.effect)
         elif node.op == Op.AFTER:
             self.read[memory] += node.src[1:]
         if 0 in shape_of(memory):

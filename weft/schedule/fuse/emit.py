@@ -1,6 +1,6 @@
 """Carries a fusion out: the ranged graph of what was decided.
 
-In: a `Fusion` whose writes are in order. Out: a SINK (RANGED_SPEC) with one member per kernel or
+In: what the walk decided, with its writes in order. Out: a SINK (RANGED_SPEC) with one member per kernel or
 call, those that were decided last first:
 
 - `STORE(INDEX(memory, …), value, ranges…)` writes memory of the program;
@@ -29,53 +29,31 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import rebuild, topological
 from weft.rules.simplify import simplify
 from weft.schedule.fuse.build import Builder
-from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.hazards import Waits
 from weft.schedule.fuse.kernel import Kernel, Store
+from weft.schedule.fuse.order import producers_first, waits_of
+from weft.schedule.fuse.walk import Fused
 from weft.schedule.memory import memory_of, version_of
-from weft.support.errors import InternalError
 
 
-def emit(fusion: Fusion) -> UOp:
-    """The ranged graph of a fusion."""
-    emitter = _Emitter(fusion)
-    for kernel in producers_first(fusion.kernels):
+def emit(fused: Fused, waits: Waits) -> UOp:
+    """The ranged graph of what was decided."""
+    emitter = _Emitter(fused, waits)
+    for kernel in producers_first(fused.kernels):
         if kernel.call is None:
             emitter.add_kernel(kernel)
         else:
             emitter.add_call(kernel, kernel.call)
-    members = [emitter.members.get(kernel) for kernel in reversed(fusion.kernels)]
+    members = [emitter.members.get(kernel) for kernel in reversed(fused.kernels)]
     return sink(*[member for member in dict.fromkeys(members) if member is not None])
-
-
-def producers_first(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """The kernels, each after those that it waits for."""
-    order: list[Kernel] = []
-    state: dict[Kernel, bool] = {}  # whether what a kernel waits for is listed
-    for root in kernels:
-        stack = [root]
-        while stack:
-            kernel = stack[-1]
-            if kernel not in state:
-                state[kernel] = False
-                waiting = sorted(kernel.needs | kernel.after, key=lambda other: other.number)
-                others = [other for other in waiting if other is not kernel]
-                if any(state.get(other) is False for other in others):
-                    facts = [("kernels", f"{kernel} and {others}")]
-                    raise InternalError("kernels wait for each other", facts=facts)
-                stack += [other for other in others if other not in state]
-                continue
-            stack.pop()
-            if not state[kernel]:
-                state[kernel] = True
-                order.append(kernel)
-    return order
 
 
 class _Emitter:
     """The nodes that have been made: of a kernel, of a write, and of the memory of a value."""
 
-    def __init__(self, fusion: Fusion) -> None:
-        self.fusion = fusion
+    def __init__(self, fused: Fused, waits: Waits) -> None:
+        self.fused = fused
+        self.waits = waits
         self.members: dict[Kernel, UOp] = {}
         self._effects: dict[UOp, UOp] = {}  # STORE or CALL of the tensor graph -> the node here
         self._outputs: set[UOp] = set()
@@ -93,7 +71,7 @@ class _Emitter:
             if kernel in self.members:
                 found.append(self.members[kernel])
             if kernel.is_empty:
-                waiting = sorted(kernel.needs | kernel.after, key=lambda other: other.number)
+                waiting = waits_of(kernel)
                 stack += [other for other in waiting if other not in seen]
                 seen.update(waiting)
         return found
@@ -104,14 +82,13 @@ class _Emitter:
         for effect in dict.fromkeys(effects):
             if effect in self._effects:
                 seen.append(self._effects[effect])
-            elif self.fusion.makers[effect] is not kernel:
-                seen += self._happened([self.fusion.makers[effect]])
+            elif self.fused.writes.makers[effect] is not kernel:
+                seen += self._happened([self.fused.writes.makers[effect]])
         return _after(memory, seen)
 
     def _written(self, memory: UOp, writes: Iterable[UOp], kernel: Kernel) -> UOp:
         """Memory once all that has to happen before some writes of it has happened."""
-        waits = self.fusion.waits
-        first = [other for write in writes for other in waits.get((write, memory), ())]
+        first = [other for write in writes for other in self.waits.get((write, memory), ())]
         others = [other for other in dict.fromkeys(first) if other is not kernel]
         return _after(memory, self._happened(others))
 
@@ -144,7 +121,7 @@ class _Emitter:
         return made
 
     def _stores(self, kernel: Kernel, items: list[Store]) -> list[UOp]:
-        builder = Builder(self.fusion, kernel)
+        builder = Builder(self.fused, kernel)
         last: dict[tuple[UOp, tuple[UOp, ...]], UOp] = {}  # of several writes at one index
         writes: defaultdict[tuple[UOp, tuple[UOp, ...]], list[UOp]] = defaultdict(list)
         for item in items:
@@ -199,22 +176,22 @@ class _Emitter:
         self._effects[call] = made
         stores: list[UOp] = []
         for old, new in zip(result_nodes(call), result_nodes(made), strict=True):
-            kept = self.fusion.kept.get(old)
-            if kept is not None and kept.effect is old:
-                self._staged[kept.memory] = new
-            elif kept is not None:
-                self._effects[kept.effect] = store(kept.memory, new)
-                stores.append(self._effects[kept.effect])
+            found = self.fused.materialized.get(old)
+            if found is not None and found.effect is old:
+                self._staged[found.memory] = new
+            elif found is not None:
+                self._effects[found.effect] = store(found.memory, new)
+                stores.append(self._effects[found.effect])
         self._add_member(kernel, stores or [made])
 
     def _argument(self, node: UOp, call: UOp, kernel: Kernel) -> UOp:
         """The memory of an argument, with what the call waits for."""
-        kept = self.fusion.kept.get(node)
-        memory = memory_of(node if kept is None else kept.memory)
+        found = self.fused.materialized.get(node)
+        memory = memory_of(node if found is None else found.memory)
         if memory in self._staged:
             return self._staged[memory]
         effects = node.src[1:] if node.op == Op.AFTER else ()
-        seen = self._version(memory, effects if kept is None else [kept.effect], kernel)
+        seen = self._version(memory, effects if found is None else [found.effect], kernel)
         before = self._written(memory, [call], kernel)
         return _after(seen, before.src[1:])
 

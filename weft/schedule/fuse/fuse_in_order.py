@@ -12,9 +12,10 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import Context, next_slot
+from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.emit import emit
-from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.hazards import apply_repair, order_writes
+from weft.schedule.fuse.walk import fuse
 from weft.schedule.memory import memory_of
 from weft.support.errors import InternalError
 
@@ -25,11 +26,11 @@ def fuse_in_order(sink: UOp, context: Context) -> UOp:
     """Fuse, look for writes that cannot be ordered, repair the graph, and fuse again."""
     alone: frozenset[UOp] = frozenset()
     for attempt in range(MOST_REPAIRS):
-        fusion = Fusion(sink, context.target, next_slot(sink), alone).run()
-        repair = order_writes(fusion)
+        fused = fuse(sink, context.target, next_slot(sink), alone, Decisions)
+        repair = order_writes(fused, alone)
         if not repair:
-            context.log += fusion.log
-            return emit(fusion)
+            context.log += fused.log
+            return emit(fused, repair.waits)
         alone |= repair.alone
         if attempt == MOST_REPAIRS // 2:  # give every write a kernel of its own
             alone |= {memory_of(n.src[0]) for n in topological(sink) if n.op == Op.STORE}
