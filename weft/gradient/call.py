@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import NamedTuple, TypeVar
 
-from weft.gradient.shaping import as_shape
 from weft.gradient.tuples import add, nothing, values_of
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import as_shape
 from weft.ir.ops import Op
 from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, full
 from weft.gradient.tuples import nothing, values_of
 from weft.ir.build import call
 from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.movement import as_shape, full
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make

@@ -16,9 +16,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final
 
-from weft.gradient.shaping import sum_to, zeros_like
+from weft.gradient.shaping import sum_to
 from weft.ir.build import where
 from weft.ir.dtypes import Scalar
+from weft.ir.movement import zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make

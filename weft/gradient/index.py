@@ -11,10 +11,10 @@ from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
 from weft.gradient.settled import settled
-from weft.gradient.shaping import as_shape, expand, full, iota, spread
 from weft.ir.build import all_of, true, where
 from weft.ir.build import scatter as scatter_node
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import as_shape, expand, full, iota, spread
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
@@ -97,7 +97,7 @@ def _is_named(node: UOp, named: Shape, aligned: dict[int, int]) -> UOp:
     for axis, place in enumerate(indices):
         if axis in aligned:
             continue
-        numbers = spread(iota(dtypes.index, named[first + axis]), first + axis, named)
+        numbers = spread(iota(named[first + axis], dtypes.index), first + axis, named)
         conditions.append(numbers.equal(spread(place.cast(dtypes.index), 0, named)))
     return all_of(*conditions)
 

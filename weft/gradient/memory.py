@@ -16,10 +16,11 @@ from typing import Final, NamedTuple
 from weft.gradient.elementwise import Parts, Rule
 from weft.gradient.index import INDEX_RULES, scatter
 from weft.gradient.movement import MOVEMENT_RULES
-from weft.gradient.shaping import full, sum_to
+from weft.gradient.shaping import sum_to
 from weft.ir.build import where
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import layout_of
+from weft.ir.movement import full
 from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, pad, reshape, shrink
 from weft.ir.build import reduce_axes
+from weft.ir.movement import as_shape, pad, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_pairs, same_size, shape_of
 from weft.ir.sizes import minus, plus

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from weft.gradient.call import Asking, Derivatives
 from weft.gradient.memory import receivers
-from weft.gradient.shaping import expand, full, reshape
 from weft.gradient.table import RULES, WITHOUT_RULE
 from weft.gradient.tuples import add
 from weft.ir.dtypes import FLOAT, VOID
+from weft.ir.movement import expand, full, reshape
 from weft.ir.ops import Op, name
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.uop import UOp

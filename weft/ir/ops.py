@@ -206,8 +206,8 @@ class Op:
         _C.MEMORY,
         "2+",
         "STORE(place, value, ranges…): write the value at the place, for all ranges that follow;"
-        " where the arg says so one iteration after the other, each seeing what was written before",
-        arg="\"ordered\", or nothing",
+        " where the arg says so one iteration after the other, each seeing what others wrote",
+        arg='"ordered", or nothing',
     )
     STAGE = _op(
         "STAGE",
@@ -215,7 +215,7 @@ class Op:
         "1+",
         "STAGE(value, indices…, ranges…): the value over its own ranges, materialized at indices;"
         " a symbolic size is None in the arg and comes as a source behind the indices, and behind"
-        " those a mask where the arg is (space, sizes, \"masked\")",
+        ' those a mask where the arg is (space, sizes, "masked")',
         arg="(space, sizes)",
     )
     READ = _op(

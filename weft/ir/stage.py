@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.ir.build import Size, split_symbolic
-from weft.ir.uop import UOp, make
 from weft.ir.ops import Op
+from weft.ir.uop import UOp, make
 
 
 class StageParts(NamedTuple):

@@ -6,7 +6,7 @@ is one scope. `bodies` lists the scopes below a node for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -40,6 +40,13 @@ def topological(
                 if source not in seen:
                     stack.append(source)
     return order
+
+
+def strip(node: UOp, ops: Collection[int]) -> UOp:
+    """What is below a chain of these ops, each seen through its first source."""
+    while node.op in ops:
+        node = node.src[0]
+    return node
 
 
 def users(*roots: UOp) -> dict[UOp, list[UOp]]:

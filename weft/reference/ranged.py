@@ -19,6 +19,7 @@ from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp
+from weft.ir.walk import strip
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.kernel_values import Facts, KernelValues, Point
@@ -87,12 +88,11 @@ class _Run:
 
     def memory(self, node: UOp) -> Memory:
         """The memory that a node of a kernel means."""
-        while node.op == Op.AFTER:
-            node = node.src[0]
+        node = strip(node, (Op.AFTER,))
         if node in self._values:
             return self._values[node]
         if node.op == Op.PARAM and node.arg[0] < len(self.arguments):
-            memory = self.arguments[node.arg[0]]
+            memory: Memory = self.arguments[node.arg[0]]
             if memory.dtype is not node.dtype:
                 raise fault(f"PARAM {node.arg[0]} is {memory.dtype.name}", node)
             return memory
@@ -126,9 +126,7 @@ class _Run:
         else:
             self._evaluate(body, call, given, results)
 
-    def _evaluate(
-        self, body: UOp, call: UOp, given: list[Memory], results: list[Memory]
-    ) -> None:
+    def _evaluate(self, body: UOp, call: UOp, given: list[Memory], results: list[Memory]) -> None:
         """The values of a tensor graph over its arguments."""
         values = body.src if body.op == Op.TUPLE else (body,)
         arrays = [self._array(memory, node) for memory, node in zip(given, call.src, strict=True)]
@@ -138,8 +136,8 @@ class _Run:
             stores.append(store(param(len(arrays), value.dtype, shape_of(value)), value))
             arrays.append(np.zeros(sizes, value_dtype(value.dtype)))
         after = evaluate_stores(sink(*stores), arrays, self.variables)
-        for memory, value in zip(results, after[len(given) :], strict=True):
-            data = to_storage(memory.dtype, value).tobytes()
+        for memory, array in zip(results, after[len(given) :], strict=True):
+            data = to_storage(memory.dtype, array).tobytes()
             memory.values[:] = Memory.from_bytes(memory.dtype, data).values
 
     def _array(self, memory: Memory, node: UOp) -> Array:
@@ -149,7 +147,7 @@ class _Run:
 
 
 class _Outputs(KernelValues):
-    """Outputs of a kernel that share their ranges: at each point all are computed, then written."""
+    """Outputs of a kernel over the same ranges: at each point all are computed, then written."""
 
     def write_all(self, outputs: Sequence[UOp], targets: Mapping[UOp, Memory]) -> None:
         first = outputs[0]

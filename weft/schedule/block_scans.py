@@ -15,14 +15,14 @@ The number of blocks is at most the square root of the elements, so the work sta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
-from weft.ir.build import Size, reduce_axes, scan_axis, split_symbolic
+from weft.ir.build import Size, reduce_axes, scan_axis
 from weft.ir.dtypes import dtypes
 from weft.ir.folds import identity
+from weft.ir.movement import expand, pad, reshape, shrink
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import rebuild, topological
 from weft.schedule.context import Context
@@ -67,11 +67,11 @@ def _blocked(scan: UOp, count: int) -> UOp:
     size = -(-length // count)
     count = -(-length // size)
     head, tail = shape[:axis], shape[axis + 1 :]
-    blocks = _reshape(_pad(x, axis, count * size - length), (*head, count, size, *tail))
+    blocks = reshape(_padded(x, axis, count * size - length), (*head, count, size, *tail))
     total = reduce_axes(blocks, op, (axis + 1,))
-    before = _expand(_folded_before(total, op, axis), (*head, count, size, *tail))
+    before = expand(_folded_before(total, op, axis), (*head, count, size, *tail))
     joined = make(op, x.dtype, (before, scan_axis(blocks, op, axis + 1)))
-    return _shrink(_reshape(joined, (*head, count * size, *tail)), axis, length)
+    return _cut(reshape(joined, (*head, count * size, *tail)), axis, length)
 
 
 def _folded_before(total: UOp, op: int, axis: int) -> UOp:
@@ -79,37 +79,26 @@ def _folded_before(total: UOp, op: int, axis: int) -> UOp:
     shape = shape_of(total)
     head, count, tail = shape[:axis], shape[axis], shape[axis + 2 :]
     square = (*head, count, count, *tail)
-    others = _expand(_reshape(total, (*head, 1, count, *tail)), square)
+    others = expand(reshape(total, (*head, 1, count, *tail)), square)
     number = make(Op.IOTA, dtypes.int32, (), (count,))
     ones: list[Size] = [1] * len(square)
-    here = _expand(_reshape(number, [*ones[:axis], count, *ones[axis + 1 :]]), square)
-    other = _expand(_reshape(number, [*ones[: axis + 1], count, *ones[axis + 2 :]]), square)
+    here = expand(reshape(number, [*ones[:axis], count, *ones[axis + 1 :]]), square)
+    other = expand(reshape(number, [*ones[: axis + 1], count, *ones[axis + 2 :]]), square)
     neutral = const(total.dtype, identity(op, total.dtype))
     chosen = make(Op.WHERE, total.dtype, (other < here, others, neutral))
     return reduce_axes(chosen, op, (axis + 1,))
 
 
-def _reshape(node: UOp, shape: Sequence[Size]) -> UOp:
-    static, symbolic = split_symbolic(shape)
-    return make(Op.RESHAPE, node.dtype, (node, *symbolic), static)
+def _padded(node: UOp, axis: int, after: int) -> UOp:
+    """Zeros behind an axis."""
+    rank = len(shape_of(node))
+    return pad(node, [(0, after if i == axis else 0) for i in range(rank)]) if after else node
 
 
-def _expand(node: UOp, shape: Shape) -> UOp:
-    static, symbolic = split_symbolic(shape)
-    return make(Op.EXPAND, node.dtype, (node, *symbolic), static)
-
-
-def _pad(node: UOp, axis: int, after: int) -> UOp:
-    if not after:
-        return node
-    pairs = tuple((0, after if i == axis else 0) for i in range(len(shape_of(node))))
-    return make(Op.PAD, node.dtype, (node,), pairs)
-
-
-def _shrink(node: UOp, axis: int, stop: int) -> UOp:
+def _cut(node: UOp, axis: int, stop: int) -> UOp:
+    """The first elements of an axis."""
     sizes: list[Size] = list(shape_of(node))
     if sizes[axis] == stop:
         return node
     sizes[axis] = stop
-    static, symbolic = split_symbolic(sizes)
-    return make(Op.SHRINK, node.dtype, (node, *symbolic), tuple((0, size) for size in static))
+    return shrink(node, [(0, size) for size in sizes])

@@ -13,12 +13,14 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import topological
+from weft.ir.walk import strip, topological
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
 
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
 CALLS: Final = frozenset((Op.CALL, Op.ITEM))
+VIEWS: Final = MOVEMENT | {Op.INDEX}
+_VERSIONS: Final = VIEWS | {Op.AFTER}
 
 
 def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
@@ -47,9 +49,7 @@ def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
 
 def memory_of(node: UOp) -> UOp:
     """The memory behind a view or a version of it."""
-    while node.op == Op.AFTER or node.op == Op.INDEX or node.op in MOVEMENT:
-        node = node.src[0]
-    return node
+    return strip(node, _VERSIONS)
 
 
 def written_slots(body: UOp) -> frozenset[int]:
@@ -70,14 +70,12 @@ def target_of(effect: UOp) -> UOp:
 
 def version_of(view: UOp) -> UOp:
     """The version of memory that a view shows."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
-        view = view.src[0]
-    return view
+    return strip(view, VIEWS)
 
 
 def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:
     """The memory behind a view, and where in it a place of the view lies."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
+    while view.op in VIEWS:
         place = through(view, place) if view.op in MOVEMENT else gather_place(view, place)[0]
         view = view.src[0]
     return view, place

@@ -6,11 +6,11 @@ become index arithmetic, whose normal form merges them.
 
 from __future__ import annotations
 
-from weft.ir.build import split_symbolic
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import expand, reshape
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import rebuild, topological, users
 from weft.rewrite.driver import rewrite
 from weft.rewrite.pattern import node_, op_
@@ -84,9 +84,7 @@ def _written(version: UOp) -> UOp:
         return value
     if not shape:
         return version
-    one = make(Op.RESHAPE, value.dtype, (value,), (1,) * len(shape))
-    static, symbolic = split_symbolic(shape)
-    return make(Op.EXPAND, value.dtype, (one, *symbolic), static)
+    return expand(reshape(value, (1,) * len(shape)), shape)
 
 
 def call_arguments(call: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> list[UOp]:

@@ -76,7 +76,8 @@ SCHEDULE: Final = Phase(
             "fuse",
             fuse_in_order,
             because="shapes become ranges, and each value is computed where it is used or"
-            " materialized, whichever costs less; writes get an order, or copies where there is none",
+            " materialized, whichever costs less; writes get an order, or copies where they have"
+            " none",
             gives=RANGED_SPEC,
         ),
         Pass(

@@ -19,6 +19,7 @@ from weft.ir.build import param, scatter, store
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import shape_of
+from weft.ir.stage import staged
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological, users
 from weft.schedule.context import Context, next_slot
@@ -99,4 +100,4 @@ def _computed(node: UOp) -> UOp:
         return rebuild(node, (_computed(node.src[0]), *node.src[1:]))
     if node.dtype is dtypes.index:  # which has no width that memory could hold
         return _computed(node.cast(dtypes.int64)).cast(dtypes.index)
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return staged(node)

@@ -25,6 +25,7 @@ _BODY: Final = SCHEDULE._replace(
     passes=tuple(step for step in SCHEDULE.passes if step.run is not plan_memory)
 )
 _BODIES: Final[dict[tuple[UOp, Target, object], Body]] = {}
+_MOST_BODIES: Final = 4096
 
 
 class Schedule(NamedTuple):
@@ -73,5 +74,8 @@ def schedule_body(body: UOp, target: Target) -> Body:
         ]
         stores = [store(*pair) for pair in zip(results, values, strict=True)]
         made = _make_schedule(_BODY, sink(*stores), target)
-        found = _BODIES[key] = Body(made.kernels, count, len(values))
+        found = Body(made.kernels, count, len(values))
+        if len(_BODIES) >= _MOST_BODIES:  # the oldest goes; it can be made again
+            _BODIES.pop(next(iter(_BODIES)), None)
+        _BODIES[key] = found
     return found

@@ -19,7 +19,7 @@ from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild
+from weft.ir.walk import rebuild, strip
 from weft.rules.simplify import simplify
 from weft.schedule.context import Body, Context
 from weft.support.errors import InternalError
@@ -81,8 +81,7 @@ class _Memory:
 
     def of(self, node: UOp) -> UOp:
         """The PARAM of a memory, of a stage or of a result of a call."""
-        while node.op == Op.AFTER:
-            node = node.src[0]
+        node = strip(node, (Op.AFTER,))
         is_given = node.op == Op.BUFFER or (node.op == Op.PARAM and node.arg[0] < self.first)
         if is_given:
             return node
@@ -167,9 +166,7 @@ def _name(stores: list[UOp], body: tuple[UOp, ...], loops: list[UOp]) -> str:
 # ---- calls
 
 
-def _called(
-    call: UOp, outputs: Sequence[UOp], memory: _Memory, context: Context
-) -> list[UOp]:
+def _called(call: UOp, outputs: Sequence[UOp], memory: _Memory, context: Context) -> list[UOp]:
     """The kernels of a called function, on the memory of this call."""
     for output in outputs:
         if output.op == Op.STORE:

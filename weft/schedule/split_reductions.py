@@ -13,9 +13,11 @@ import math
 from typing import Final
 
 from weft.ir.build import reduce_axes
+from weft.ir.movement import reshape
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.stage import staged
+from weft.ir.uop import UOp
 from weft.ir.walk import rebuild, topological
 from weft.schedule.context import Context
 from weft.target.target import Target
@@ -89,7 +91,6 @@ def _in_two_steps(node: UOp, axis: int, count: int) -> UOp:
     assert isinstance(size, int)
     apart = (*shape[:axis], count, size // count, *shape[axis + 1 :])
     inner = [a if a < axis else a + 1 for a in axes]
-    first = reduce_axes(make(Op.RESHAPE, value.dtype, (value,), apart), op, inner)
-    kept = make(Op.STAGE, first.dtype, (first,), ("global", ()))
-    second = reduce_axes(kept, op, (axis,))
-    return make(Op.RESHAPE, node.dtype, (second,), shape_of(node))
+    first = reduce_axes(reshape(value, apart), op, inner)
+    second = reduce_axes(staged(first), op, (axis,))
+    return reshape(second, shape_of(node))

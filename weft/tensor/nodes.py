@@ -1,7 +1,8 @@
 """Movement ops as functions on nodes, with sizes that may be symbolic.
 
-The families of methods build their graphs with these. Nothing is simplified: a reshape to the same
-shape is a node, unless the caller leaves it out.
+The families of methods build their graphs with these, and with those of `ir/movement.py`, which
+they find here too. Nothing is simplified: a reshape to the same shape is a node, unless the caller
+leaves it out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from collections.abc import Sequence
 
 from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType, Scalar, dtypes
+from weft.ir.movement import iota as iota
+from weft.ir.movement import pad as pad
+from weft.ir.movement import permute as permute
+from weft.ir.movement import reshape as reshape
+from weft.ir.movement import shrink as shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import shape_value, size_value
@@ -71,22 +77,6 @@ def apply_all(node: UOp, steps: Sequence[Step]) -> UOp:
     return node
 
 
-def reshape(node: UOp, shape: Sequence[Size]) -> UOp:
-    return apply(node, sized_step(Op.RESHAPE, shape))
-
-
-def permute(node: UOp, order: Sequence[int]) -> UOp:
-    return make(Op.PERMUTE, node.dtype, (node,), tuple(order))
-
-
-def pad(node: UOp, pairs: Pairs) -> UOp:
-    return apply(node, boxed_step(Op.PAD, pairs))
-
-
-def shrink(node: UOp, pairs: Pairs) -> UOp:
-    return apply(node, boxed_step(Op.SHRINK, pairs))
-
-
 def broadcast(node: UOp, shape: Shape) -> UOp:
     """The node in a shape that it broadcasts to: axes of size 1 in front, then EXPAND."""
     own = shape_of(node)
@@ -101,12 +91,6 @@ def broadcast(node: UOp, shape: Shape) -> UOp:
 def filled(dtype: DType, value: Scalar, shape: Shape) -> UOp:
     """A constant in every place of a shape."""
     return broadcast(const(dtype, value), shape)
-
-
-def iota(size: Size, dtype: DType = dtypes.int32) -> UOp:
-    """0, 1, 2, … below the size."""
-    static, symbolic = split_symbolic((size,))
-    return make(Op.IOTA, dtype, symbolic, static)
 
 
 def positions(shape: Shape, axis: int, dtype: DType = dtypes.int32) -> UOp:

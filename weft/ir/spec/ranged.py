@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.accumulation import hidden
-from weft.ir.dtypes import VOID
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.ranged import Member, call_of, is_memory, members_of
 from weft.ir.shapes import same_shape, shape_of
@@ -54,7 +53,7 @@ def _computes(node: UOp) -> Answer:
 
 def _stage(node: UOp) -> Answer:
     if not is_global(node) or len(node.arg) not in (2, 3) or node.arg[2:] not in ((), ("masked",)):
-        return "the arg is neither (\"global\", sizes) nor (\"global\", sizes, \"masked\")"
+        return 'the arg is neither ("global", sizes) nor ("global", sizes, "masked")'
     static = node.arg[1]
     if any(size is not None and (size.__class__ is not int or size < 0) for size in static):
         return "a size is neither an int from 0 on nor None"
@@ -87,7 +86,7 @@ def _store(node: UOp) -> Answer:
     if place.op != Op.INDEX:
         return "it writes no INDEX, and no result of a CALL"
     if node.arg not in (None, "ordered"):
-        return "the arg is not \"ordered\""
+        return 'the arg is not "ordered"'
     return are_ranges(node.src[2:])
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, INFO, Op
+from weft.ir.stage import stage_parts
 from weft.ir.text.page import (
     Page,
     Ref,
@@ -34,7 +35,6 @@ from weft.ir.text.syntax import (
     PREFIXES,
     result_dtype,
 )
-from weft.ir.stage import stage_parts
 from weft.ir.uop import Arg, UOp
 
 

@@ -25,7 +25,7 @@ A program is its bodies, each a function, and then the graph itself:
               | float32(2.5)                        CONST; bare where a source beside it tells the
                                                     dtype, a bare integer alone is an index
               | reduce ADD over r2, r3: x           | scan ADD over r2: x         | call f0(x, y)
-              | store place = x for r0, r1          | stage local[i of 16, j of n if mask] = x for r0
+              | store place = x for r0, r1          | stage local[i of 16 if mask] = x for r0
               | param 0: float32[4, n]              | buffer 0 "CPU": float32[4]  | iota: int32[8]
               | memory "acc" local: float32[64]     | variable "n" 1..64
               | special group 0 < x                 | OP[dtype](x, y; arg)        any node

@@ -1,9 +1,9 @@
 """Kernel bodies: the value of each node at a place, as a scalar expression over ranges.
 
-In: what the walk decided. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
-value that another kernel materializes is a LOAD; everything else is computed here. Equal values
-at equal places are the same node, so they are computed once. `read` says which writes the loads of
-some memory have to see.
+In: what the walk decided. Out: for a kernel, its STOREs over the PARAMs of the program and over
+placeholders. A value that another kernel materializes is a LOAD; everything else is computed here.
+Equal values at equal places are the same node, so they are computed once. `read` says which writes
+the loads of some memory have to see.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ class Builder:
         if node.op in MOVEMENT:
             return [(node.src[0], through(node, place))]
         if node.op == Op.REDUCE:
-            return [(node.src[0], reduction_at(self.fused.reductions, node, place, self.kernel)[1])]
+            return [
+                (node.src[0], reduction_at(self.fused.reductions, node, place, self.kernel)[1])
+            ]
         if node.op == Op.INDEX:
             source, index_place = gather_place(node, place)
             keys = [(node.src[0], source)]

@@ -118,7 +118,11 @@ class Work:
         return sum(map(self._one, seen))
 
     def compare(
-        self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: Sequence[UOp], repeats: int
+        self,
+        node: UOp,
+        uses: Sequence[tuple[Kernel, Path, int]],
+        folds: Sequence[UOp],
+        repeats: int,
     ) -> Estimate:
         """Computing a value at each use, against keeping it in memory.
 

@@ -1,7 +1,7 @@
 """Carries a fusion out: the ranged graph of what was decided.
 
-In: what the walk decided, with its writes in order. Out: a SINK (RANGED_SPEC) with one member per kernel or
-call, those that were decided last first:
+In: what the walk decided, with its writes in order. Out: a SINK (RANGED_SPEC) with one member per
+kernel or call, those that were decided last first:
 
 - `STORE(INDEX(memory, …), value, ranges…)` writes memory of the program;
 - `STAGE(value, indices…, ranges…; ("global", sizes))` is a value in memory of its own, which
@@ -57,6 +57,7 @@ class _Emitter:
         self.members: dict[Kernel, UOp] = {}
         self._effects: dict[UOp, UOp] = {}  # STORE or CALL of the tensor graph -> the node here
         self._outputs: set[UOp] = set()
+        self._ages: dict[UOp, int] = {}  # of versions
         self._staged: dict[UOp, UOp] = {}  # placeholder -> STAGE or result of a CALL
 
     # ---- order edges
@@ -95,7 +96,7 @@ class _Emitter:
     # ---- kernels
 
     def add_kernel(self, kernel: Kernel) -> None:
-        items = sorted(kernel.stores, key=_age)
+        items = sorted(kernel.stores, key=self._age)
         if kernel.is_empty:
             made = [self._empty_stage(item) for item in items if item.node.op != Op.STORE]
         else:
@@ -111,6 +112,17 @@ class _Emitter:
         is_one = len(outputs) == 1
         member = outputs[0] if is_one else make(Op.TUPLE, dtypes.void, tuple(outputs))
         self.members[kernel] = member
+
+    def _age(self, item: Store) -> int:
+        """How many writes of the same memory come before a store: they happen before it."""
+        chain = [version_of(item.node.src[0]) if item.node.op == Op.STORE else item.memory]
+        while chain[-1] not in self._ages and chain[-1].op == Op.AFTER:
+            chain.append(chain[-1].src[0])
+        age = self._ages.setdefault(chain.pop(), 0)
+        for version in reversed(chain):
+            age += 1
+            self._ages[version] = age
+        return age
 
     def _empty_stage(self, item: Store) -> UOp:
         """Memory without elements, which a call may take all the same."""
@@ -218,13 +230,3 @@ def _numbered(kernel: Kernel, nodes: list[UOp], stores: list[UOp]) -> dict[UOp, 
     own = set(order)
     order += [loop for loop in kernel.ranges if loop in used and loop not in own]
     return {loop: range_(number, simplify(loop.src[0])) for number, loop in enumerate(order)}
-
-
-def _age(item: Store) -> int:
-    """How many writes of the same memory come before a store: they happen before it."""
-    version = version_of(item.node.src[0]) if item.node.op == Op.STORE else item.memory
-    count = 0
-    while version.op == Op.AFTER:
-        version = version.src[0]
-        count += 1
-    return count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ir.build import param
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.schedule.fuse.candidates import Candidates
@@ -13,7 +13,14 @@ from weft.schedule.fuse.order import need
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
 from weft.schedule.indexing import Place, through
-from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, target_of
+from weft.schedule.memory import (
+    MEMORY,
+    VIEWS,
+    gather_place,
+    memory_of,
+    resolve_view,
+    target_of,
+)
 
 
 class Materializer:
@@ -121,7 +128,7 @@ class Materializer:
     def _use_target_indices(self, view: UOp, use: Use) -> None:
         """A store through index tensors reads those."""
         kernel, place, path = use
-        while view.op in MOVEMENT or view.op == Op.INDEX:
+        while view.op in VIEWS:
             if view.op == Op.INDEX:
                 place, at = gather_place(view, place)
                 for part in view.src[1:]:

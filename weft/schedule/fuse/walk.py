@@ -61,9 +61,7 @@ def fuse(
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)
-    return Fused(
-        candidates.kernels, materializer.values, inliner.reductions, writes, decided.log
-    )
+    return Fused(candidates.kernels, materializer.values, inliner.reductions, writes, decided.log)
 
 
 class _Walk:

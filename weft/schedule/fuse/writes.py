@@ -10,6 +10,7 @@ from collections import defaultdict
 
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp
+from weft.ir.walk import strip
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.order import depends_on, follow, need
 from weft.schedule.fuse.uses import Use
@@ -62,9 +63,7 @@ class Writes:
 
         Index tensors may send two elements to one place, and some to none.
         """
-        view = store.src[0]
-        while view.op in MOVEMENT:
-            view = view.src[0]
+        view = strip(store.src[0], MOVEMENT)
         version = self._version_after.get(store)
         return view.op != Op.INDEX and (version is None or not self._replacing[version])
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Union
 
-from weft.gradient.shaping import zeros_like
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Flow, Layout, flow, is_laid
+from weft.ir.movement import zeros_like
 from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import shape_of
