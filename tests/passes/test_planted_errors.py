@@ -211,7 +211,9 @@ def two_temporaries() -> Tensor:
     return (x @ x).contiguous() @ (x @ x.T).contiguous()
 
 
-@pytest.mark.parametrize("offsets", [lambda slot, at: (slot, 0), lambda slot, at: (slot, at + 1)])
+@pytest.mark.parametrize(
+    "offsets", [lambda slot, at: (slot, 0), lambda slot, at: (slot, at + 256)]
+)
 def test_the_check_names_a_plan_whose_temporaries_overlap(offsets, monkeypatch):
     step = SCHEDULE.passes[-1]
     assert step.name == "plan"
@@ -220,7 +222,9 @@ def test_the_check_names_a_plan_whose_temporaries_overlap(offsets, monkeypatch):
         planned = step.run(root, context)
         size, pairs = planned.arg
         assert len(pairs) == 2
-        return make(Op.LINEAR, planned.dtype, planned.src, (size, tuple(offsets(*p) for p in pairs)))
+        return make(
+            Op.LINEAR, planned.dtype, planned.src, (size, tuple(offsets(*p) for p in pairs))
+        )
 
     phase = SCHEDULE._replace(passes=(*SCHEDULE.passes[:-1], step._replace(run=run)))
     real = check.make_schedule

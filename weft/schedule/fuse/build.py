@@ -50,6 +50,7 @@ class Builder:
         target = guard(target, shape_of(memory_of(base)))
         place = index_of(memory_of(base), target.indices, target.gate)
         if item.is_scatter:
+            self.read[memory_of(base)] += base.src[1:] if base.op == Op.AFTER else ()
             value = make(item.node.src[1].arg[0], value.dtype, (load(place), value))
         arg = "ordered" if item.is_scatter else None
         made = make(Op.STORE, dtypes.void, (place, value, *item.ranges), arg)
