@@ -7,15 +7,18 @@ STAGE, a result of a CALL. The spec, the interpreter and `split` take a ranged g
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.results import result_nodes
-from weft.ir.stage import is_global, stage_parts
+from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 
-_MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER, Op.CALL, Op.ITEM))
+# Memory to a kernel, which ends there. All stages of a ranged graph are global.
+MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER, Op.STAGE, Op.CALL, Op.ITEM))
+_NUMBER: Final = attrgetter("arg")
 
 
 class Member:
@@ -39,7 +42,7 @@ class Member:
     def memories(self) -> list[UOp]:
         """The memory that it touches, as its nodes name it."""
         if self.call is None:
-            return [node for node in self.nodes if is_memory(node)]
+            return [node for node in self.nodes if node.op in MEMORY]
         filled = [output.src[0] for output in self.outputs if output.op == Op.STORE]
         return [*self.call.src, *filled]
 
@@ -47,7 +50,7 @@ class Member:
     def loops(self) -> list[UOp]:
         """The ranges of a kernel, outermost first."""
         ranges = [node for node in self.nodes if node.op == Op.RANGE]
-        return sorted(ranges, key=lambda loop: loop.arg)
+        return sorted(ranges, key=_NUMBER)
 
 
 def members_of(root: UOp) -> list[Member]:
@@ -57,7 +60,7 @@ def members_of(root: UOp) -> list[Member]:
     for member in members:
         if member.call is None:
             roots = [part for output in member.outputs for part in _inside(output)]
-            member.nodes = topological(*roots, enter=lambda node: not is_memory(node))
+            member.nodes = topological(*roots, stop=MEMORY)
         for memory in member.memories:
             member.waits.update([owners[part] for part in _named(memory) if part in owners])
         member.waits.discard(member)
@@ -69,11 +72,6 @@ def call_of(output: UOp) -> UOp | None:
     value = output.src[1] if output.op == Op.STORE else output
     value = value.src[0] if value.op == Op.ITEM else value
     return value if value.op == Op.CALL else None
-
-
-def is_memory(node: UOp) -> bool:
-    """Whether a node is memory to a kernel, which ends there."""
-    return node.op in _MEMORY or is_global(node)
 
 
 def _inside(output: UOp) -> tuple[UOp, ...]:

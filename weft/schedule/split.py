@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir.accumulation import may_meet
-from weft.ir.build import index_of, param, range_, true
+from weft.ir.build import index_of, load, param, range_, true
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.ranged import Member, members_of
@@ -19,7 +19,7 @@ from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, strip
+from weft.ir.walk import strip
 from weft.rules.simplify import simplify
 from weft.schedule.context import Body, Context
 from weft.support.errors import InternalError
@@ -111,7 +111,11 @@ def _kernel(member: Member, memory: _Memory) -> UOp:
     made |= {loop: range_(number, loop.src[0]) for number, loop in enumerate(loops)}
     for node in member.nodes:
         if node not in made:
-            made[node] = _rebuilt(node, made)
+            src = tuple([made[source] for source in node.src])
+            if node.op == Op.READ:
+                made[node] = load(make(Op.INDEX, node.dtype, src))
+            else:
+                made[node] = node if src == node.src else make(node.op, node.dtype, src, node.arg)
     stores = [_store(output, made) for output in member.outputs]
     sequential = _sequential(stores) | {n.src[1] for n in made.values() if n.op == Op.SCAN}
     kinds = ["ordered" if made[loop] in sequential else "loop" for loop in loops]
@@ -119,13 +123,6 @@ def _kernel(member: Member, memory: _Memory) -> UOp:
     name = _name(stores, body, [made[loop] for loop in loops])
     result = make(Op.KERNEL, dtypes.void, body, (name, tuple(enumerate(kinds))))
     return make(Op.CALL, dtypes.void, tuple(arguments), result)
-
-
-def _rebuilt(node: UOp, made: dict[UOp, UOp]) -> UOp:
-    src = tuple([made[source] for source in node.src])
-    if node.op == Op.READ:
-        return make(Op.LOAD, node.dtype, (make(Op.INDEX, node.dtype, src),))
-    return rebuild(node, src)
 
 
 def _store(output: UOp, made: dict[UOp, UOp]) -> UOp:

@@ -11,7 +11,7 @@ from typing import Final
 
 from weft.ir.accumulation import hidden
 from weft.ir.ops import ELEMENTWISE, Op, name
-from weft.ir.ranged import Member, call_of, is_memory, members_of
+from weft.ir.ranged import MEMORY, Member, call_of, members_of
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.spec.common import (
     CALL_ROWS,
@@ -46,7 +46,7 @@ _EFFECTS: Final = (*_OUTPUTS, Op.TUPLE, Op.CALL)
 
 def _computes(node: UOp) -> Answer:
     for source in node.src:
-        if is_memory(source) or source.op == Op.INDEX:
+        if source.op in MEMORY or source.op == Op.INDEX:
             return f"a source is {name(source.op)}, which is memory"
     return True
 

@@ -72,17 +72,21 @@ class Builder:
     def value(self, node: UOp, place: Place) -> UOp:
         """The value of a node at a place. Works off a stack, so depth is no limit."""
         stack: list[Key] = [(node, place)]
+        waiting: dict[Key, list[Key]] = {}
         while stack:
             key = stack[-1]
             if key in self._made:
                 stack.pop()
                 continue
-            missing = [source for source in self._sources(*key) if source not in self._made]
-            if missing:
-                stack.extend(missing)
-            else:
-                self._made[key] = self._make(*key)
-                stack.pop()
+            sources = waiting.get(key)
+            if sources is None:
+                sources = waiting[key] = self._sources(*key)
+                missing = [source for source in sources if source not in self._made]
+                if missing:
+                    stack.extend(missing)
+                    continue
+            self._made[key] = self._make(*key, [self._made[source] for source in sources])
+            stack.pop()
         return self._made[(node, place)]
 
     def _is_loaded(self, node: UOp) -> bool:
@@ -110,7 +114,7 @@ class Builder:
     def _at(self, node: UOp, place: Place) -> Key:
         return (node, place if shape_of(node) else Place((), place.gate))
 
-    def _make(self, node: UOp, place: Place) -> UOp:
+    def _make(self, node: UOp, place: Place, made: list[UOp]) -> UOp:
         if self._is_loaded(node):
             return self._load(node, place)
         if node.op in (Op.CONST, Op.VARIABLE):
@@ -119,7 +123,6 @@ class Builder:
             return node.src[0]
         if node.op == Op.IOTA:
             return place.indices[0].cast(node.dtype)
-        made = [self._made[key] for key in self._sources(node, place)]
         if node.op == Op.PAD:
             return validity(node, place).where(made[0], const(node.dtype, 0))
         if node.op in MOVEMENT or node.op in (Op.DETACH, Op.COPY, Op.STAGE):

@@ -84,12 +84,12 @@ class Candidates:
         bits = self._reads.memory_below[node]
         for number in range_ids(self._open[shape] & ~waiting_for(readers)):
             kernel = self.kernels[number]
+            if not (kernel.inputs & bits if bits else kernel.has_value_without_input):
+                continue
             if not self._is_open(kernel):
                 self._open[shape] &= ~(1 << number)
-            elif (
-                kernel.shares(bits)
-                and all(self._reads.reduction_sizes(s.value) == sizes for s in kernel.stores)
-                and self._can_start(node, kernel)
+            elif self._can_start(node, kernel) and all(
+                self._reads.reduction_sizes(store.value) == sizes for store in kernel.stores
             ):
                 return kernel
         return None

@@ -90,6 +90,7 @@ class Work:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._known: dict[UOp, float] = {}
+        self._folds: dict[UOp, tuple[float, float]] = {}  # whole, and what memory costs
 
     def of(self, node: UOp) -> float:
         if node.op == Op.REDUCE:
@@ -110,11 +111,11 @@ class Work:
 
     def in_full(self, node: UOp) -> float:
         """One element of a value that shares nothing with others, each part of it once."""
-        stack, seen = [node], {node}
+        stack, seen = [node], {node: None}  # in the order of the graph: sums of floats keep theirs
         while stack:
             fresh = [part for part in _below(stack.pop()) if part not in seen]
             stack += fresh
-            seen.update(fresh)
+            seen.update(dict.fromkeys(fresh))
         return sum(map(self._one, seen))
 
     def compare(
@@ -145,9 +146,12 @@ class Work:
         memory = size_of(node) * work / threads
         memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
         for fold in folds:
-            cost = size_of(fold) * self.of_fold(fold)
-            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
-            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
+            if fold not in self._folds:  # a chain of values reads the same ones again and again
+                own = size_of(fold) * self.of_fold(fold)
+                self._folds[fold] = (own, memory_cost(self.target, fold, 1))
+            cost, again = self._folds[fold]
+            extra = min(cost * (repeats - 1) / narrowest, again) if repeats > 1 else 0.0
+            recompute += cost / narrowest + extra
             memory += cost / threads
         return Estimate(recompute, memory)
 
@@ -161,7 +165,7 @@ class Work:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[part] = self._one(part) + sum(self._known[s] for s in set(below))
+            self._known[part] = self._one(part) + sum([self._known[s] for s in dict.fromkeys(below)])
         return self._known[node]
 
     def _one(self, node: UOp) -> float:

@@ -145,21 +145,23 @@ class _Emitter:
         nodes = topological(*stores)
         finished = _numbered(kernel, nodes, stores)
         for node in nodes:
-            if node not in finished:
-                finished[node] = self._finish(node, finished, builder, kernel)
+            if node in finished:
+                continue
+            if node.op == Op.PARAM:
+                finished[node] = self._memory(node, builder, kernel)
+                continue
+            src = tuple([finished[source] for source in node.src])
+            if node.op == Op.LOAD and node.src[0].src[0] in self._staged:
+                finished[node] = make(Op.READ, node.dtype, src[0].src)
+            else:
+                finished[node] = node if src == node.src else rebuild(node, src)
         return [self._output(last[key], writes[key], finished, kernel) for key in last]
 
-    def _finish(
-        self, node: UOp, finished: dict[UOp, UOp], builder: Builder, kernel: Kernel
-    ) -> UOp:
-        """A node with what stands for materialized values and for versions put in."""
-        if node.op == Op.PARAM:
-            if node in self._staged:
-                return self._staged[node]
-            return self._version(node, builder.read.get(node, ()), kernel)
-        if node.op == Op.LOAD and node.src[0].src[0] in self._staged:
-            return make(Op.READ, node.dtype, finished[node.src[0]].src)
-        return rebuild(node, tuple([finished[source] for source in node.src]))
+    def _memory(self, node: UOp, builder: Builder, kernel: Kernel) -> UOp:
+        """A materialized value where a placeholder stands for it, else a version of memory."""
+        if node in self._staged:
+            return self._staged[node]
+        return self._version(node, builder.read.get(node, ()), kernel)
 
     def _output(
         self, made: UOp, writes: list[UOp], finished: dict[UOp, UOp], kernel: Kernel

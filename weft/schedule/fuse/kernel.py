@@ -86,10 +86,6 @@ class Kernel:
         self.inputs |= memory
         self.has_value_without_input |= not memory
 
-    def shares(self, memory: int) -> bool:
-        """Whether it reads some of this memory; no memory is shared with a value without any."""
-        return bool(self.inputs & memory) or (not memory and self.has_value_without_input)
-
     @property
     def is_empty(self) -> bool:
         """Whether it writes no element."""

@@ -8,9 +8,13 @@ consumers before producers, so most edges end at a kernel that waits for nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Final
 
 from weft.schedule.fuse.kernel import Kernel
 from weft.support.errors import InternalError
+
+_NUMBER: Final = attrgetter("number")
 
 
 def need(kernel: Kernel, source: Kernel) -> None:
@@ -96,4 +100,4 @@ def _listed(kernels: Sequence[Kernel]) -> tuple[list[Kernel], bool]:
 
 def waits_of(kernel: Kernel) -> list[Kernel]:
     """The kernels that a kernel waits for, by number."""
-    return sorted(kernel.needs | kernel.after, key=lambda other: other.number)
+    return sorted(kernel.needs | kernel.after, key=_NUMBER)
