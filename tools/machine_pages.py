@@ -78,7 +78,7 @@ def devices_page() -> Iterator[str]:
     yield from DEVICES_EXAMPLE.splitlines()
     yield ""
     heads = ["device", "what it is", "renderer", "runtime"]
-    yield from markdown_table(heads, (device_row(*item) for item in KINDS.items()))
+    yield from markdown_table(heads, (device_row(name, kind.open) for name, kind in KINDS.items()))
     yield ""
     yield "## Targets"
     yield ""
@@ -151,8 +151,8 @@ def target_row(target: Target) -> tuple[str, ...]:
     return (
         code(target.name),
         file_link(f"weft.target.{files[target.device]}"),
-        f"{target.vector_bits} bits" if target.vector_bits else "none",
-        f"{target.group_limit} threads" if target.has_groups else "none",
+        f"{target.access_bits} bits" if target.access_bits else "none",
+        f"{target.grid.group_threads} threads" if target.has_groups else "none",
         dtypes_text(target),
         ", ".join(map(code, lacking)) or "nothing",
     )

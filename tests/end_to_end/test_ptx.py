@@ -20,7 +20,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.render.llvm.renderer import render
-from weft.runtime.cpu.compiler import compile_ptx
+from weft.runtime.llvm.compiler import compile_ptx
 from weft.schedule.schedule import make_schedule
 from weft.support.settings import Context
 from weft.target.cuda import cuda_target

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import arguments, is_close, target
+from tests.unit.codegen.oracle import arguments, is_close
+from tests.unit.machines import machine
 from weft.codegen.context import Context
 from weft.codegen.generate import generate
 from weft.codegen.phases import CODEGEN
@@ -13,7 +14,7 @@ from weft.rewrite.phase import PassReport
 from weft.support.settings import Context as Settings
 from weft.target.target import Target
 
-MACHINE = target(vector_bits=128)
+MACHINE = machine(vector_bits=128)
 
 
 def test_a_pass_is_called_as_its_function_and_says_why():
@@ -22,16 +23,16 @@ def test_a_pass_is_called_as_its_function_and_says_why():
         assert step.because
 
 
-GROUPS = target(has_groups=True, group_limit=8, vector_bits=64)
+GROUPS = machine(group_threads=8, vector_bits=64)
 
 
-@pytest.mark.parametrize("machine", [MACHINE, GROUPS], ids=["vectors", "groups"])
+@pytest.mark.parametrize("on", [MACHINE, GROUPS], ids=["vectors", "groups"])
 @pytest.mark.parametrize("name", CASES)
-def test_no_pass_changes_the_meaning_of_a_kernel(name: str, machine: Target, seed: int):
+def test_no_pass_changes_the_meaning_of_a_kernel(name: str, on: Target, seed: int):
     case = CASES[name]()
     expected = arguments(case.kernel, case.variables, seed)
     run_kernel(case.kernel, expected, case.variables)
-    kernel, context = case.kernel, Context(machine)
+    kernel, context = case.kernel, Context(on)
     for step in CODEGEN.passes:
         before, kernel = kernel, step.run(kernel, context)
         if kernel is before:

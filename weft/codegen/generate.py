@@ -13,8 +13,8 @@ from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
 from weft.ir.program import Estimate, Parameter, Program
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.rewrite.phase import PassReport, Watch, run_phase
 from weft.target.target import Target

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from weft.codegen.generate import generate
-from weft.engine.storage import read_bytes
+from weft.engine.contents import read_bytes
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import Op

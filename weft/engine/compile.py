@@ -126,10 +126,10 @@ def _binary_of(program: Program, device: Device) -> tuple[bytes, float]:
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:
+    """All that a compiled program depends on: another target, compiler or setting is another."""
     kind = type(device).__name__  # NULL keeps sources where others keep code
-    target = device.target
-    made_by = code_version()
-    return repr((dump(kernel), kind, target.name, target.threads, cache_key(), made_by))
+    target, versions = device.target, (device.compiler, code_version())
+    return repr((dump(kernel), kind, target.name, target.key, versions, cache_key()))
 
 
 def _try_stored(kernel: UOp, device: Device) -> Program | None:

@@ -25,10 +25,10 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.runtime.device import Device
 from weft.support.cache import DiskCache
-from weft.support.code_version import code_version
+from weft.support.code_version import COMPILER, code_version
 from weft.support.errors import InternalError, UsageError
 from weft.support.settings import Context as Settings
-from weft.support.settings import settings
+from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("recipes", 1)
 # A candidate has to be this much faster than the default to take its place.
@@ -59,8 +59,7 @@ FINDINGS: Final[list[tuple[str, Found]]] = []
 
 def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     """The recipe of a kernel, from the disk or by a search of this width."""
-    target = device.target
-    key = repr((dump(kernel), target.name, target.threads, width, code_version()))
+    key = _disk_key(kernel, device, width)
     stored = _CACHE.get(key)
     if stored is not None:
         return from_json(stored.decode())
@@ -68,6 +67,13 @@ def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     FINDINGS.append((kernel.arg[0], found))
     _CACHE.put(key, to_json(found.recipe).encode())
     return found.recipe
+
+
+def _disk_key(kernel: UOp, device: Device, width: int) -> str:
+    """All that the result of a search depends on, but for what else the machine did."""
+    target, versions = device.target, (device.compiler, code_version((*COMPILER, "engine")))
+    asked = (width, settings.BEAM_SECONDS, cache_key())
+    return repr((dump(kernel), target.name, target.key, versions, asked))
 
 
 def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from weakref import ref
 
 from weft.ir.dtypes import by_name
+from weft.ir.movement import Step
 from weft.ir.ops import INFO, Op
 from weft.ir.shapes import Shape
 from weft.ir.text import dump, parse
@@ -25,7 +26,6 @@ from weft.tensor.jit.results import (
     FromSizes,
     Recipe,
 )
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import LEAF, Structure

@@ -11,8 +11,8 @@ import os
 import types
 from typing import Any
 
+from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import canonical_name
-from weft.engine.storage import buffer_from, read_bytes
 from weft.export.container import read_container, write_container
 from weft.export.describe import (
     leaf_from_json,

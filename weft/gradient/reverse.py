@@ -49,7 +49,7 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
     """A seed with the dtype and shape of the output; a scalar stands for all elements."""
     shape = shape_of(output)
     if seed is None:
-        return full(output.dtype, shape, 1)
+        return full(output.dtype, 1, shape)
     if seed.dtype is not output.dtype:
         raise DTypeError(
             f"gradients: the seed is {seed.dtype.name} and the output {output.dtype.name}",

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from weft.engine.disk import View, is_file, mapped_bytes, part_of_file, try_view
+from weft.engine.devices import is_file
+from weft.engine.disk import View, mapped_bytes, part_of_file, try_view
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentTypeError, FileFormatError, ShapeError
 from weft.tensor.tensor import Tensor

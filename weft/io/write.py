@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from weft.engine.disk import is_file, mapped_bytes, try_view
-from weft.engine.storage import read_bytes
+from weft.engine.contents import read_bytes
+from weft.engine.devices import is_file
+from weft.engine.disk import mapped_bytes, try_view
 from weft.support.errors import ArgumentTypeError, DeviceError
 from weft.tensor.core import realize_all
 from weft.tensor.tensor import Tensor

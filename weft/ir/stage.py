@@ -41,11 +41,6 @@ def stage(
     return make(Op.STAGE, value.dtype, (value, *indices, *symbolic, *masks, *ranges), arg)
 
 
-def staged(value: UOp) -> UOp:
-    """A value of a tensor graph that is to be materialized; fusion gives it indices and ranges."""
-    return make(Op.STAGE, value.dtype, (value,), ("global", ()))
-
-
 def stage_parts(node: UOp) -> StageParts:
     """The parts of a STAGE, which has as many sources as its arg says."""
     space, static = node.arg[:2]

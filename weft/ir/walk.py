@@ -43,13 +43,6 @@ def topological(
     return order
 
 
-def strip(node: UOp, ops: Collection[int]) -> UOp:
-    """What is below a chain of these ops, each seen through its first source."""
-    while node.op in ops:
-        node = node.src[0]
-    return node
-
-
 def users(*roots: UOp) -> dict[UOp, list[UOp]]:
     """For each node below the roots, the nodes that use it, one entry per use."""
     found: dict[UOp, list[UOp]] = {}
@@ -111,27 +104,33 @@ def map_graph(
     change: Callable[[UOp, Mapping[UOp, UOp]], UOp],
     *,
     known: Mapping[UOp, UOp] | None = None,
+    enter: Callable[[UOp], bool] | None = None,
     sources: Callable[[UOp], Sequence[UOp]] | None = None,
+    order: Sequence[UOp] | None = None,
 ) -> UOp:
     """The graph with every node changed, bottom up: the one walk of the passes that rebuild.
 
     `change(node, made)` is called once per node, after its sources; `made` has what became of
-    them. What `known` has is replaced by that, and not looked into. `sources` is as in
-    `topological`.
+    them. What `known` has is replaced by that. `enter` and `sources` are as in
+    `topological`, and `order` is what that gives where somebody knows it.
 
     >>> from weft.ir.build import index, range_
     >>> def doubled(node, made):
-    ...     new = rebuild(node, tuple(made[source] for source in node.src))
+    ...     new = with_sources(node, made)
     ...     return new * 2 if new.op == Op.RANGE else new
     >>> map_graph(range_(0, 4) + index(1), doubled)
     ((r0 * 2) + 1)
     """
     made: dict[UOp, UOp] = dict(known or {})
-    enter = (lambda node: node not in made) if made else None
-    for node in topological(root, enter=enter, sources=sources):
+    for node in order or topological(root, enter=enter, sources=sources):
         if node not in made:
             made[node] = change(node, made)
     return made[root]
+
+
+def with_sources(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    """The same node on what became of its sources; what `map_graph` does where nothing changes."""
+    return rebuild(node, tuple([made[source] for source in node.src]))
 
 
 def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:

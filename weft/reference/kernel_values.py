@@ -18,6 +18,7 @@ from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.stage import is_global
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
@@ -168,8 +169,7 @@ class KernelValues:
         return Place(memory, gate, self.position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
-        while memory.op == Op.AFTER:
-            memory = memory.src[0]
+        memory = behind(memory)
         if memory.op == Op.MEMORY:
             return (memory.arg[2],)
         is_inside = memory.op == Op.STAGE and not is_global(memory)

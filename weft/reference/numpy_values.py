@@ -38,6 +38,7 @@ def value_dtype(dtype: DType) -> np.dtype[Any]:
     return np.dtype(np.float32 if is_emulated(dtype) else dtype.name)
 
 
+@cache
 def storage_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype of the values' form in memory."""
     return np.dtype(f"uint{dtype.bits}") if is_emulated(dtype) else value_dtype(dtype)

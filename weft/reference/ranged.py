@@ -19,7 +19,7 @@ from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp
-from weft.ir.walk import strip
+from weft.ir.views import behind
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.kernel_values import Facts, KernelValues, Point
@@ -88,7 +88,7 @@ class _Run:
 
     def memory(self, node: UOp) -> Memory:
         """The memory that a node of a kernel means."""
-        node = strip(node, (Op.AFTER,))
+        node = behind(node)
         if node in self._values:
             return self._values[node]
         if node.op == Op.PARAM and node.arg[0] < len(self.arguments):

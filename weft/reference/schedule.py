@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
-from weft.ir.walk import strip, topological
+from weft.ir.views import behind, memory_of
+from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
@@ -71,7 +72,7 @@ class _Arena:
 def _written(body: UOp) -> set[int]:
     """The slots that a kernel or a program writes to."""
     stores = [node for node in topological(body) if node.op == Op.STORE]
-    below = [strip(node, (Op.STORE, Op.INDEX, Op.AFTER)) for node in stores]
+    below = [memory_of(node.src[0]) for node in stores]
     return {node.arg[0] for node in below if node.op == Op.PARAM}
 
 
@@ -81,7 +82,7 @@ def is_schedule(node: UOp) -> bool:
 
 
 def _argument(node: UOp, buffers: Mapping[int, Memory], arguments: Sequence[Memory]) -> Memory:
-    node = strip(node, (Op.AFTER,))
+    node = behind(node)
     if node.op in (Op.BUFFER, Op.PARAM):
         number: int = node.arg[0]
         if node.op == Op.BUFFER and number in buffers:

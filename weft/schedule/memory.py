@@ -13,14 +13,14 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import strip, topological
+from weft.ir.views import memory_of
+from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
 
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
 CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 VIEWS: Final = MOVEMENT | {Op.INDEX}
-_VERSIONS: Final = VIEWS | {Op.AFTER}
 
 
 def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
@@ -47,11 +47,6 @@ def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
     return simplify(make(Op.LOAD, dtypes.int64, (place,)).cast(dtypes.index))
 
 
-def memory_of(node: UOp) -> UOp:
-    """The memory behind a view or a version of it."""
-    return strip(node, _VERSIONS)
-
-
 def written_slots(body: UOp) -> frozenset[int]:
     """The parameters that the kernel of a call writes to."""
     if body.op == Op.PROGRAM:
@@ -66,11 +61,6 @@ def target_of(effect: UOp) -> UOp:
     if value.op != Op.SCATTER:
         return place
     return make(Op.INDEX, place.dtype, (place, *value.src[2:]))
-
-
-def version_of(view: UOp) -> UOp:
-    """The version of memory that a view shows."""
-    return strip(view, VIEWS)
 
 
 def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:

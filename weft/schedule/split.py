@@ -19,7 +19,7 @@ from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp, make
-from weft.ir.walk import strip
+from weft.ir.views import behind
 from weft.rules.simplify import simplify
 from weft.schedule.context import Body, Context
 from weft.support.errors import InternalError
@@ -81,7 +81,7 @@ class _Memory:
 
     def of(self, node: UOp) -> UOp:
         """The PARAM of a memory, of a stage or of a result of a call."""
-        node = strip(node, (Op.AFTER,))
+        node = behind(node)
         is_given = node.op == Op.BUFFER or (node.op == Op.PARAM and node.arg[0] < self.first)
         if is_given:
             return node

@@ -128,7 +128,6 @@ class Tensor(Core):
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
-    __format__ = aliases.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.

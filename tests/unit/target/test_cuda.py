@@ -9,8 +9,8 @@ from weft.target.cuda import cuda_target, parse_cuda
 def test_a_target_by_its_arch():
     target = cuda_target("sm_90a")
     assert target.name == "CUDA:PTX:sm_90a"
-    assert target.has_groups and target.has_barrier
-    assert target.group_limit == 1024
+    assert target.has_groups
+    assert target.grid.group_threads == 1024
     assert parse_cuda("CUDA:PTX:sm_90a") == parse_cuda("sm_90a") == target
 
 

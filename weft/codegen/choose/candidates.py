@@ -54,7 +54,7 @@ def _added(kernel: UOp, target: Target) -> Iterator[Opt]:
         extent = extent_of(ranges[number])
         if kind == LOOP and extent is not None and extent <= SMALL_LOOP:
             yield Unroll(number)
-        if kind == LOOP and not target.has_groups and target.threads > 1:
+        if kind == LOOP and not target.has_groups and target.units > 1:
             yield Bind(number, GRID)
 
 

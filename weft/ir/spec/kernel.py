@@ -29,6 +29,7 @@ from weft.ir.spec.common import (
 from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.spec.tensor import fold_kind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 
 SPACES: Final = frozenset(("global", "local", "register"))
 
@@ -43,13 +44,6 @@ def scalars(ops: Iterable[int]) -> Row:
 
 def _no_shape(node: UOp) -> Answer:
     return not any(map(shape_of, node.src))
-
-
-def behind(node: UOp) -> UOp:
-    """What a node is once the order of effects is left out."""
-    while node.op == Op.AFTER:
-        node = node.src[0]
-    return node
 
 
 def _range(node: UOp) -> Answer:

@@ -24,7 +24,6 @@ from weft.ir.spec.kernel import (
     SCAN_LAWS,
     STORE_ROWS,
     TABLE_ROWS,
-    behind,
     scalars,
 )
 from weft.ir.spec.program import (
@@ -37,6 +36,7 @@ from weft.ir.spec.program import (
 )
 from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
 LOOP_KINDS: Final = frozenset(("loop", "ordered"))

@@ -20,10 +20,11 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.kernel import SPACES, behind
+from weft.ir.spec.kernel import SPACES
 from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 
 MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 # What a program only names: it need not be listed.

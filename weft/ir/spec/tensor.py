@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from weft.ir.build import Size
+from weft.ir.build import GLOBAL_STAGE, Size
 from weft.ir.dtypes import INTEGER
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.scalar import KINDS
@@ -176,7 +176,7 @@ def _index_shapes(node: UOp) -> Answer:
 
 
 def _stage(node: UOp) -> Answer:
-    return len(node.src) == 1 and bool(node.arg == ("global", ()))
+    return len(node.src) == 1 and bool(node.arg == GLOBAL_STAGE)
 
 
 def _place(node: UOp) -> Answer:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.program import Program
-from weft.runtime.device import Executable
+from weft.runtime.device import Abilities, Executable
 from weft.support.errors import ArgumentError, DeviceError, NotSupported
 from weft.target.target import Target
 
@@ -104,8 +104,11 @@ class DiskMemory:
         return DiskMemory(self.file, self._first + offset, size)
 
 
-class DiskDevice:
+class DiskDevice(Abilities):
     """One file. Its name is `DISK:` and the path."""
+
+    stores_files = True
+    compiler = ""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -17,6 +17,7 @@ from weft.ir.folds import identity
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import memory_of
 from weft.ir.walk import substitute, topological
 from weft.rewrite.driver import rewrite
 from weft.rules.in_bounds import is_in_bounds
@@ -27,7 +28,7 @@ from weft.schedule.fuse.inline import reduction_at
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.walk import Fused
 from weft.schedule.indexing import Place, through, validity
-from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in, target_of
+from weft.schedule.memory import MEMORY, gather_place, resolve_view, stand_in, target_of
 
 Key = tuple[UOp, Place]
 

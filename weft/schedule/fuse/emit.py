@@ -26,6 +26,7 @@ from weft.ir.results import result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import rebuild, topological
 from weft.rules.simplify import simplify
 from weft.schedule.fuse.build import Builder
@@ -33,7 +34,6 @@ from weft.schedule.fuse.hazards import Waits
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import producers_first, waits_of
 from weft.schedule.fuse.walk import Fused
-from weft.schedule.memory import memory_of, version_of
 
 
 def emit(fused: Fused, waits: Waits) -> UOp:

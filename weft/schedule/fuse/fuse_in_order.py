@@ -10,13 +10,13 @@ from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.schedule.context import Context, next_slot
 from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.emit import emit
 from weft.schedule.fuse.hazards import apply_repair, order_writes
 from weft.schedule.fuse.walk import fuse
-from weft.schedule.memory import memory_of
 from weft.support.errors import InternalError
 
 MOST_REPAIRS: Final = 20

@@ -10,16 +10,16 @@ the tensor graph, after which it is fused again.
 from __future__ import annotations
 
 from weft.ir.bounds import bounds
+from weft.ir.build import global_stage
 from weft.ir.dtypes import INDEX, dtypes
 from weft.ir.ops import Op
-from weft.ir.stage import staged
 from weft.ir.uop import UOp
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import rebuild, topological
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import depends_on, follow, forget_after, need
 from weft.schedule.fuse.walk import Fused
 from weft.schedule.indexing import Place
-from weft.schedule.memory import memory_of, version_of
 from weft.schedule.normalize import as_target, call_arguments
 
 # For a write (STORE or CALL) of some memory, the kernels that come before it.
@@ -160,11 +160,11 @@ def apply_repair(sink: UOp, repair: Repair) -> UOp:
         if node.op == Op.STORE:
             src[0] = as_target(node.src[0], read, plain)
             if node in repair.values:
-                src[1] = staged(src[1])
+                src[1] = global_stage(src[1])
         elif node.op == Op.AFTER:
             src[0] = plain[node.src[0]]
         elif node.op == Op.CALL and node.dtype is dtypes.void:
             src = call_arguments(node, read, plain)
         plain[node] = rebuild(node, tuple(src))
-        read[node] = staged(plain[node]) if node in repair.copies else plain[node]
+        read[node] = global_stage(plain[node]) if node in repair.copies else plain[node]
     return plain[sink]

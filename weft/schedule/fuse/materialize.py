@@ -6,6 +6,7 @@ from weft.ir.build import param
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import memory_of
 from weft.schedule.fuse.candidates import Candidates
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, Store
@@ -17,7 +18,6 @@ from weft.schedule.memory import (
     MEMORY,
     VIEWS,
     gather_place,
-    memory_of,
     resolve_view,
     target_of,
 )

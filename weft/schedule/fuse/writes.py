@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
-from weft.ir.walk import strip
+from weft.ir.views import unmoved, version_of
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.order import depends_on, follow, need
 from weft.schedule.fuse.uses import Use
-from weft.schedule.memory import version_of
 
 
 class Writes:
@@ -63,7 +62,7 @@ class Writes:
 
         Index tensors may send two elements to one place, and some to none.
         """
-        view = strip(store.src[0], MOVEMENT)
+        view = unmoved(store.src[0])
         version = self._version_after.get(store)
         return view.op != Op.INDEX and (version is None or not self._replacing[version])
 

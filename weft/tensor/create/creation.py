@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.engine.buffer_nodes import new_buffer
 from weft.engine.devices import canonical_name, default_device
-from weft.engine.storage import new_buffer
+from weft.ir import movement
 from weft.ir.build import index
 from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
 from weft.ir.ops import Op
 from weft.ir.sizes import least, minus, normal_size
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
+from weft.support.errors import ArgumentError, NotSupported
 from weft.support.message import nearest
-from weft.tensor import nodes
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import devices_of, ints_of, known, shape_from, size_node, size_of
 from weft.tensor.host.convert import dtype_of
@@ -68,7 +68,7 @@ def full(
     if not isinstance(fill_value, (bool, int, float)):
         fill_value = np.asarray(fill_value).item()
     sizes = shape_from("full", ints_of("full", shape, ()))
-    value = nodes.filled(dtype_of(dtype, scalar_dtype(fill_value)), fill_value, sizes)
+    value = movement.full(dtype_of(dtype, scalar_dtype(fill_value)), fill_value, sizes)
     return constant(cls, value, device, requires_grad)
 
 
@@ -165,7 +165,7 @@ def arange(
         inner = dtypes.int32
     if has_floats and target is dtypes.float32:
         inner = target
-    numbers = nodes.iota(count, dtypes.int32 if count < 2**31 else dtypes.int64).cast(inner)
+    numbers = movement.iota(count, dtypes.int32 if count < 2**31 else dtypes.int64).cast(inner)
     return constant(cls, (numbers * step + start).cast(target), device, requires_grad)
 
 
@@ -184,7 +184,7 @@ def _counted(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> UOp:
             law="a symbolic arange has start <= stop for every value of its variables",
         )
     count = normal_size((index(span) + (step - 1)) // step)
-    numbers = nodes.iota(count) * step + size_node(first, dtypes.int32)
+    numbers = movement.iota(count) * step + size_node(first, dtypes.int32)
     return numbers.cast(dtype_of(dtype, dtypes.default_int))
 
 
@@ -208,7 +208,7 @@ def linspace(
     steps = known(size_of("linspace", steps))
     target = dtype_of(dtype, dtypes.default_float)
     inner = target if target.is_float and target.bits >= 32 else dtypes.float32
-    numbers = nodes.iota(steps).cast(inner)
+    numbers = movement.iota(steps).cast(inner)
     gap = (stop - start) / max(steps - 1, 1)
     # Each half counts from its own end, so that both ends are exact.
     rising = numbers * gap + start
@@ -255,7 +255,7 @@ def eye(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     shape = shape_from("eye", ints_of("eye", (n, n if m is None else m), ()))
-    same = nodes.positions(shape, 0).equal(nodes.positions(shape, 1))
+    same = movement.positions(shape, 0).equal(movement.positions(shape, 1))
     value = same.cast(dtype_of(dtype, dtypes.default_float))
     return constant(cls, value, device, requires_grad)
 
@@ -305,7 +305,7 @@ def _numbered(cls: type[Tensor], mask: Any, dtype: DTypeLike, device: str | None
 
 
 def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None) -> Tensor:
-    value = nodes.filled(dtype_of(dtype, self.dtype), fill_value, self.shape)
+    value = movement.full(dtype_of(dtype, self.dtype), fill_value, self.shape)
     if device is not None:
         return self._value(value, device_name(device))
     return self._value(value, self.device).shard_like(self)
@@ -384,11 +384,3 @@ def scalar_node(value: Scalar, dtype: DTypeLike) -> UOp:
             fix="give the dtype: Tensor(..., dtype=dtypes.int64)",
         )
     return const(target, value)
-
-
-def require_data(data: object) -> None:
-    raise ArgumentTypeError(
-        f"Tensor: cannot be made of {type(data).__name__}",
-        law="data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a Tensor "
-        "or a UOp",
-    )

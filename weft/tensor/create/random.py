@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError, NotSupported
-from weft.tensor import nodes
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import ints_of, known, shape_from
 from weft.tensor.create.creation import device_name, require_known
@@ -37,7 +37,7 @@ def _unit(words: tuple[UOp, UOp], dtype: DType) -> UOp:
 def _made(
     cls: type[Tensor], node: UOp, shape: Any, device: str, requires_grad: bool | None
 ) -> Tensor:
-    return remember(cls._value(nodes.reshape(node, shape), device), requires_grad)
+    return remember(cls._value(movement.reshape(node, shape), device), requires_grad)
 
 
 def _plan(
@@ -202,7 +202,7 @@ def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -
         shape = (*self.shape[:-1], num_samples)
         noise = make_rand(*shape, dtype=dtypes.float32, device=self.device)
         found = total.searchsorted(noise * total[..., -1:], right=True)
-        last = (weights > 0).where(self._new(nodes.iota(size, dtypes.int64)), 0).max(-1, True)
+        last = (weights > 0).where(self._new(movement.iota(size, dtypes.int64)), 0).max(-1, True)
         return found.minimum(last)
     noise = make_rand(*self.shape, dtype=dtypes.float32, device=self.device)
     keys = -(-noise).log1p() / weights  # infinite for a weight of 0

@@ -14,10 +14,10 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from weft.engine.devices import Place
+from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentError, NotSupported
-from weft.tensor import nodes
 from weft.tensor.checks import device_text
 from weft.tensor.host.host_data import from_host
 from weft.tensor.storage import Storage, realize
@@ -152,7 +152,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 
 def _word(state: UOp, position: int) -> UOp:
-    return nodes.reshape(nodes.shrink(state, [(position, position + 1)]), ())
+    return movement.reshape(movement.shrink(state, [(position, position + 1)]), ())
 
 
 def draw(count: int, device: Place) -> tuple[UOp, UOp]:
@@ -164,10 +164,10 @@ def draw(count: int, device: Place) -> tuple[UOp, UOp]:
     storage = _state(device)
     state = storage.uop
     low, high = _word(state, 2), _word(state, 3)
-    here = nodes.iota(count, dtypes.uint32) + low
+    here = movement.iota(count, dtypes.uint32) + low
     noise = threefry((_word(state, 0), _word(state, 1)), (here, high + _carry(here, low)))
     step = const(dtypes.uint32, count)
-    place = nodes.iota(4, dtypes.uint32)
+    place = movement.iota(4, dtypes.uint32)
     zero = const(dtypes.uint32, 0)
     moved = place.equal(2).where(step, place.equal(3).where(_carry(low + step, low), zero))
     storage.write((), state + moved)

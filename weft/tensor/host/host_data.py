@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.engine.devices import Place
-from weft.engine.disk import is_file
-from weft.engine.storage import buffer_from
+from weft.engine.contents import buffer_from
+from weft.engine.devices import Place, is_file
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
 from weft.reference.numpy_casts import cast

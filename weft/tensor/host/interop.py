@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engine.storage import buffer_from, shared_buffer
+from weft.engine.contents import buffer_from, shared_buffer
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.tensor.checks import ints_of, known, shape_from

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weft.engine.storage import buffer_from, read_bytes
+from weft.engine.contents import buffer_from, read_bytes
 from weft.ir.dtypes import FLOAT
 from weft.ir.shapes import shape_of
 from weft.reference.numpy_values import from_storage, storage_dtype

@@ -83,13 +83,3 @@ def equal(self: Tensor, other: Tensor) -> bool:
     """
     require_one_device("equal", self, other)
     return same_shape(self.shape, other.shape) and bool((self == other).all())
-
-
-def formatted(self: Tensor, spec: str) -> str:
-    """A tensor of one element in a format string is that number; others take no format.
-
-    >>> from weft.tensor import Tensor
-    >>> f"{Tensor(1.5):.2f} {Tensor(1.5)!r}"
-    '1.50 <Tensor () float32 CPU lazy>'
-    """
-    return format(self.item(), spec) if spec else str(self)

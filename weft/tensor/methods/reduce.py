@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from weft.ir import movement
 from weft.ir.build import reduce_axes
 from weft.ir.dtypes import BOOL, FLOAT, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.sizes import least
 from weft.ir.uop import make
 from weft.support.errors import ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import Axes, axes_of, axis_of, size_node
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.examples import with_example
@@ -37,7 +37,7 @@ def fold(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
     if keepdim:
         return reduced
     rest = [size for i, size in enumerate(self.shape) if i not in axes]
-    return reduced._new(nodes.reshape(reduced.uop, rest))
+    return reduced._new(movement.reshape(reduced.uop, rest))
 
 
 def accumulated_dtype(dtype: DType) -> DType:
@@ -214,11 +214,11 @@ def _arg_extreme(op: int, name: str, which: str, shown: str) -> Callable[..., Te
             return flat.reshape((1,) * self.ndim) if keepdim else flat
         number = axis_of(name, axis, self.ndim)
         if not self.ndim:
-            return self._new(nodes.filled(dtypes.int64, 0, ()))
+            return self._new(movement.full(dtypes.int64, 0, ()))
         _require_elements(self, number, name)
         extreme = fold(self, op, number, True, name)
         found = (self == extreme) | self.isnan()
-        position = nodes.positions(self.shape, number)
+        position = movement.positions(self.shape, number)
         beyond = size_node(self.shape[number], position.dtype)
         first = self._new(make(Op.WHERE, position.dtype, (found.uop, position, beyond)))
         return fold(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)

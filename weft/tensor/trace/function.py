@@ -14,16 +14,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from weft.engine.devices import default_device
-from weft.ir.dtypes import dtypes
+from weft.ir.build import call_results, one_or_tuple
 from weft.ir.ops import Op
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.autodiff.custom_gradient import Gradient, with_gradient
-from weft.tensor.storage import Storage, lazy_storages
+from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import tracing
-from weft.tensor.trace.tracing import Traced, close_over
+from weft.tensor.trace.tracing import Traced, close_over, written_inside
 from weft.tensor.trees import map_tensors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -67,7 +67,7 @@ def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
 def _called(wrapped: Function, gradient: Gradient | None) -> Function:
     @functools.wraps(wrapped)
     def called(*args: Any, **kwargs: Any) -> Any:
-        traced = Traced([], [])
+        traced = Traced()
         devices: list[str] = []
         inner_args, inner_kwargs = map_tensors(
             (args, kwargs), lambda t: _enter(t, traced, devices)
@@ -96,7 +96,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
 
 
 def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
-    """A tensor that stands for an argument inside the function."""
+    """The placeholder of an argument, inside the function."""
     devices.append(tensor.device)
     made = Tensor._value(traced.enter(tensor.uop), tensor.device)
     made.requires_grad = tensor.requires_grad
@@ -112,16 +112,12 @@ def _leave(tensor: Tensor, values: list[UOp], devices: list[str]) -> Tensor:
 def writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
     """The stores of values that only exist inside, and the storages that they are written to."""
     inside = set(traced.parameters)
-    written: list[tuple[Storage, UOp]] = []
-    for storage in lazy_storages():
-        nodes = topological(storage.uop)
-        if storage.uop.op == Op.AFTER and inside.intersection(nodes):
-            written += [
-                (storage, node)
-                for node in nodes
-                if node.op == Op.STORE and inside.intersection(topological(node.src[1]))
-            ]
-    return written
+    return [
+        (storage, node)
+        for storage in written_inside(traced.parameters)
+        for node in topological(storage.uop)
+        if node.op == Op.STORE and inside.intersection(topological(node.src[1]))
+    ]
 
 
 def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
@@ -132,8 +128,4 @@ def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
             law="a @function returns tensors, or tuples, lists and dicts of tensors",
         )
     bodies, arguments = close_over(outputs, traced)
-    if len(bodies) == 1:
-        return [make(Op.CALL, bodies[0].dtype, tuple(arguments), bodies[0])]
-    body = make(Op.TUPLE, dtypes.void, tuple(bodies))
-    call = make(Op.CALL, dtypes.void, tuple(arguments), body)
-    return [make(Op.ITEM, part.dtype, (call,), number) for number, part in enumerate(bodies)]
+    return call_results(one_or_tuple(bodies), *arguments)

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, Case, at, exp, kernel, put, total
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
 from weft.codegen.context import Context
 from weft.codegen.generate import before_opts
@@ -15,7 +16,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import OptRefused
 
-MACHINE = target()
+MACHINE = machine()
 
 
 def sum_of_exponentials_of_sums() -> Case:
@@ -68,5 +69,5 @@ def test_a_stage_that_iterations_would_each_fill_is_refused():
     case = kernel("matmul", put(out, [i, j], total(at(a, i, k) * at(b, k, j), k), [i, j]))
     written = Unroll(2, in_turn=True).apply(before_opts(case, MACHINE))
     with pytest.raises(OptRefused, match="filled once per turn of range 2"):
-        Stage(2, 1, (1,)).apply(written)
-    Stage(2, 1, (2, 1)).apply(written)
+        Stage(("factor", 2, 1), (1,)).apply(written)
+    Stage(("factor", 2, 1), (2, 1)).apply(written)

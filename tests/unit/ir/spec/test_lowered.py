@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, kernel, put, total
-from tests.unit.codegen.oracle import target
+from tests.unit.machines import machine
 from weft.codegen.context import Context
 from weft.codegen.opts.table import Bind, Split, Stage, Unroll, Vectorize
 from weft.codegen.phases import CODEGEN
@@ -26,15 +26,14 @@ from weft.ir.spec.spec import Spec
 from weft.ir.uop import UOp, const, make
 
 f16, f32, i32, i64, void = dtypes.float16, F32, dtypes.int32, dtypes.int64, dtypes.void
-MACHINE = target(
-    has_groups=True,
-    group_limit=8,
+MACHINE = machine(
+    group_threads=8,
     native_dtypes=frozenset((dtypes.bool, f32, i32, dtypes.uint32, dtypes.uint16, dtypes.uint8)),
     native_ops=frozenset(ELEMENTWISE) - {Op.EXP, Op.TRUNCMOD},
 )
 # The opts leave a loop of every kind.
 OPTS = (
-    Stage(2, 1, (2, 1)),
+    Stage(("factor", 2, 1), (2, 1)),
     Split(1, 4),
     Vectorize(5),
     Split(0, 2),

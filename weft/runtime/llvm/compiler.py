@@ -1,7 +1,8 @@
-"""LLVM, through llvmlite: from the text of a module to machine code, and from there into memory.
+"""LLVM, through llvmlite: from the text of a module to machine code, for CPUs and for GPUs.
 
 `compile_object` is pure: the object file depends on the source and the target, so it can be cached
-on disk and used on every machine of that target. `load_object` links it into this process.
+on disk and used on every machine of that target. `linker.py` links it into this process.
+`compile_assembly` gives text, which for an NVIDIA GPU is PTX.
 
 LLVM's own optimisation passes stay off, because the renderer leaves them nothing to do; `sroa`
 alone runs, which moves memory inside the kernel to registers. Two passes of its code generator are
@@ -14,26 +15,21 @@ instruction do that itself. It needs a linker that puts an object into one piece
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 import threading
 from typing import Any, Final
 
 from weft.support.errors import InternalError, NotSupported
+from weft.target.llvm import Backend, backend_of
 from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
-_PTX_TRIPLE: Final = "nvptx64-nvidia-cuda"
-# LLVM's name for the machines of a feature, the best first.
-_CPUS: Final = {"avx512f": "x86-64-v4", "avx2": "x86-64-v3"}
-_BASE_CPUS: Final = {"x86_64": "x86-64", "aarch64": "generic"}
 _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
-_LINKS_NEAR: Final = sys.platform != "win32"
+LINKS_NEAR: Final = sys.platform != "win32"
 
-_LOCK: Final = threading.Lock()
-_NUMBERS: Final = itertools.count()
+LOCK: Final = threading.Lock()
 
 
 @functools.cache
@@ -51,48 +47,56 @@ def llvm() -> Any:
     return binding
 
 
+def machine(target: Target) -> Any:
+    """LLVM's code generator for a target. To be called with the lock held."""
+    return _machine(backend_of(target), target.arch)
+
+
 @functools.cache
-def _machine(arch: str) -> Any:
-    """LLVM's code generator for the arch of a CPU target, on this operating system."""
+def _machine(backend: Backend, arch: str) -> Any:
     binding = llvm()
+    if backend.triple:
+        made = binding.Target.from_triple(backend.triple)
+        return made.create_target_machine(cpu=arch, features=backend.features, opt=_CODE_EFFORT)
     name, *features = arch.split(",")
     process = binding.get_process_triple()
     triple = name + process[process.index("-") :]
-    cpu = next((_CPUS[level] for level in _CPUS if level in features), _BASE_CPUS[name])
+    cpu = next(cpu for level, cpu in backend.cpus.items() if level in (*features, ""))
     return binding.Target.from_triple(triple).create_target_machine(
         cpu=cpu,
+        features=backend.features,
         opt=_CODE_EFFORT,
-        reloc="pic" if _LINKS_NEAR else "default",
-        codemodel="small" if _LINKS_NEAR else "jitdefault",
+        reloc="pic" if LINKS_NEAR else "default",
+        codemodel="small" if LINKS_NEAR else "jitdefault",
         jit=True,
     )
 
 
-@functools.cache
-def _ptx_machine(arch: str) -> Any:
-    target = llvm().Target.from_triple(_PTX_TRIPLE)
-    return target.create_target_machine(cpu=arch, opt=_CODE_EFFORT)
-
-
 def compiler_name(target: Target) -> str:
     """What made an object file, for the key of a cache: LLVM's version and the machine's kind."""
-    with _LOCK:
+    return _compiler_name(backend_of(target), target.arch)
+
+
+@functools.cache
+def _compiler_name(backend: Backend, arch: str) -> str:
+    with LOCK:
         version = ".".join(str(part) for part in llvm().llvm_version_info)
-        return f"LLVM {version} {_machine(target.arch).triple} {' '.join(_OPTIONS)}"
+        made = _machine(backend, arch)
+        return f"LLVM {version} {made.triple} {backend.features} {' '.join(_OPTIONS)}"
 
 
 def compile_object(source: str, target: Target) -> bytes:
     """An object file with the machine code of a module."""
-    with _LOCK:
-        machine = _machine(target.arch)
-        return bytes(machine.emit_object(_prepare(source, machine)))
+    with LOCK:
+        generator = machine(target)
+        return bytes(generator.emit_object(_prepare(source, generator)))
 
 
 def compile_assembly(source: str, target: Target) -> str:
-    """The machine code of a module as assembly, to be read."""
-    with _LOCK:
-        machine = _machine(target.arch)
-        return str(machine.emit_assembly(_prepare(source, machine)))
+    """The machine code of a module as text, to be read or for the driver of a GPU to compile."""
+    with LOCK:
+        generator = machine(target)
+        return str(generator.emit_assembly(_prepare(source, generator)))
 
 
 def compile_ptx(source: str, target: Target) -> str:
@@ -101,9 +105,7 @@ def compile_ptx(source: str, target: Target) -> str:
         raise NotSupported(
             f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
         )
-    with _LOCK:
-        machine = _ptx_machine(target.arch)
-        return str(machine.emit_assembly(_prepare(source, machine)))
+    return compile_assembly(source, target)
 
 
 def _prepare(source: str, machine: Any) -> Any:
@@ -124,32 +126,3 @@ def _prepare(source: str, machine: Any) -> Any:
             if not function.is_declaration:
                 passes.run(function, builder)
     return module
-
-
-class Library:
-    """Machine code in this process. It is unloaded when this object goes."""
-
-    def __init__(self, tracker: Any) -> None:
-        self._tracker = tracker
-
-    def address(self, name: str) -> int:
-        """Where a function begins."""
-        return int(self._tracker[name])
-
-
-@functools.cache
-def _linker(arch: str) -> Any:
-    """The linker of this process; it is never closed, since native threads run its code."""
-    return llvm().create_lljit_compiler(_machine(arch), use_jit_link=_LINKS_NEAR)
-
-
-def load_object(binary: bytes, names: tuple[str, ...], target: Target) -> Library:
-    """Link an object file into this process, with the functions of these names to be found."""
-    with _LOCK:
-        builder = llvm().JITLibraryBuilder().add_object_img(binary).add_current_process()
-        for name in names:
-            builder.export_symbol(name)
-        try:
-            return Library(builder.link(_linker(target.arch), f"weft{next(_NUMBERS)}"))
-        except RuntimeError as error:
-            raise InternalError(f"LLVM cannot load {', '.join(names)}: {error}") from error
