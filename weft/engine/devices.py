@@ -131,6 +131,20 @@ class Devices:
         return default_device() if name is None else canonical_name(name)
 
 
+def is_computing(name: object) -> bool:
+    """Whether something names a device that computes: a kind and a number, and no file.
+
+    What a file or a message says is asked this before a device of that name is opened.
+
+    >>> is_computing("CPU:1"), is_computing("DISK:notes.txt"), is_computing("CPU:x")
+    (True, False, False)
+    """
+    kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = KINDS.get(kind.upper())
+    is_number = number.isdecimal() and number.isascii()
+    return known is not None and not known.is_file and (is_number or not number)
+
+
 def canonical_name(name: str) -> str:
     """The full name of a device: kinds in capitals, number 0 left out."""
     kind, _, number = name.partition(":")

@@ -13,7 +13,7 @@ import threading
 from typing import Any, Final
 from weakref import WeakSet
 
-from weft.engine.devices import Place
+from weft.engine.devices import Place, is_computing
 from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp, const
@@ -135,20 +135,39 @@ def restore_random_state(state: dict[str, Any]) -> None:
     True
     """
     global _seed
-    devices = state.get("devices") if isinstance(state, dict) else None
-    words = list(devices.values()) if isinstance(devices, dict) else [None]
-    if not all(isinstance(each, list) and len(each) == 4 for each in words):
-        raise ArgumentError(
-            "random: this is no state", law="a state is what random_state() gave before"
-        )
-    assert devices is not None
-    _seed = int(state["seed"])
+    require_random_state(state)
+    devices = state["devices"]
+    _seed = state["seed"]
     for name in devices.keys() | set(map(device_text, _STATES)):
         # Written in place, because what captured the state goes on with the same memory.
         on = tuple(name.split(", ")) if "," in name else name
         _state(on).write((), from_host(devices.get(name, _start()), dtypes.uint32, on))
     if tracing.trace is None:
         realize(_STATES.values())
+
+
+def require_random_state(state: Any) -> None:
+    """Raise unless a value is what `random_state` gives."""
+    if not _is_state(state):
+        raise ArgumentError(
+            "random: this is no state", law="a state is what random_state() gave before"
+        )
+
+
+def _is_state(state: Any) -> bool:
+    """Whether a value is a state. It may come from a file, so its devices are looked at too."""
+    if not isinstance(state, dict) or state.keys() != {"seed", "devices"}:
+        return False
+    seed, devices = state["seed"], state["devices"]
+    if type(seed) is not int or not isinstance(devices, dict):
+        return False
+    names = [part for name in devices for part in str(name).split(", ")]
+    return all(map(is_computing, names)) and all(
+        isinstance(words, list)
+        and len(words) == 4
+        and all(type(word) is int and 0 <= word < 1 << 32 for word in words)
+        for words in devices.values()
+    )
 
 
 def _word(state: UOp, position: int) -> UOp:
