@@ -42,6 +42,13 @@ def _open_opencl(name: str) -> OneDevice:
     return OpenclDevice(render, name)
 
 
+def _open_cuda(name: str) -> OneDevice:
+    from weft.render.llvm.renderer import render
+    from weft.runtime.cuda.device import CudaDevice
+
+    return CudaDevice(render, name)
+
+
 def _open_null(name: str) -> OneDevice:
     from weft.render.llvm.renderer import render
     from weft.runtime.host import host_target
@@ -72,6 +79,7 @@ class Kind(NamedTuple):
 
 KINDS: Final[dict[str, Kind]] = {
     "CPU": Kind(_open_cpu),
+    "CUDA": Kind(_open_cuda),
     "OPENCL": Kind(_open_opencl),
     "C": Kind(_open_c),
     "PYTHON": Kind(_open_python),

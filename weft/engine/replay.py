@@ -1,9 +1,9 @@
 """A graph that runs again and again on other memory, with as little Python as can be.
 
 The JIT and loaded functions call this. The schedule, its programs and the memory of its
-temporaries are made once. On a device that takes whole lists (CPU), a run writes the addresses,
-the values of symbolic sizes and the grids that changed since the last run into the list and calls
-it; on others it is the ordinary run.
+temporaries are made once. On a device that takes whole lists (CPU, CUDA), a run writes the
+addresses, the values of symbolic sizes and the grids that changed since the last run into the list
+and calls it; on others it is the ordinary run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.engine.bindings import (
     Variables,
@@ -31,6 +31,7 @@ from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
+from weft.support.fork import renew_in_child
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -46,6 +47,7 @@ class Replay:
         unbound, self._bound = take_bindings(body)
         self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
+        renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
 
     @property
@@ -143,8 +145,8 @@ class _Sizes:
                 position = run_list.position(number, place)
                 self._positions[prepared.variables.index(variable)].append(position)
             if any(not isinstance(size, int) for size in program.groups):
-                executable: Any = step.loaded.executable
-                self._grids.setdefault((executable, program.groups), []).append(number)
+                key = (step.loaded.executable, program.groups)
+                self._grids.setdefault(key, []).append(number)
 
     def set(self, variables: Variables) -> None:
         """Let the next run have these values."""

@@ -15,7 +15,7 @@ from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, seconds_of
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
 from weft.target.target import Peaks
@@ -92,11 +92,12 @@ class Prepared:
             run_between_zones(
                 self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
             )
+            seconds = time.perf_counter() - start
+        elif is_shown:
+            seconds = seconds_of(self.device, lambda: execute(given, values, groups))
         else:
             execute(given, values, groups)
-        if is_shown:
-            self.device.synchronize()
-        seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - start
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations

@@ -68,7 +68,7 @@ def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
     """The named parts of a list, a dict or an object; nothing of anything else."""
     if isinstance(obj, Mapping):
         yield from ((str(key), part) for key, part in obj.items())
-    elif hasattr(obj, "_asdict"):
+    elif hasattr(type(obj), "_asdict"):
         yield from obj._asdict().items()
     elif isinstance(obj, (list, tuple)):
         yield from ((str(number), part) for number, part in enumerate(obj))

@@ -18,7 +18,7 @@ from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.stage import is_global
 from weft.ir.uop import UOp, range_ids
-from weft.ir.views import behind
+from weft.ir.views import behind, memory_of
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
@@ -77,8 +77,7 @@ def _is_settled(node: UOp) -> bool:
 
 def memory_below(place: UOp) -> UOp:
     """The memory that a STORE, an INDEX or a version of memory leads to."""
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
+    place = memory_of(place.src[0] if place.op == Op.STORE else place)
     if place.op not in _MEMORIES and place.op != Op.MEMORY:
         raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
     return place

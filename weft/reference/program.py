@@ -152,13 +152,10 @@ class _Run:
                 known[node] = 0
                 if _number(known, node.src[0]) <= 0:
                     position = self.ends[position - 1] + 1
-            elif node.op == Op.IF:
-                if not _value(known, node.src[0]):
-                    position = self.ends[position - 1] + 1
             elif node.op != Op.END:
                 if _needs_running(node):
                     known[node] = _step(node, known)
-            elif node.src[0].op == Op.RANGE:
+            else:
                 counter = node.src[0]
                 known[counter] = _number(known, counter) + 1
                 if _number(known, counter) < _number(known, counter.src[0]):

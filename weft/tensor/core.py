@@ -7,8 +7,8 @@ it is how arithmetic captures a value; a later write makes another version and l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from weft.ir import movement
 from weft.ir.dtypes import DType
@@ -184,14 +184,23 @@ def realize_all(tensors: Iterable[Core]) -> None:
         storages: list[Storage] = []
         for tensor in tensors:
             is_lazy = tensor._storage.uop.op != Op.BUFFER and tensor._storage.memory is None
-            # The count includes the argument itself.
-            if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
-                is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
-                tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
-                tensor._storage.keeps_graph &= is_followed
-                tensor._steps = ()
+            if is_lazy and tensor._steps:
+                _take_alone(tensor)
             storages.append(tensor._storage)
         realize(storages)
+
+
+def _take_alone(tensor: Core) -> None:
+    """Give a view a storage of its own, unless somebody else holds the one that it is of."""
+    shared, steps = ref(tensor._storage), tensor._steps
+    own = Storage(_without_gradient_mark(tensor), tensor._storage.device)
+    own.keeps_graph = all(step[0] != Op.DETACH for step in steps)
+    tensor._storage = own  # which was the last reference to the other, or it was not
+    other = shared()
+    if other is None:
+        tensor._steps = ()
+    else:
+        tensor._storage = other
 
 
 def _without_gradient_mark(tensor: Core) -> UOp:

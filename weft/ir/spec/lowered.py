@@ -2,7 +2,7 @@
 
 A form differs from the one before it by rows: what a pass has lowered is no longer legal, and what
 it has made is. The tables that forms share with kernels and programs are in those two modules.
-The last three forms depend on what a target can do, so they are made for its data.
+The last four forms depend on what a target can do, so they are made for its data.
 """
 
 from __future__ import annotations
@@ -281,3 +281,18 @@ def native_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozense
     """Of a kernel that a target can run, but for the order of its instructions."""
     laws = (*RANGE_LAWS, *_WIDTHS, _of_floats(native), _of_ops(ops, lacking), _of_integers(native))
     return Spec("native kernel", _BOUND_ROWS, laws)
+
+
+def _is_scalar(node: UOp) -> Answer:
+    lanes = max([node.dtype.lanes, *(source.dtype.lanes for source in node.src)])
+    return node.op not in ELEMENTWISE or lanes == 1 or "it computes on lanes"
+
+
+_SCALAR: Final = GraphRow("lanes are for memory alone", _only(_is_scalar))
+
+
+@cache
+def scalar_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]) -> Spec:
+    """Of a native kernel for threads that compute on scalars."""
+    laws = (*native_spec(native, ops, lacking).graph_rows, _SCALAR)
+    return Spec("scalar kernel", _BOUND_ROWS, laws)

@@ -1,7 +1,7 @@
 """The laws of a program: a LINEAR of instructions, in the order in which they run.
 
 Out of linearize, into the renderers. Each line is one instruction; memory is flat, vectors are
-explicit, and loops and conditions are closed by END.
+explicit, and loops are closed by END.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from weft.ir.views import behind
 MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 # What a program only names: it need not be listed.
 LEAVES: Final = MEMORIES | {Op.CONST, Op.VARIABLE}
-OPENERS: Final = frozenset((Op.RANGE, Op.IF))
 
 
 def _memory(node: UOp) -> Answer:
@@ -122,7 +121,7 @@ def _used_too_soon(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 def _badly_nested(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     opened: list[UOp] = []
     for node in root.src:
-        if node.op in OPENERS:
+        if node.op == Op.RANGE:
             opened.append(node)
         elif node.op == Op.END and (not opened or opened.pop() is not node.src[0]):
             return node, "it does not close what was opened last"
@@ -130,16 +129,16 @@ def _badly_nested(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 
 
 def _used_outside(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
-    """A value that is used after the END of the loop or IF in which it was made."""
+    """A value that is used after the END of the loop in which it was made."""
     opened: list[list[UOp]] = [[]]
     gone: set[UOp] = set()
     for node in root.src:
         for i, source in enumerate(node.src):
             if source in gone:
-                return node, f"source {i} was made inside a loop or IF that has ended"
+                return node, f"source {i} was made inside a loop that has ended"
         if node.op == Op.END:
             gone.update(opened.pop())
-        elif node.op in OPENERS:
+        elif node.op == Op.RANGE:
             opened.append([node])
         else:
             opened[-1].append(node)
@@ -173,16 +172,15 @@ _ROWS: Final[tuple[Row, ...]] = (
     *PLACE_ROWS,
     row("STORE writes a value of the dtype of its place", Op.STORE, _store),
     *VECTOR_ROWS,
-    row("control is void", (Op.IF, Op.END, Op.BARRIER, Op.LINEAR), _control),
-    row("IF asks a bool", Op.IF, lambda node: is_bool(node.src[0])),
-    row("END closes a RANGE or an IF", Op.END, lambda node: node.src[0].op in OPENERS),
+    row("control is void", (Op.END, Op.BARRIER, Op.LINEAR), _control),
+    row("END closes a RANGE", Op.END, lambda node: node.src[0].op == Op.RANGE),
 )
 _GRAPH_ROWS: Final = (
     GraphRow("a program is one LINEAR", _not_a_list),
     GraphRow("an instruction is listed once", _listed_twice),
     GraphRow("the sources of an instruction are listed before it", _used_too_soon),
-    GraphRow("each RANGE and IF is closed by an END, and they nest", _badly_nested),
-    GraphRow("a value is used inside the loop or IF that makes it", _used_outside),
+    GraphRow("each RANGE is closed by an END, and they nest", _badly_nested),
+    GraphRow("a value is used inside the loop that makes it", _used_outside),
 )
 
 PROGRAM_SPEC: Final = Spec("program", _ROWS, _GRAPH_ROWS)

@@ -8,10 +8,10 @@ import numpy as np
 
 from weft.engine.contents import buffer_from
 from weft.engine.devices import Place, is_file
+from weft.ir.array_casts import cast
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
-from weft.reference.numpy_casts import cast
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.host.dlpack import consume
 from weft.tensor.trace.state import tracing
@@ -66,7 +66,7 @@ def _from_list(data: Any) -> tuple[Array, DType]:
     first = data
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
-    if hasattr(first, "uop"):
+    if hasattr(type(first), "uop"):
         raise ArgumentTypeError(
             "Tensor: a list of tensors is no data",
             law="a list holds numbers; tensors are joined as tensors",
@@ -80,6 +80,8 @@ def _from_list(data: Any) -> tuple[Array, DType]:
             facts=[("NumPy says", str(failure))],
             law="the lists at one depth have one length",
         ) from None
+    except Exception:  # whatever an object of somebody else does when it is asked
+        values = np.asarray(None)
     if values.size == 0 and values.dtype == np.float64:
         return values.astype(_numpy_of(dtypes.default_float)), dtypes.default_float
     if values.dtype == np.float64 and not isinstance(first, np.generic):
@@ -111,12 +113,12 @@ def dtype_of_array(array: Any) -> DType:
 
 def _from_array(data: Any) -> tuple[Array, DType]:
     """An array of values and the dtype they are of."""
-    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+    if hasattr(type(data), "__dlpack__") and not isinstance(data, np.ndarray):
         stored, dtype, _ = consume(data)
         return from_storage(dtype, stored), dtype
     try:
         array = np.asarray(data)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object of somebody else does when it is asked
         array = np.asarray(None)
     if array is data and tracing.trace is not None:
         tracing.trace.note_array(array)

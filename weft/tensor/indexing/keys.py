@@ -144,7 +144,7 @@ class _Reader:
             self._positions(part, known(size))
         elif isinstance(part, self.tensor_type):
             self._take(part, size)
-        elif hasattr(part, "__index__") or isinstance(part, UOp):
+        elif hasattr(type(part), "__index__") or isinstance(part, UOp):
             self._int(part, size)
         else:
             raise _no_index(type(part).__name__)

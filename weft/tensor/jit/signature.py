@@ -292,12 +292,12 @@ def plain_function(function: Any) -> Any:
 
 def global_names(code: CodeType) -> set[str]:
     """The names that a function, and functions inside of it, may look up in the module."""
-    return _loaded_names(code, ("LOAD_GLOBAL", "LOAD_NAME"))
+    return _loaded_names(code, ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
 
 
 def attribute_names(code: CodeType) -> set[str]:
     """The names that a function, and functions inside of it, ask objects for."""
-    return _loaded_names(code, ("LOAD_ATTR", "LOAD_METHOD"))
+    return _loaded_names(code, ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"))
 
 
 def _loaded_names(code: CodeType, operations: tuple[str, ...]) -> set[str]:

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import GlobalCounters, Tensor, jit
+from weft.tensor.jit import run as jit_run
 
 
 def test_writes_to_tensors_from_outside():
@@ -38,6 +39,46 @@ def test_a_write_leaves_lazy_readers_what_they_saw():
     step()
     assert before.tolist() == [102.0, 104.0]
     assert state.tolist() == [8.0, 16.0]
+
+
+@pytest.mark.parametrize("of", ["captured", "argument"])
+def test_memory_changes_its_node_only_where_somebody_holds_it(of, monkeypatch):
+    """The calibrated count of references: nobody else, a node, a lazy tensor, nobody again."""
+    state = Tensor([1.0, 2.0]).realize()
+    moved = []
+    real = jit_run.hand_over
+    monkeypatch.setattr(jit_run, "hand_over", lambda *a: moved.append(a[0].arg[0]) or real(*a))
+
+    @jit
+    def captured(x):
+        state.assign(state + x)
+
+    @jit
+    def argument(state, x):
+        state += x
+
+    def step():
+        before = len(moved)
+        if of == "captured":
+            captured(1.0)
+        else:
+            argument(state, 1.0)
+        return len(moved) - before
+
+    step()
+    assert [step(), step()] == [0, 0]
+    node = state.uop
+    assert step() == 1
+    assert state.uop is not node
+    del node
+    assert step() == 0
+    lazy = state * 10
+    assert step() == 1
+    assert lazy.tolist() == [60.0, 70.0]
+    del lazy
+    step()
+    assert step() == 0
+    assert state.tolist() == [9.0, 10.0]
 
 
 def test_eager_writes_between_calls_are_seen():
