@@ -36,7 +36,7 @@ def run_kernel(
     if kernel.op not in (Op.KERNEL, Op.SINK):
         raise fault(f"a kernel is a KERNEL or a SINK of STOREs, not {name(kernel.op)}", kernel)
     memories = _memories(kernel, arguments, buffers or {})
-    facts = Facts(kernel)
+    facts = Facts(topological(kernel))
     stores = [node for node in topological(kernel) if _is_output(node)]
     targets = {memories[memory_below(node)] for node in stores}
     copies = {memory: memory.copy() for memory in targets}

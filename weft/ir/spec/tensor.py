@@ -194,7 +194,7 @@ def _stored(node: UOp) -> Answer:
     return value.dtype is place.dtype and (not shape or same_shape(shape, shape_of(place)))
 
 
-def _item(node: UOp) -> Answer:
+def is_item(node: UOp) -> Answer:
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
@@ -250,7 +250,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("the arg of COPY is a device", Op.COPY, _arg_is(str)),
     row("the parts of SHARD make up its value", Op.SHARD, _shard),
     row("several values together are void", _STRUCTURE, lambda n: is_void(n) and no_arg(n)),
-    row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, _item),
+    row("ITEM picks a value of a TUPLE, with its dtype", Op.ITEM, is_item),
     *CALL_ROWS,
     row("CUSTOM_GRADIENT has the dtype of its value", Op.CUSTOM_GRADIENT, like_first),
     row("CUSTOM_GRADIENT has a body for the gradients of inputs", Op.CUSTOM_GRADIENT, _custom),
