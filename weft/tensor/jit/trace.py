@@ -8,6 +8,7 @@ counts as computed. When the function has returned, everything is as it was; wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from weft.engine.devices import Place
@@ -91,7 +92,11 @@ class Recorder:
         self._first_number = 0
 
     def record(
-        self, function: Callable[..., Any], arguments: Arguments, names: list[str]
+        self,
+        function: Callable[..., Any],
+        arguments: Arguments,
+        names: list[str],
+        watch: AbstractContextManager[Any],
     ) -> Recording:
         """Call the function. Whatever it does to storages is undone, also where it fails."""
         known = live_storages()
@@ -104,7 +109,8 @@ class Recorder:
             self._first_number = _next_number()
             args, kwargs = build(arguments.structure, iter(leaves))
             tracing.trace = self
-            result = function(*args, **kwargs)
+            with watch:
+                result = function(*args, **kwargs)
             require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
         finally:
             tracing.trace = None

@@ -195,7 +195,7 @@ def test_a_counter_warns_and_names_the_line():
     assert any("counting changes 'n' while it is traced" in text for text in texts)
     assert any("counting changes 'steps' while it is traced" in text for text in texts)
     lines = sorted(each.lineno for each in caught)
-    assert all(each.filename.endswith("test_jit_state.py") for each in caught)
+    assert all(each.filename.endswith("test_state.py") for each in caught)
     assert lines[1] == lines[0] + 1
 
 
@@ -277,7 +277,7 @@ def test_reads_raise_with_the_line_and_the_argument(read):
         jit(read)(Tensor([1.0, 2.0]))
     text = str(caught.value)
     assert "is being traced, so this value is not known yet" in text
-    assert "test_jit_state.py" in text and "lambda x:" in text and "depends on  x" in text
+    assert "test_state.py" in text and "lambda x:" in text and "depends on  x" in text
 
 
 def test_attributes_in_slots_are_seen():
