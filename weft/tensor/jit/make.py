@@ -97,8 +97,12 @@ def _read_state(
         for each in guards
         if not each.holds or (each.kind == CONTENT and id(unwrapped(each.owner)) in reads.changed)
     ]
+    renewed: list[Guard] = []
     for each in changed:
-        if _is_number(each):
+        if not _is_number(each, reads):
+            # It is made where it is missing, so that the next call finds it.
+            renewed += [made] if (made := each.try_renewed()) is not None else []
+        else:
             name = each.name
             if each.kind == CONTENT:
                 name = reads.names.get(id(unwrapped(each.owner)), f"a {each.owner_type}")
@@ -109,13 +113,16 @@ def _read_state(
         what += " while it is traced; a call that is replayed does not."
         _say(function, what, "Pass what may change as an argument", line, strict)
     left_out = set(map(id, changed))
-    return State([each for each in guards if id(each) not in left_out], kept_arrays(arrays))
+    left = [each for each in guards if id(each) not in left_out]
+    return State([*left, *renewed], kept_arrays(arrays))
 
 
-def _is_number(guard: Guard) -> bool:
+def _is_number(guard: Guard, reads: Reads) -> bool:
     """Whether what a function changes is a value that it reads, and no new tensor or object."""
     if guard.kind == CONTENT:
-        return True
+        owner = unwrapped(guard.owner)
+        is_filled = isinstance(owner, dict) and 2 * len(owner) > len(guard.value.items)
+        return not is_filled or id(owner) in reads.changed
     return guard.value is not None and isinstance(guard.value, SCALARS)
 
 

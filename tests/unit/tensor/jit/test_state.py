@@ -160,7 +160,7 @@ def test_partial_functions_and_libraries():
     by["n"] = 4
     assert scaled(x).item() == 5
     state = scaled.programs[-1].state
-    assert len(state.entries) < 10  # NumPy has much of its own
+    assert len(state.guards) < 20  # NumPy has much of its own
 
 
 def test_layers_of_nn_are_watched():
@@ -207,9 +207,10 @@ def test_a_list_that_a_trace_fills_is_left_out():
         calls.append(len(calls))
         return x + 1
 
-    for _ in range(2):
-        for shape in ((1,), (2,)):
-            noted(Tensor.zeros(*shape))
+    with pytest.warns(UserWarning, match="noted changes 'calls' while it is traced"):
+        for _ in range(2):
+            for shape in ((1,), (2,)):
+                noted(Tensor.zeros(*shape))
     assert calls == [0, 1]
 
 

@@ -64,13 +64,16 @@ def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any
     kind = type(callee)
     if kind is MethodType:
         function = callee.__func__
-        if type(function) is not FunctionType:
+        if type(lookup(type(function), "__call__")) is WrapperDescriptorType:
+            if type(function) is not FunctionType:  # of C, as NumPy's random numbers
+                return _method(reads, callee.__self__, function.__name__, args)
+        elif type(function) is not FunctionType:
             return call(reads, function, [(callee.__self__,), *args], frame)
         callee, kind = function, FunctionType
     if kind is FunctionType:
         reads.add_function(callee)
         if is_weft(callee.__module__):
-            _consume(reads, args, False)
+            consume(reads, args, False)
         elif callee.__defaults__ is not None and reads.is_outside(callee):
             reads.note("attribute", callee, "__defaults__", callee.__defaults__)
         return ()
@@ -102,7 +105,7 @@ def _call_object(reads: Reads, callee: Any, method: Any, args: Arguments) -> Ite
             reads.mark(wrapped)
         reads.add_function(wrapped)
     if wrapped is None and is_weft(type(callee).__module__):
-        _consume(reads, args, False)
+        consume(reads, args, False)
     return ()
 
 
@@ -129,7 +132,7 @@ def _construct(reads: Reads, kind: Any, args: Arguments, frame: Any) -> Iterable
     if followed and not is_weft(kind.__module__):
         return ()
     if is_weft(kind.__module__):
-        return _consume(reads, args, False)
+        return consume(reads, args, False)
     return _shallow(reads, args)
 
 
@@ -192,10 +195,10 @@ def _opaque(reads: Reads, home: str, name: str, args: Arguments) -> Iterable[Any
     """A function of C that nobody knows: it may look at all of its arguments."""
     if home.split(".")[0] not in _PURE and f"{home}.{name}" not in _PURE:
         reads.warn(f"calls {home}.{name}")
-    return _consume(reads, args, True)
+    return consume(reads, args, True)
 
 
-def _consume(reads: Reads, args: Arguments, with_objects: bool) -> list[Any]:
+def consume(reads: Reads, args: Arguments, with_objects: bool) -> list[Any]:
     found: list[Any] = []
     for each in args:
         for value in each:
@@ -227,17 +230,17 @@ def _method(reads: Reads, owner: Any, name: str, args: Arguments) -> Iterable[An
         return found or reads.called(owner.get, (MISSING,))
     if issubclass(kind, np.ndarray):
         reads.content(owner)
-        return _consume(reads, args, True)
+        return consume(reads, args, True)
     if issubclass(kind, type):
         if name in _NOW:
             reads.warn(f"calls {kind_name(owner)}.{name}")
-        return _consume(reads, args, True)
+        return consume(reads, args, True)
     if name in ("__init__", "__new__", "__init_subclass__"):
         return ()
     is_known = kind.__module__.split(".")[0] in _PURE
     if reads.is_outside(owner) and not is_known:
         reads.warn(f"calls {kind.__module__}.{kind.__name__}.{name}")
-    return _consume(reads, [(owner,), *args], True)
+    return consume(reads, [(owner,), *args], True)
 
 
 def kind_name(kind: type) -> str:
@@ -253,9 +256,9 @@ def _container_method(reads: Reads, owner: Any, name: str, args: Arguments) -> I
         if name not in _CHANGES_UNREAD:
             reads.content(owner)
         reads.change(owner)
-        given = _consume(reads, args, False) if name in ("extend", "update") else []
+        given = consume(reads, args, False) if name in ("extend", "update") else []
         return [*items_of(owner), *given]
-    return [*reads.content(owner), *_consume(reads, args, False)]
+    return [*reads.content(owner), *consume(reads, args, False)]
 
 
 def _next(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
@@ -269,7 +272,7 @@ def _next(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
 
 def _getattr(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
     if len(args) < 2:
-        return _consume(reads, args, True)
+        return consume(reads, args, True)
     found: list[Any] = []
     for thing in args[0]:
         for name in args[1]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
-from weft.tensor.jit.watch.calls import cached, call
+from weft.tensor.jit.watch.calls import cached, call, consume
 from weft.tensor.jit.watch.guards import ENTRY, MISSING
 from weft.tensor.jit.watch.opcodes import Step
 from weft.tensor.jit.watch.reads import STANDARD, Reads, is_weft, lookup
@@ -37,7 +37,7 @@ class Followed:
         self._results: list[Values] = []
         self._seen: set[tuple[int, int]] = set()
         self.guards_globals = not str(frame.f_globals.get("__name__")).startswith("weft.")
-        self._is_standard = frame.f_code.co_filename.startswith(STANDARD)
+        self._is_standard = frame.f_code.co_filename.startswith((STANDARD, "<frozen "))
         self._is_standard &= "-packages" not in frame.f_code.co_filename
 
     def advance(self, frame: Any, reads: Reads) -> None:
@@ -324,6 +324,8 @@ def _call(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
         args = [tuple(item for value in each for item in reads.content(value)) or each
                 for each in operands[2:]]
     found: dict[int, Any] = {}
+    if not callees:  # a method of a new tensor, or the like
+        consume(reads, args, False)
     for callee in callees.values():
         if type(callee) is functools._lru_cache_wrapper:
             own.after.append(functools.partial(cached, reads, callee, args, is_spread))

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.ir.uop import UOp
 from weft.support.source_line import SourceLine
+from weft.tensor.core import Core
 from weft.tensor.jit.host import KeptArray
 from weft.tensor.jit.signature import SCALARS, Identity
 
@@ -97,6 +98,19 @@ class Guard(NamedTuple):
         except Exception:  # an attribute is gone, an index is out of range
             return False
 
+    def try_renewed(self) -> Guard | None:
+        """The guard with what is in its place now; None for a tensor, or if there is nothing."""
+        owner = unwrapped(self.owner)
+        if self.kind == CONTENT:
+            return self._replace(value=Content.of(owner))
+        kind = ATTRIBUTE if self.kind == SHADOW else self.kind
+        made = self._replace(kind=kind)
+        try:
+            value = made._look(owner)
+        except Exception:
+            return None
+        return None if isinstance(value, Core) else made._replace(value=kept(value))
+
     def _holds(self) -> bool:
         owner = unwrapped(self.owner)
         if self.kind == CONTENT:
@@ -167,6 +181,8 @@ def unwrapped(value: Any) -> Any:
 
 def _agrees(found: Any, value: Any) -> bool:
     wanted = unwrapped(value)
+    if wanted is None and value is not None:  # the object is gone
+        return False
     return found is wanted or is_same(found, wanted)
 
 
@@ -244,8 +260,10 @@ def _lines(scope: dict[str, Any], guard: Guard) -> list[str]:
     if kind == SHADOW:
         return [f"if {key!r} in o.__dict__: return False"]
     found = _expression(scope, guard)
-    if value.__class__ is Identity or value.__class__ is Held or value is MISSING:
+    if value.__class__ is Held or value is MISSING:
         return [f"if {found} is not {wanted}: return False"]
+    if value.__class__ is Identity:  # None where the object is gone
+        return [f"x = {found}", f"if x is None or x is not {wanted}: return False"]
     return [f"x = {found}", f"if x is not {wanted} and not same(x, {wanted}): return False"]
 
 

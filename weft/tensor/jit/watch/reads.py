@@ -11,6 +11,7 @@ import functools
 import gc
 import inspect
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable
 from types import (
@@ -61,7 +62,7 @@ _OPAQUE: Final = (Tensor, UOp, *SCALARS)
 LAYERS: Final = ("weft.nn", "weft.llm")
 WEFT: Final = os.path.dirname(os.path.abspath(weft.__file__)) + os.sep
 STANDARD: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_LIBRARY: Final = (WEFT, "<frozen ")
+_LIBRARY: Final = (WEFT, STANDARD, "<frozen ")
 _PYTHON_DESCRIPTORS: Final = (property, functools.cached_property)
 
 
@@ -76,8 +77,8 @@ class Warned(NamedTuple):
 
 
 def is_of_library(file: str) -> bool:
-    """Whether a file is of the standard library or of Weft."""
-    return file.startswith(_LIBRARY)
+    """Whether a file is of Weft, of the standard library or of an installed package."""
+    return file.startswith(_LIBRARY) or "-packages" in file
 
 
 def random_state() -> Any:
@@ -279,7 +280,7 @@ class Reads:
                     self.note(ITEM, container, key, found)
                 self.mark(found)
             return (found,)
-        return self.content(container)
+        return self.content(container) or (container,)
 
     def called(self, function: Any, args: tuple[Any, ...]) -> Iterable[Any]:
         """A call without effect that gives what is there now."""
@@ -300,6 +301,8 @@ class Reads:
     def attribute(self, thing: Any, name: str) -> Iterable[Any]:
         """`thing.name`; gives what it may be, unless code of Python runs that says so."""
         kind = type(thing)
+        if issubclass(kind, Tensor):
+            return self._of_tensor(thing, name)
         if issubclass(kind, _OPAQUE):
             return ()
         if issubclass(kind, ModuleType):
@@ -317,13 +320,19 @@ class Reads:
         found = self.entry(scope, name)
         return () if found is MISSING else (found,)
 
+    def _of_tensor(self, tensor: Any, name: str) -> Iterable[Any]:
+        raw = lookup(type(tensor), name)
+        if name == "requires_grad":
+            return self._of_slot(tensor, name, raw)
+        return _bound(raw, tensor) if type(raw) is FunctionType else ()
+
     def _of_class(self, kind: type, name: str) -> Iterable[Any]:
         raw = lookup(kind, name)
         if name == "__dict__":
             return (self.mark(self._proxy(kind)),)
         self.class_attribute(kind, name)
         if raw is MISSING:
-            return ()
+            return () if type(kind) is type else self._of_object(kind, name)
         if issubclass(type(raw), classmethod):
             return (MethodType(raw.__func__, kind),)
         return (self.mark(_plain(raw)),)
@@ -360,6 +369,8 @@ class Reads:
     def _of_object(self, thing: Any, name: str) -> Iterable[Any]:
         kind = type(thing)
         raw = lookup(kind, name)
+        if issubclass(kind, threading.local) and raw is MISSING:
+            return self._of_thread(thing, name)
         own = own_attributes(thing)
         is_data = hasattr(type(raw), "__set__") or hasattr(type(raw), "__delete__")
         if raw is not MISSING and is_data:
@@ -380,6 +391,17 @@ class Reads:
             self.class_attribute(kind, name)
         return () if raw is MISSING else _bound(raw, thing)
 
+    def _of_thread(self, thing: Any, name: str) -> Iterable[Any]:
+        """An attribute that each thread has of its own."""
+        try:
+            found = getattr(thing, name)
+        except AttributeError:
+            self.warn(f"looks for the attribute {name!r} of a thread")
+            return ()
+        if self.is_outside(thing):
+            self.note(ATTRIBUTE, thing, name, found)
+        return (self.mark(found),)
+
     def _note_own(
         self, thing: Any, own: dict[str, Any], name: str, hidden: Any = MISSING
     ) -> None:
@@ -395,10 +417,11 @@ class Reads:
             found = raw.__get__(thing, type(thing))
         except AttributeError:
             return ()
-        if name == "__dict__" or issubclass(type(thing), np.ndarray):
+        is_weft_object = is_weft(type(thing).__module__) and not issubclass(type(thing), Tensor)
+        if name == "__dict__" or issubclass(type(thing), np.ndarray) or is_weft_object:
             return (self.mark(found) if self.is_outside(thing) else found,)
         is_stable = issubclass(type(found), SCALARS) or raw.__get__(thing, type(thing)) is found
-        if self.is_outside(thing) and is_stable and not is_weft(type(thing).__module__):
+        if self.is_outside(thing) and is_stable:
             self.note(ATTRIBUTE, thing, name, found)
             self.mark(found)
         return (found,)

@@ -13,6 +13,7 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, Final, Self
 
+import llvmlite
 import numpy as np
 
 from weft.tensor.jit.watch.frame import Followed
@@ -21,7 +22,9 @@ from weft.tensor.jit.watch.reads import LAYERS, STANDARD, WEFT, Reads, find_func
 
 _LAYERS: Final = tuple(os.path.join(WEFT, name.split(".")[1]) + os.sep for name in LAYERS)
 # Files that Weft itself calls, too.
-_NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_TOOLS: Final = tuple(
+    [os.path.dirname(os.path.abspath(each.__file__)) + os.sep for each in (np, llvmlite)]
+)
 # Imports, and what runs when an object goes, in the middle of anything.
 _ELSEWHERE: Final = ("<module>", "__del__", "remove", "_remove", "_commit_removals")
 # They write messages, once per trace as everything else; what they read is no value.
@@ -60,7 +63,7 @@ class Watch:
             is_followed = self._followed[file] = _is_followed(file)
         if not is_followed or frame.f_code.co_name in _ELSEWHERE and _is_elsewhere(frame):
             return None
-        if _is_tool(file) and frame.f_back not in self._frames:  # a call of Weft's own
+        if not self._is_called_by_user(frame):
             return None
         if frame.f_globals.get("__name__", "").split(".")[0] in _MESSAGES:
             return None
@@ -69,6 +72,19 @@ class Watch:
         if frame not in self._frames:
             self._frames[frame] = self._follow(frame)
         return self._in_frame
+
+    def _is_called_by_user(self, frame: FrameType) -> bool:
+        """Whether a frame works for the function, and not for an import or for Weft's own code."""
+        caller = frame.f_back
+        is_tool = _is_tool(frame.f_code.co_filename)
+        while caller is not None and caller not in self._frames:
+            file = caller.f_code.co_filename
+            if file.startswith(WEFT):
+                return not is_tool
+            if caller.f_code.co_name == "<module>" or file.startswith("<frozen importlib"):
+                return False
+            caller = caller.f_back
+        return True
 
     def _follow(self, frame: FrameType) -> Followed:
         code = frame.f_code
@@ -96,14 +112,14 @@ class Watch:
 
 
 def _is_followed(file: str) -> bool:
-    if file.startswith("<frozen") or file.startswith("<weft"):
+    if file.startswith(("<frozen importlib", "<weft")):
         return False
     return not file.startswith(WEFT) or file.startswith(_LAYERS)
 
 
 def _is_tool(file: str) -> bool:
-    is_standard = file.startswith(STANDARD) and "-packages" not in file
-    return is_standard or file.startswith(_NUMPY)
+    is_standard = file.startswith((STANDARD, "<frozen ")) and "-packages" not in file
+    return is_standard or file.startswith(_TOOLS)
 
 
 def _is_elsewhere(frame: FrameType) -> bool:
