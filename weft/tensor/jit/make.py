@@ -66,6 +66,7 @@ def trace(
         recording = recorder.record(function, arguments, names, watch)
         require_no_draws(name, watch.reads.drawn)
         program = _make_program(recording, arguments, donated)
+        error, has_writes = recording.error, bool(recording.written)
         tensors = watch.reads.tensors
         program.state = _read_state(watch.reads, name, code, strict, recorder.arrays)
     finally:
@@ -79,6 +80,11 @@ def trace(
         recording = recorder = None  # type: ignore[assignment]
         alive = [each for found in made if (each := found()) is not None]
         mark_escaped([each for each in alive if each not in adopted], name, code)
+    if error is not None:
+        # As when each line ran: what was written before it is kept.
+        if has_writes:
+            program.call(arguments.leaves)
+        raise error
     program.state.drop_gone()
     program.watch_tensors([found for each in tensors if (found := each()) is not None])
     return program

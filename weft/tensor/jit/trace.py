@@ -70,6 +70,7 @@ class Recording(NamedTuple):
     first_number: int
     grads_read: list[tuple[Tensor, Tensor | None]]
     grads_written: list[Tensor]
+    error: Exception | None  # that the function raised; what it wrote before stays written
 
 
 class Recorder:
@@ -110,8 +111,9 @@ class Recorder:
             args, kwargs = build(arguments.structure, iter(leaves))
             tracing.trace = self
             with watch:
-                result = function(*args, **kwargs)
-            require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
+                result, error = _outcome(function, args, kwargs)
+            if error is None:
+                require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
         finally:
             tracing.trace = None
             tracing.depth -= 1
@@ -139,6 +141,7 @@ class Recorder:
             self._first_number,
             list(self._grads_read.values()),
             list(self._grads_written.values()),
+            error,
         )
 
     def _enter(self, arguments: Arguments, names: list[str]) -> list[Any]:
@@ -242,6 +245,18 @@ class Recorder:
     def constant(self, node: UOp) -> UOp:
         self.require_readable(node, "read")
         return realize_graphs([node])[node]
+
+
+def _outcome(
+    function: Callable[..., Any], args: Any, kwargs: Any
+) -> tuple[Any, Exception | None]:
+    """What a function returns, or the error that it raises when it runs without a trace, too."""
+    try:
+        return function(*args, **kwargs), None
+    except NotSupported:  # most are of the trace alone: the function is refused
+        raise
+    except Exception as error:
+        return None, error
 
 
 def _in_order(written: dict[Storage, UOp], order: list[Storage]) -> dict[Storage, UOp]:

@@ -8,11 +8,12 @@ Objects are held weakly where Python allows, so a trace keeps no model alive.
 from __future__ import annotations
 
 import array
+import functools
 import keyword
-import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+from weakref import ref
 
 from weft.ir.uop import UOp
 from weft.support.source_line import SourceLine
@@ -34,22 +35,35 @@ CONTENT: Final = "content"  # all of a container, or of an array
 CALL: Final = "call"  # of a context variable, a weak reference, a cached function
 
 
-class Content(NamedTuple):
+class Content:
     """The items of a container, by identity, in its order."""
 
-    items: list[Any]
+    __slots__ = ("__weakref__", "_ids", "_refs", "items")
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = [kept(item) for item in items]
+        # Numbers tell objects apart as long as all of them live.
+        self._ids: list[int] | None = list(map(id, items))
+        forget = functools.partial(_forget_ids, ref(self))
+        self._refs = [ref(item, forget) for item in items if kept(item).__class__ is Identity]
 
     @classmethod
     def of(cls, container: Any) -> Content:
-        return cls([kept(item) for item in items_of(container)])
+        return cls(items_of(container))
+
+    def forget_ids(self) -> None:
+        self._ids = None
 
     def is_in(self, container: Any) -> bool:
-        found = items_of(container)
-        if len(found) != len(self.items):
-            return False
-        if all(map(operator.is_, found, self.items)):  # numbers and strings that nobody replaced
+        found = container if container.__class__ is list else items_of(container)
+        if list(map(id, found)) == self._ids:
             return True
-        return all(map(_agrees, found, self.items))
+        return len(found) == len(self.items) and all(map(_agrees, found, self.items))
+
+
+def _forget_ids(content: ref[Content], _: ref[Any]) -> None:
+    if (found := content()) is not None:
+        found.forget_ids()
 
 
 def items_of(container: Any) -> list[Any]:
