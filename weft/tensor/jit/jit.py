@@ -8,15 +8,18 @@ traced (`jit_trace`), and using a tensor that left it unreturned (`jit_escape`).
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import operator
+import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, overload
 from weakref import ref
 
-from weft.support.errors import ArgumentTypeError
+from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.support.settings import cache_key, settings
 from weft.support.source_line import user_line
 from weft.tensor.jit.fast import FastPath
@@ -48,9 +51,7 @@ _MOST_ALIKE: Final = 64
 @overload
 def jit(function: Function) -> Function: ...
 @overload
-def jit(
-    *, donate: Sequence[int] = (), strict: bool = False
-) -> Callable[[Function], Function]: ...
+def jit(*, donate: Sequence[int] = (), strict: bool = False) -> Callable[[Function], Function]: ...
 @overload
 def jit(function: Function, *, donate: Sequence[int] = (), strict: bool = False) -> Function: ...
 
@@ -116,6 +117,20 @@ class Jit:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A pickle has the function by its name, and how it is jitted; it is traced anew."""
+        name = getattr(self.function, "__qualname__", "")
+        try:
+            if operator.attrgetter(name)(sys.modules[self.function.__module__]) is self:
+                return str(name)
+        except (AttributeError, KeyError):
+            if "<" in name:
+                raise _not_pickled(self._name) from None
+        return Jit, (self.function, sorted(self._donate), self._strict)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jit:
+        return Jit(copy.deepcopy(self.function, memo), sorted(self._donate), self._strict)
 
     def __repr__(self) -> str:
         return f"<jit {self._name}, {self.traces} traces>"
@@ -230,6 +245,14 @@ class Jit:
             where.file,
             where.line,
         )
+
+
+def _not_pickled(name: str) -> NotSupported:
+    return NotSupported(
+        f"pickle: the jitted function {name} is local to a function",
+        law="a pickle has a function as the name by which its module finds it",
+        fix="define it at the top of a module, or write a trace of it with save_function",
+    )
 
 
 def _forget(jitted: ref[Jit], key: Any, _: ref[Any]) -> None:

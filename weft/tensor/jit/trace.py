@@ -247,9 +247,7 @@ class Recorder:
         return realize_graphs([node])[node]
 
 
-def _outcome(
-    function: Callable[..., Any], args: Any, kwargs: Any
-) -> tuple[Any, Exception | None]:
+def _outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
     """What a function returns, or the error that it raises when it runs without a trace, too."""
     try:
         return function(*args, **kwargs), None

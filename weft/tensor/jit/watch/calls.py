@@ -27,7 +27,8 @@ from typing import Any, Final
 import numpy as np
 
 from weft.tensor.jit.watch.guards import MISSING, items_of, own_attributes
-from weft.tensor.jit.watch.reads import CONTAINERS, Reads, is_weft, lookup
+from weft.tensor.jit.watch.lookup import is_weft, lookup
+from weft.tensor.jit.watch.reads import CONTAINERS, Reads
 
 Arguments = list[tuple[Any, ...]]  # for each argument what it may be
 
@@ -42,25 +43,29 @@ _BLIND: Final = {
     setattr, delattr, print, weakref.ref, slice, hash,
 }  # fmt: skip
 # Parts of Python and NumPy whose functions depend on their arguments alone.
-_PURE: Final = (
-    "builtins math cmath _operator operator itertools _functools functools _collections"
-    " collections _struct _json _bisect _heapq binascii zlib _sre re unicodedata _weakref _abc"
-    " _thread _decimal decimal _string _codecs array numpy _contextvars types typing _typing enum"
-    " copy _statistics _warnings _imp _ast marshal fractions _datetime datetime _hashlib _md5"
-    " _sha1 _sha2 _blake2 _sha256 _sha512 _stat gc posix.fspath nt.fspath"
-).split()
-_CHANGES: Final = (
-    "append appendleft extend extendleft insert add update clear discard reverse sort remove"
-    " __setitem__ __delitem__ setdefault pop popleft popitem rotate"
-).split()
-_CHANGES_UNREAD: Final = (
-    "append appendleft extend extendleft insert add update clear discard __setitem__ __delitem__"
-).split()
+_PURE: Final = [
+    "builtins", "math", "cmath", "_operator", "operator", "itertools", "_functools",
+    "functools", "_collections", "collections", "_struct", "_json", "_bisect", "_heapq",
+    "binascii", "zlib", "_sre", "re", "unicodedata", "_weakref", "_abc", "_thread",
+    "_decimal", "decimal", "_string", "_codecs", "array", "numpy", "_contextvars", "types",
+    "typing", "_typing", "enum", "copy", "_statistics", "_warnings", "_imp", "_ast",
+    "marshal", "fractions", "_datetime", "datetime", "_hashlib", "_md5", "_sha1", "_sha2",
+    "_blake2", "_sha256", "_sha512", "_stat", "gc", "posix.fspath", "nt.fspath",
+]  # fmt: skip
+_CHANGES: Final = [
+    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
+    "discard", "reverse", "sort", "remove", "__setitem__", "__delitem__", "setdefault", "pop",
+    "popleft", "popitem", "rotate",
+]  # fmt: skip
+_CHANGES_UNREAD: Final = [
+    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
+    "discard", "__setitem__", "__delitem__",
+]  # fmt: skip
 _NOW: Final = ("now", "today", "utcnow", "default_rng", "RandomState", "Random", "SeedSequence")
 
 
 def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any]:
-    """Note what a call reads, and give what it may return; frames of Python say that themselves."""
+    """Note what a call reads, and give what it may return, where no frame of Python says that."""
     kind = type(callee)
     if kind is MethodType:
         function = callee.__func__
@@ -126,9 +131,7 @@ def _construct(reads: Reads, kind: Any, args: Arguments, frame: Any) -> Iterable
         return ()
     if kind.__name__ in _NOW and not args:
         reads.warn(f"makes a {kind.__name__} without a seed")
-    followed = any(
-        type(lookup(kind, name)) is FunctionType for name in ("__init__", "__new__")
-    )
+    followed = any(type(lookup(kind, name)) is FunctionType for name in ("__init__", "__new__"))
     if followed and not is_weft(kind.__module__):
         return ()
     if is_weft(kind.__module__):
@@ -263,10 +266,9 @@ def _container_method(reads: Reads, owner: Any, name: str, args: Arguments) -> I
 
 def _next(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
     for value in args[0]:
-        is_own = type(lookup(type(value), "__next__")) is FunctionType
-        if reads.is_outside(value) and lookup(type(value), "__next__") is not MISSING:
-            if not is_own:
-                reads.warn(f"takes the next item of a {type(value).__name__}")
+        step = lookup(type(value), "__next__")
+        if reads.is_outside(value) and step is not MISSING and type(step) is not FunctionType:
+            reads.warn(f"takes the next item of a {type(value).__name__}")
     return [value for each in args for value in each]
 
 

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from weft.tensor.jit.watch.calls import cached, call, consume
 from weft.tensor.jit.watch.guards import ENTRY, MISSING
+from weft.tensor.jit.watch.lookup import STANDARD, is_weft, lookup
 from weft.tensor.jit.watch.opcodes import Step
-from weft.tensor.jit.watch.reads import STANDARD, Reads, is_weft, lookup
+from weft.tensor.jit.watch.reads import Reads
 
 Values = tuple[Any, ...]  # what a place on the stack may hold
 _MOST_REPEATED: Final = 16
@@ -142,9 +143,8 @@ def _load_constant(own: Followed, step: Step, frame: Any, reads: Reads) -> list[
 @_handles("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 def _load_global(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
     name = step.value
-    if step.name != "LOAD_GLOBAL" and frame.f_locals is not frame.f_globals:
-        if name in frame.f_locals:
-            return [_local(frame, name)]
+    if step.name != "LOAD_GLOBAL" and name in frame.f_locals:  # the body of a class
+        return [_local(frame, name)]
     found = frame.f_globals.get(name, MISSING)
     if found is MISSING:
         found = frame.f_builtins.get(name, MISSING)
@@ -321,8 +321,10 @@ def _call(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
     args = operands[2:] if step.name != "CALL_KW" else operands[2:-1]
     is_spread = step.name == "CALL_FUNCTION_EX"
     if is_spread:
-        args = [tuple(item for value in each for item in reads.content(value)) or each
-                for each in operands[2:]]
+        args = [
+            tuple(item for value in each for item in reads.content(value)) or each
+            for each in operands[2:]
+        ]
     found: dict[int, Any] = {}
     if not callees:  # a method of a new tensor, or the like
         consume(reads, args, False)
@@ -366,18 +368,20 @@ def _store_cell(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Val
 
 _PEEKS: Final = ("FOR_ITER", "SEND")  # give a result only where they do not jump
 _LOADS: Final = ("LOAD_FAST", "LOAD_CONST", "COPY", "LOAD_GLOBAL", "LOAD_DEREF")
-_ONE_RESULT: Final = frozenset(
-    "BINARY_OP BINARY_SUBSCR BINARY_SLICE COMPARE_OP CONTAINS_OP IS_OP UNARY_NOT UNARY_NEGATIVE"
-    " UNARY_INVERT UNARY_POSITIVE TO_BOOL FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC"
-    " CONVERT_VALUE BUILD_STRING BUILD_SLICE MAKE_FUNCTION GET_LEN MATCH_KEYS MATCH_MAPPING"
-    " MATCH_SEQUENCE MATCH_CLASS SET_FUNCTION_ATTRIBUTE".split()
-)
-for _name in (
-    "BINARY_SLICE COMPARE_OP CONTAINS_OP UNARY_NOT UNARY_NEGATIVE UNARY_INVERT UNARY_POSITIVE"
-    " TO_BOOL FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC CONVERT_VALUE LIST_EXTEND SET_UPDATE"
-    " DICT_UPDATE DICT_MERGE GET_LEN MATCH_KEYS MATCH_MAPPING MATCH_SEQUENCE POP_JUMP_IF_TRUE"
-    " POP_JUMP_IF_FALSE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE"
-    " POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE JUMP_IF_TRUE_OR_POP"
-    " JUMP_IF_FALSE_OR_POP"
-).split():
-    _HANDLERS[_name] = _consume
+_ONE_RESULT: Final = (
+    "BINARY_OP", "BINARY_SUBSCR", "BINARY_SLICE", "COMPARE_OP", "CONTAINS_OP", "IS_OP",
+    "UNARY_NOT", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL",
+    "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE", "BUILD_STRING",
+    "BUILD_SLICE", "MAKE_FUNCTION", "GET_LEN", "MATCH_KEYS", "MATCH_MAPPING",
+    "MATCH_SEQUENCE", "MATCH_CLASS", "SET_FUNCTION_ATTRIBUTE",
+)  # fmt: skip
+_CONSUMING: Final = (
+    "BINARY_SLICE", "COMPARE_OP", "CONTAINS_OP", "UNARY_NOT", "UNARY_NEGATIVE",
+    "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL", "FORMAT_VALUE", "FORMAT_SIMPLE",
+    "FORMAT_WITH_SPEC", "CONVERT_VALUE", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+    "DICT_MERGE", "GET_LEN", "MATCH_KEYS", "MATCH_MAPPING", "MATCH_SEQUENCE",
+    "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE",
+    "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
+    "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP",
+)  # fmt: skip
+_HANDLERS.update(dict.fromkeys(_CONSUMING, _consume))

@@ -81,7 +81,7 @@ def items_of(container: Any) -> list[Any]:
 def _plain_iterator(container: Any) -> Iterator[Any]:
     """The items of a container of C, also where a subclass iterates in its own way."""
     kind = type(container)
-    own = next(each for each in kind.__mro__ if not each.__flags__ & HEAP)
+    own: Any = next(each for each in kind.__mro__ if not each.__flags__ & HEAP)
     found: Iterator[Any] = own.__iter__(container)
     return found
 
@@ -93,7 +93,7 @@ class Guard(NamedTuple):
     owner: Any
     key: Any
     value: Any
-    line: SourceLine | None
+    line: SourceLine
 
     @property
     def name(self) -> Any:

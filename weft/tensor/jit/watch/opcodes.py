@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 def read_steps(code: CodeType) -> dict[int, Step]:
     """Every instruction by its offset. A prefix of an argument stands for its instruction."""
-    bytecode = dis.Bytecode(code)
+    bytecode: Any = dis.Bytecode(code)
     instructions = list(bytecode)
     following = [each.offset for each in instructions[1:]] + [len(code.co_code)]
     depths = _depths(instructions, following, bytecode.exception_entries)

@@ -8,9 +8,6 @@ another object that is outside. What the function wrote before it read is its ow
 from __future__ import annotations
 
 import functools
-import gc
-import inspect
-import os
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -28,8 +25,6 @@ from types import (
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-
-import weft
 
 from weft.ir.uop import UOp
 from weft.support.source_line import SourceLine
@@ -54,16 +49,19 @@ from weft.tensor.jit.watch.guards import (
     kept,
     own_attributes,
 )
+from weft.tensor.jit.watch.lookup import (
+    bound,
+    has_dict,
+    is_of_library,
+    is_weft,
+    lookup,
+    plain,
+    random_state,
+)
 from weft.tensor.tensor import Tensor
 
 CONTAINERS: Final = (list, dict, set, deque, MappingProxyType, *BUFFERS)
 _OPAQUE: Final = (Tensor, UOp, *SCALARS)
-# The parts of Weft that have state of the user's.
-LAYERS: Final = ("weft.nn", "weft.llm")
-WEFT: Final = os.path.dirname(os.path.abspath(weft.__file__)) + os.sep
-STANDARD: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_LIBRARY: Final = (WEFT, STANDARD, "<frozen ")
-_PYTHON_DESCRIPTORS: Final = (property, functools.cached_property)
 
 
 _NAMED: Final = (ATTRIBUTE, CELL, ENTRY)
@@ -74,21 +72,6 @@ class Warned(NamedTuple):
 
     what: str
     line: SourceLine
-
-
-def is_of_library(file: str) -> bool:
-    """Whether a file is of Weft, of the standard library or of an installed package."""
-    return file.startswith(_LIBRARY) or "-packages" in file
-
-
-def random_state() -> Any:
-    return np.random.mtrand._rand
-
-
-def is_weft(module: Any) -> bool:
-    """Whether a module is a part of Weft that is the same in every call."""
-    name = module if type(module) is str else ""
-    return name.split(".")[0] == "weft" and not name.startswith(LAYERS)
 
 
 class Reads:
@@ -273,7 +256,11 @@ class Reads:
                 self.entry(container, key)
             return () if found is MISSING else (found,)
         is_index = issubclass(type(key), int)
-        if issubclass(kind, (list, tuple)) and is_index and -len(container) <= key < len(container):
+        if (
+            issubclass(kind, (list, tuple))
+            and is_index
+            and -len(container) <= key < len(container)
+        ):
             found = (list if issubclass(kind, list) else tuple).__getitem__(container, key)
             if self.is_outside(container):
                 if issubclass(kind, list):
@@ -324,7 +311,7 @@ class Reads:
         raw = lookup(type(tensor), name)
         if name == "requires_grad":
             return self._of_slot(tensor, name, raw)
-        return _bound(raw, tensor) if type(raw) is FunctionType else ()
+        return bound(raw, tensor) if type(raw) is FunctionType else ()
 
     def _of_class(self, kind: type, name: str) -> Iterable[Any]:
         raw = lookup(kind, name)
@@ -335,7 +322,7 @@ class Reads:
             return () if type(kind) is type else self._of_object(kind, name)
         if issubclass(type(raw), classmethod):
             return (MethodType(raw.__func__, kind),)
-        return (self.mark(_plain(raw)),)
+        return (self.mark(plain(raw)),)
 
     def _of_super(self, thing: Any, name: str) -> Iterable[Any]:
         owner = thing.__self__
@@ -345,7 +332,7 @@ class Reads:
         if home is None:
             return ()
         self.class_attribute(home, name)
-        return _bound(home.__dict__[name], owner)
+        return bound(home.__dict__[name], owner)
 
     def class_attribute(self, kind: type, name: str) -> None:
         """Guard an attribute of a class, as a class or an object of it finds it."""
@@ -353,7 +340,7 @@ class Reads:
         home = next((each for each in kind.__mro__ if name in each.__dict__), kind)
         if not home.__flags__ & HEAP or is_weft(home.__module__):
             return
-        value = _plain(raw)
+        value = plain(raw)
         is_stable = type(raw) is staticmethod or not hasattr(type(raw), "__get__")
         is_stable = is_stable or type(raw) in (FunctionType, property)
         if raw is not MISSING and is_stable and type(kind) is type:
@@ -386,10 +373,10 @@ class Reads:
             return (self.mark(own[name]) if self.is_outside(thing) else own[name],)
         if is_guarded:
             self.kind(thing)
-            if _has_dict(thing):
+            if has_dict(thing):
                 self._note_own(thing, own, name, raw)
             self.class_attribute(kind, name)
-        return () if raw is MISSING else _bound(raw, thing)
+        return () if raw is MISSING else bound(raw, thing)
 
     def _of_thread(self, thing: Any, name: str) -> Iterable[Any]:
         """An attribute that each thread has of its own."""
@@ -402,9 +389,7 @@ class Reads:
             self.note(ATTRIBUTE, thing, name, found)
         return (self.mark(found),)
 
-    def _note_own(
-        self, thing: Any, own: dict[str, Any], name: str, hidden: Any = MISSING
-    ) -> None:
+    def _note_own(self, thing: Any, own: dict[str, Any], name: str, hidden: Any = MISSING) -> None:
         if type(lookup(type(thing), "__getattribute__")) is FunctionType:
             self.note(ENTRY, own, name, own.get(name, MISSING))
         elif name in own:
@@ -425,104 +410,3 @@ class Reads:
             self.note(ATTRIBUTE, thing, name, found)
             self.mark(found)
         return (found,)
-
-
-def _has_dict(thing: Any) -> bool:
-    return type(thing).__dictoffset__ != 0
-
-
-def lookup(kind: type, name: str) -> Any:
-    """What a class or one above it has under a name, as it stands there."""
-    for each in kind.__mro__:
-        if name in each.__dict__:
-            return each.__dict__[name]
-    return MISSING
-
-
-def _plain(raw: Any) -> Any:
-    return raw.__func__ if type(raw) is staticmethod else raw
-
-
-def _bound(raw: Any, thing: Any) -> Iterable[Any]:
-    """What an attribute of a class is for an object."""
-    kind = type(raw)
-    if kind is FunctionType:
-        return (MethodType(raw, thing),)
-    if kind is classmethod:
-        owner = thing if issubclass(type(thing), type) else type(thing)
-        return (MethodType(raw.__func__, owner),)
-    if kind is staticmethod:
-        return (raw.__func__,)
-    getter = lookup(kind, "__get__")
-    if getter is MISSING:
-        return (raw,)
-    if type(getter) is FunctionType or issubclass(kind, _PYTHON_DESCRIPTORS):
-        return ()
-    try:
-        return (raw.__get__(thing, type(thing)),)
-    except Exception:
-        return ()
-
-
-def find_function(reads: Reads, frame: Any) -> list[Any]:
-    """The functions that a frame may run: of those with its code, the ones with its cells."""
-    code = frame.f_code
-    known = reads.functions.get(code, [])
-    if not known and code.co_argcount:
-        method = _method(reads, frame)
-        known = [method] if method is not None else []
-    if not known and code.co_freevars:
-        known = [each for each in _referrers(code) if each.__code__ is code]
-        for each in known:
-            reads.mark(each)
-    if len(known) > 1:
-        known = [each for each in known if _has_cells(each, frame)]
-    return known
-
-
-def _referrers(code: CodeType) -> list[Any]:
-    return [each for each in gc.get_referrers(code) if type(each) is FunctionType]
-
-
-def _has_cells(function: Any, frame: Any) -> bool:
-    names = frame.f_locals
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            if cell.cell_contents is not names.get(name, MISSING):
-                return False
-        except ValueError:
-            if name in names:
-                return False
-    return True
-
-
-def _method(reads: Reads, frame: Any) -> Any:
-    """The method that runs on its first argument, found in the class by its code."""
-    code = frame.f_code
-    thing = frame.f_locals.get(code.co_varnames[0])
-    kinds = thing.__mro__ if issubclass(type(thing), type) else type(thing).__mro__
-    for kind in kinds:
-        raw = kind.__dict__.get(code.co_name, MISSING)
-        if raw is MISSING:
-            continue
-        function = _function_of(raw)
-        if function is not None and function.__code__ is code:
-            reads.kind(thing)
-            reads.class_attribute(kind, code.co_name)
-            if reads.is_outside(kind):
-                reads.mark(function)
-            return function
-    return None
-
-
-def _function_of(raw: Any) -> Any:
-    """The function behind a method, a property or a decorator."""
-    for name in ("fget", "__func__", "func", "__wrapped__"):
-        if type(raw) is FunctionType and "__wrapped__" not in own_attributes(raw):
-            return raw
-        found = inspect.getattr_static(raw, name, None)
-        if found is not None and not hasattr(type(found), "__set__"):
-            raw = found
-        elif found is not None:
-            raw = getattr(raw, name, raw)
-    return raw if type(raw) is FunctionType else None

@@ -17,16 +17,16 @@ import llvmlite
 import numpy as np
 
 from weft.tensor.jit.watch.frame import Followed
+from weft.tensor.jit.watch.functions import find_function
+from weft.tensor.jit.watch.lookup import LAYERS, STANDARD, WEFT
 from weft.tensor.jit.watch.opcodes import Step, read_steps
-from weft.tensor.jit.watch.reads import LAYERS, STANDARD, WEFT, Reads, find_function
+from weft.tensor.jit.watch.reads import Reads
 
 _LAYERS: Final = tuple(os.path.join(WEFT, name.split(".")[1]) + os.sep for name in LAYERS)
 # Files that Weft itself calls, too.
 _TOOLS: Final = tuple(
-    [os.path.dirname(os.path.abspath(each.__file__)) + os.sep for each in (np, llvmlite)]
+    [os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep for each in (np, llvmlite)]
 )
-# Imports, and what runs when an object goes, in the middle of anything.
-_ELSEWHERE: Final = ("<module>", "__del__", "remove", "_remove", "_commit_removals")
 # They write messages, once per trace as everything else; what they read is no value.
 _MESSAGES: Final = ("logging", "warnings", "traceback", "linecache")
 
@@ -61,7 +61,7 @@ class Watch:
         is_followed = self._followed.get(file)
         if is_followed is None:
             is_followed = self._followed[file] = _is_followed(file)
-        if not is_followed or frame.f_code.co_name in _ELSEWHERE and _is_elsewhere(frame):
+        if not is_followed or _is_elsewhere(frame):
             return None
         if not self._is_called_by_user(frame):
             return None
@@ -123,5 +123,8 @@ def _is_tool(file: str) -> bool:
 
 
 def _is_elsewhere(frame: FrameType) -> bool:
-    is_weak = os.path.basename(frame.f_code.co_filename) in ("weakref.py", "_weakrefset.py")
-    return is_weak or frame.f_code.co_name in ("<module>", "__del__")
+    """Whether a frame is an import, or runs because an object goes, in the middle of anything."""
+    name = frame.f_code.co_name
+    if name in ("remove", "_remove", "_commit_removals"):
+        return os.path.basename(frame.f_code.co_filename) in ("weakref.py", "_weakrefset.py")
+    return name in ("<module>", "__del__")
