@@ -131,8 +131,8 @@ def _load_locals(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Va
 
 @_handles("STORE_FAST_LOAD_FAST")
 def _store_and_load(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
-    stored, loaded = step.value
-    return [own.top(1)[0] if stored == loaded else _local(frame, loaded)]
+    own.after = [lambda: _local(frame, step.value[1])]  # once it is stored
+    return [()]
 
 
 @_handles("LOAD_CONST", "LOAD_SMALL_INT")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import functools
 import keyword
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ from weft.tensor.jit.signature import SCALARS, Identity
 MISSING: Final = type("Missing", (), {"__repr__": lambda self: "missing"})()
 HEAP: Final = 1 << 9  # the flag of a class that can be changed
 BUFFERS: Final = (bytearray, memoryview, array.array)
+_ITERATED: Final = (list, tuple, set, frozenset, deque)
 # Kinds of places.
 ATTRIBUTE: Final = "attribute"  # of an object, a class
 SHADOW: Final = "shadow"  # an attribute of the class that the object has no own one of
@@ -80,8 +82,7 @@ def items_of(container: Any) -> list[Any]:
 
 def _plain_iterator(container: Any) -> Iterator[Any]:
     """The items of a container of C, also where a subclass iterates in its own way."""
-    kind = type(container)
-    own: Any = next(each for each in kind.__mro__ if not each.__flags__ & HEAP)
+    own: Any = next(each for each in type(container).__mro__ if each in _ITERATED)
     found: Iterator[Any] = own.__iter__(container)
     return found
 

@@ -67,6 +67,7 @@ class Watch:
             return None
         if frame.f_globals.get("__name__", "").split(".")[0] in _MESSAGES:
             return None
+        frame.f_trace = self._in_frame  # before the next line: from 3.12 on it looks for this
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         if frame not in self._frames:
