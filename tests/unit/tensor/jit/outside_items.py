@@ -323,3 +323,36 @@ def matched_dict():
         return x
 
     return function, set_item(table, "rate", 3.0)
+
+
+@change
+def view_of_a_dict():
+    table = {"rate": 2.0}
+    view = table.values()
+    return lambda x: x * sum(view), set_item(table, "other", 3.0)
+
+
+@change
+def item_that_is_missing():
+    table = {}
+
+    def function(x):
+        try:
+            return x * table["rate"]
+        except KeyError:
+            return x
+
+    return function, set_item(table, "rate", 3.0)
+
+
+@change
+def index_that_is_missing():
+    values = []
+
+    def function(x):
+        try:
+            return x * values[0]
+        except IndexError:
+            return x
+
+    return function, lambda: values.append(3.0)

@@ -2,8 +2,11 @@
 
 import contextvars
 import functools
+import importlib
 import os
 import string
+import sys
+import tempfile
 import threading
 import types
 import weakref
@@ -48,8 +51,6 @@ def getattr_of_a_module():
 
 @change
 def import_inside():
-    import sys
-
     module = sys.modules["weft_test_options"] = types.ModuleType("weft_test_options")
     module.rate = 2.0
 
@@ -63,8 +64,6 @@ def import_inside():
 
 @change
 def import_from_inside():
-    import sys
-
     module = sys.modules["weft_test_options"] = types.ModuleType("weft_test_options")
     module.rate = 2.0
 
@@ -211,3 +210,16 @@ def environment_by_getenv():
     return lambda x: x * float(os.getenv("WEFT_TEST_RATE", "2")), set_item(
         os.environ, "WEFT_TEST_RATE", "3"
     )
+
+
+@change
+def function_inside_of_an_installed_package():
+    path = os.path.join(tempfile.mkdtemp(), "site-packages")
+    os.makedirs(path)
+    with open(os.path.join(path, "weft_test_package.py"), "w") as file:
+        file.write("rate = 2.0\ndef helper(): return rate\ndef scale(): return helper()\n")
+    sys.path.insert(0, path)
+    sys.modules.pop("weft_test_package", None)
+    package = importlib.import_module("weft_test_package")
+    sys.path.remove(path)
+    return lambda x: x * package.scale(), set_attribute(package, "helper", lambda: 3.0)

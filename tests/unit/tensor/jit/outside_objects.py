@@ -1,7 +1,11 @@
 """Objects that behave like others by methods of their own; tensors and layers."""
 
+import ctypes
+import operator
+
 from tests.unit.tensor.jit.outside_table import Box, change, set_attribute, set_item
-from weft import Tensor, nn
+from weft import Tensor, nn, vmap
+from weft import function as weft_function
 
 
 @change
@@ -190,3 +194,63 @@ def tensors_from_a_list():
 def list_for_a_method_of_tensors():
     shape = [1, 1]
     return lambda x: x.reshape(shape), lambda: shape.append(1)
+
+
+@change
+def matched_object():
+    box = Box()
+
+    def function(x):
+        match box:
+            case Box(rate=rate):
+                return x * rate
+        return x
+
+    return function, set_attribute(box, "rate", 3.0)
+
+
+@change
+def formatted_attribute():
+    box = Box()
+    return lambda x: x * float(f"{box.rate}"), set_attribute(box, "rate", 3.0)
+
+
+@change
+def method_caller():
+    box = Box()
+    scale = operator.methodcaller("scale")
+    return lambda x: x * scale(box), set_attribute(box, "rate", 3.0)
+
+
+@change
+def structure_of_c():
+    class Pair(ctypes.Structure):
+        _fields_ = (("rate", ctypes.c_double),)
+
+    pair = Pair(2.0)
+    return lambda x: x * pair.rate, set_attribute(pair, "rate", 3.0)
+
+
+@change
+def array_of_c():
+    values = (ctypes.c_double * 2)(1.0, 2.0)
+    return lambda x: x * values[1], set_item(values, 1, 3.0)
+
+
+@change
+def evaluated_text():
+    box = Box()
+    return lambda x: x * eval("box.rate", {"box": box}), set_attribute(box, "rate", 3.0)
+
+
+@change
+def function_in_vmap():
+    box = Box()
+    return lambda x: vmap(lambda y: y * box.rate)(x), set_attribute(box, "rate", 3.0)
+
+
+@change
+def function_in_a_call():
+    box = Box()
+    inner = weft_function(lambda y: y * box.rate)
+    return lambda x: inner(x), set_attribute(box, "rate", 3.0)

@@ -236,6 +236,18 @@ def _consume(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values
     return [tuple(found)] * results
 
 
+@_handles("MATCH_CLASS")
+def _match_class(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+    things, kinds, names = own.top(3)
+    found: list[Any] = []
+    for thing in things:
+        for kind in kinds:
+            places = getattr(kind, "__match_args__", ())[: step.arg]
+            for name in (*places, *(each for given in names for each in given)):
+                found += reads.attribute(thing, name)
+    return [tuple(found)]
+
+
 @_handles("UNPACK_SEQUENCE", "UNPACK_EX")
 def _unpack(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
     (found,) = _items(own, step, reads)

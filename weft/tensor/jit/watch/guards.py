@@ -11,7 +11,7 @@ import array
 import functools
 import keyword
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from weakref import ref
@@ -75,16 +75,10 @@ def items_of(container: Any) -> list[Any]:
         return [*dict.keys(container), *dict.values(container)]
     if issubclass(kind, MappingProxyType):
         return [*container.keys(), *container.values()]
-    if issubclass(kind, BUFFERS):
+    own: Any = next((each for each in kind.__mro__ if each in _ITERATED), None)
+    if own is None:
         return [bytes(memoryview(container))]
-    return list(_plain_iterator(container))
-
-
-def _plain_iterator(container: Any) -> Iterator[Any]:
-    """The items of a container of C, also where a subclass iterates in its own way."""
-    own: Any = next(each for each in type(container).__mro__ if each in _ITERATED)
-    found: Iterator[Any] = own.__iter__(container)
-    return found
+    return list(own.__iter__(container))  # also where a subclass iterates in its own way
 
 
 class Guard(NamedTuple):

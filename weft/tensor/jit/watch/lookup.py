@@ -52,6 +52,13 @@ def plain(raw: Any) -> Any:
     return raw.__func__ if type(raw) is staticmethod else raw
 
 
+def runs_python(descriptor: Any) -> bool:
+    """Whether reading an attribute runs a function of Python, which is followed."""
+    kind = type(descriptor)
+    getter = lookup(kind, "__get__")
+    return type(getter) is FunctionType or issubclass(kind, _PYTHON_DESCRIPTORS)
+
+
 def bound(raw: Any, thing: Any) -> Iterable[Any]:
     """What an attribute of a class is for an object."""
     kind = type(raw)
@@ -62,10 +69,9 @@ def bound(raw: Any, thing: Any) -> Iterable[Any]:
         return (MethodType(raw.__func__, owner),)
     if kind is staticmethod:
         return (raw.__func__,)
-    getter = lookup(kind, "__get__")
-    if getter is MISSING:
+    if lookup(kind, "__get__") is MISSING:
         return (raw,)
-    if type(getter) is FunctionType or issubclass(kind, _PYTHON_DESCRIPTORS):
+    if runs_python(raw):
         return ()
     try:
         return (raw.__get__(thing, type(thing)),)

@@ -16,9 +16,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
-    GetSetDescriptorType,
     MappingProxyType,
-    MemberDescriptorType,
     MethodType,
     ModuleType,
 )
@@ -57,10 +55,12 @@ from weft.tensor.jit.watch.lookup import (
     lookup,
     plain,
     random_state,
+    runs_python,
 )
 from weft.tensor.tensor import Tensor
 
 CONTAINERS: Final = (list, dict, set, deque, MappingProxyType, *BUFFERS)
+_VIEWS: Final = tuple([type(view) for view in ({}.keys(), {}.values(), {}.items())])
 _OPAQUE: Final = (Tensor, UOp, *SCALARS)
 
 
@@ -214,6 +214,9 @@ class Reads:
             if self.is_outside(container) and not self.is_noted(CONTENT, container, None):
                 self.note(CONTENT, container, None, KeptArray.of(container))
             return []
+        if issubclass(type(container), _VIEWS):
+            mapping = container.mapping
+            return self.content(self.mark(mapping) if self.is_outside(container) else mapping)
         if not issubclass(type(container), (tuple, frozenset, *CONTAINERS)):
             return []
         found = items_of(container)
@@ -267,7 +270,22 @@ class Reads:
                     self.note(ITEM, container, key, found)
                 self.mark(found)
             return (found,)
+        if not issubclass(kind, (tuple, str, bytes, np.ndarray, Tensor, UOp, *CONTAINERS)):
+            self._other_items(container)
         return self.content(container) or (container,)
+
+    def _other_items(self, thing: Any) -> None:
+        """An item of an object of C that is no container of Python's."""
+        raw = lookup(type(thing), "__getitem__")
+        if raw is MISSING or not self.is_outside(thing) or is_weft(type(thing).__module__):
+            return
+        try:
+            memoryview(thing)
+        except TypeError:
+            if not issubclass(type(thing), (range, type)):
+                self.warn(f"reads an item of a {type(thing).__name__}")
+        else:
+            self.note(CONTENT, thing, None, Content.of(thing))
 
     def called(self, function: Any, args: tuple[Any, ...]) -> Iterable[Any]:
         """A call without effect that gives what is there now."""
@@ -290,8 +308,9 @@ class Reads:
         kind = type(thing)
         if issubclass(kind, Tensor):
             return self._of_tensor(thing, name)
-        if issubclass(kind, _OPAQUE):
-            return ()
+        if issubclass(kind, _OPAQUE):  # of a string, its methods
+            raw = lookup(kind, name)
+            return () if raw is MISSING or issubclass(kind, UOp) else bound(raw, thing)
         if issubclass(kind, ModuleType):
             return self._of_module(thing, name)
         if issubclass(kind, super):
@@ -361,7 +380,7 @@ class Reads:
         own = own_attributes(thing)
         is_data = hasattr(type(raw), "__set__") or hasattr(type(raw), "__delete__")
         if raw is not MISSING and is_data:
-            if issubclass(type(raw), (MemberDescriptorType, GetSetDescriptorType)):
+            if not runs_python(raw):
                 return self._of_slot(thing, name, raw)
             self.kind(thing)
             self.class_attribute(kind, name)
@@ -406,6 +425,8 @@ class Reads:
         if name == "__dict__" or issubclass(type(thing), np.ndarray) or is_weft_object:
             return (self.mark(found) if self.is_outside(thing) else found,)
         is_stable = issubclass(type(found), SCALARS) or raw.__get__(thing, type(thing)) is found
+        if not is_stable and self.is_outside(thing) and type(thing).__flags__ & HEAP:
+            self.warn(f"reads {name!r} of a {type(thing).__name__}")
         if self.is_outside(thing) and is_stable:
             self.note(ATTRIBUTE, thing, name, found)
             self.mark(found)

@@ -128,4 +128,6 @@ def _is_elsewhere(frame: FrameType) -> bool:
     name = frame.f_code.co_name
     if name in ("remove", "_remove", "_commit_removals"):
         return os.path.basename(frame.f_code.co_filename) in ("weakref.py", "_weakrefset.py")
-    return name in ("<module>", "__del__")
+    if name == "<module>":  # also that of `eval` and `exec`, which are followed
+        return frame.f_back is None or frame.f_back.f_code.co_filename.startswith("<frozen")
+    return name == "__del__"
