@@ -20,16 +20,15 @@ from weft.gradient.batch import batch
 from weft.gradient.reverse import gradients
 from weft.ir.build import param
 from weft.ir.dtypes import FLOAT
-from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
-from weft.tensor.storage import lazy_storages
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function
+from weft.tensor.trace.pure import Outside, pure
 from weft.tensor.trees import map_tensors, refill, tensors_in
 
 Function = Callable[..., Any]
@@ -49,7 +48,14 @@ class _Trace:
 
     def __init__(self, wrapped: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.stands_for: dict[UOp, UOp] = {}
-        self.results = wrapped(*[map_tensors(each, self._enter) for each in args], **kwargs)
+        self._outside = Outside()
+        try:
+            results = wrapped(*[map_tensors(each, self._enter) for each in args], **kwargs)
+        except BaseException:  # what it wrote before stays written
+            self.settle_writes()
+            raise
+        # Values of their own: `settle_writes` must not reach them through memory.
+        self.results = map_tensors(results, lambda t: t._new(t.uop))
 
     def _enter(self, tensor: Tensor) -> Tensor:
         stand_in = _stand_in(tensor.uop)
@@ -65,11 +71,7 @@ class _Trace:
 
     def settle_writes(self) -> None:
         """What the function wrote to tensors of others is in terms of the arguments, too."""
-        inside = set(self.stands_for)
-        for storage in lazy_storages():
-            has_parameters = storage.uop.op == Op.AFTER and storage.uop.ops >> Op.PARAM & 1
-            if has_parameters and inside.intersection(topological(storage.uop)):
-                storage.uop = substitute(storage.uop, self.stands_for)
+        self._outside.settle(self.stands_for)
 
 
 def _chosen(name: str, args: Sequence[Any], argnums: Argnums) -> list[int]:
@@ -255,7 +257,8 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     outputs = tensors_in(found.trace.results)
     floats = [each for each in outputs if each.dtype.kind == FLOAT]
     seeds = [_stand_in(each.uop) for each in floats]
-    zeros = {seed: nodes.filled(seed.dtype, 0, shape_of(seed)) for seed in seeds}
+    # A linear function has one slope, and some are written in a way that has none at 0.
+    ones = {seed: nodes.filled(seed.dtype, 1, shape_of(seed)) for seed in seeds}
     slopes = found.gradients(floats, seeds)
     moved: dict[UOp, UOp | None] = dict.fromkeys(seeds)
     for slope, change in zip(slopes, changes, strict=True):
@@ -269,7 +272,7 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
         node = by_output.get(id(each))
         results.append(each.zeros_like() if node is None else each._new(node))
     trace = found.trace
-    return trace.settled(trace.results), trace.settled(refill(trace.results, results), zeros)
+    return trace.settled(trace.results), trace.settled(refill(trace.results, results), ones)
 
 
 def jacobian(wrapped: Function, argnums: Argnums = 0) -> Callable[..., Any]:
@@ -343,10 +346,15 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
             batched[stand_in] = front
             return tensor._new(stand_in)
 
-        results = wrapped(*[map_tensors(each, enter) for each in args], **kwargs)
-        _settle_shared_writes(batched)
+        outside = Outside()
+        try:
+            results = wrapped(*[map_tensors(each, enter) for each in args], **kwargs)
+            _require_no_writes(outside, batched)
+        except BaseException:
+            outside.undo(batched)
+            raise
         outputs = tensors_in(results)
-        made = batch([each.uop for each in outputs], batched, size)
+        made = batch(pure([each.uop for each in outputs], batched), batched, size)
         ends = _spread(out_dims, results)
         moved = [
             each._new(node).movedim(0, axis)._same()
@@ -401,13 +409,11 @@ def _batch_size(args: tuple[Any, ...], axes: Sequence[int | None]) -> int:
     return sizes[0]
 
 
-def _settle_shared_writes(batched: dict[UOp, UOp]) -> None:
+def _require_no_writes(outside: Outside, batched: dict[UOp, UOp]) -> None:
     """Refuse a write to memory of a value that differs between examples."""
-    inside = set(batched)
-    for storage in lazy_storages():
-        has_parameters = storage.uop.op == Op.AFTER and storage.uop.ops >> Op.PARAM & 1
-        if has_parameters and inside.intersection(topological(storage.uop)):
-            batch([storage.uop], batched, 1)  # says what cannot be batched, and where
+    for storage in outside.written(batched):
+        storage.take_memory()
+        batch([storage.uop], batched, 1)  # says what cannot be batched, and where
 
 
 def checkpoint(wrapped: Function) -> Function:

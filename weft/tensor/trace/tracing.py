@@ -16,6 +16,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute_all, topological
+from weft.tensor.trace.pure import pure
 
 _numbers: Final = itertools.count(1 << 40)
 _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
@@ -37,6 +38,7 @@ class Traced(NamedTuple):
 
 def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[UOp]]:
     """The outputs over PARAMs, and the arguments: those that were traced, then what was read."""
+    outputs = pure(outputs, traced.parameters)
     renamed: dict[UOp, UOp] = {}
     arguments = list(traced.arguments)
     for slot, stand_in in enumerate(traced.parameters):

@@ -18,7 +18,8 @@ from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
-from weft.tensor.trace.function import function, writes_of
+from weft.tensor.trace.function import function
+from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
 from weft.tensor.trace.tracing import Traced, close_over
 from weft.tensor.trees import build, flatten, refill, tensors_in
@@ -163,6 +164,7 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
     states, inputs = tensors_in(carry), tensors_in(xs)
     inside = [each._new(traced.enter(each.uop)) for each in states]
     rows = [each._new(param_like(traced, each)) for each in inputs]
+    outside = Outside()
     tracing.depth += 1  # a jitted function inside is part of this one
     try:
         made = fn(refill(carry, inside), refill(xs, [each.squeeze(0) for each in rows]))
@@ -172,9 +174,8 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
         raise ArgumentTypeError(
             f"scan: fn returned {type(made).__name__}", law="fn returns a carry and a y"
         )
-    if written := writes_of(traced):
-        for storage, _ in written:
-            storage.uop = storage.uop.src[0]  # as if it had not been called
+    if outside.written(traced.parameters):
+        outside.undo(traced.parameters)  # as if it had not been called
         raise NotSupported(
             "scan: fn writes to a tensor", law="a turn gives its carry and y, and nothing else"
         )
