@@ -26,7 +26,7 @@ from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute, topological
-from weft.support.errors import UsageError
+from weft.support.errors import NotSupported, UsageError
 from weft.support.settings import Context
 from weft.tensor import nodes
 from weft.tensor.autodiff import history
@@ -228,8 +228,10 @@ def realize(storages: Iterable[Storage]) -> None:
 
 def _realize(wanted: list[Storage]) -> None:
     here = get_ident()
+    if any(map(_is_inside, wanted)):
+        raise _not_known()
     writes = [each for each in lazy_storages() if each.memory is not None and each.thread == here]
-    waiting = [each for each in writes if each not in wanted]
+    waiting = [each for each in writes if each not in wanted and not _is_inside(each)]
     _separate(wanted + waiting)
     for group in _by_program(wanted + waiting):
         asked = [each for each in group if each in wanted]
@@ -239,6 +241,20 @@ def _realize(wanted: list[Storage]) -> None:
             # What cannot be carried out, and was not asked for, is the error of whoever reads it.
             if asked:
                 _realize_on(group[0].device, asked, alone=True)
+
+
+def _is_inside(storage: Storage) -> bool:
+    """Whether a value depends on a parameter of a function that is being traced."""
+    return bool(storage.uop.ops >> Op.PARAM & 1)
+
+
+def _not_known() -> NotSupported:
+    return NotSupported(
+        "read: the function is being traced, so this value is not known yet",
+        law="function, checkpoint and the transforms call a function on tensors that stand for\n"
+        "its arguments; what Python reads of a value would be the same for all of them",
+        fix="return the tensor and read it outside, or choose with where()",
+    )
 
 
 def _by_program(storages: list[Storage]) -> list[list[Storage]]:
@@ -269,7 +285,7 @@ def _separate(storages: list[Storage]) -> None:
 def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None:
     """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
     asked = set(wanted)
-    others = [each for each in lazy_storages() if each not in asked]
+    others = [each for each in lazy_storages() if each not in asked and not _is_inside(each)]
     nodes = topological(*(each.uop for each in wanted))
     overwritten = Overwritten(nodes)
     if overwritten and not alone:

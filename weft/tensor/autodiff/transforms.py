@@ -69,6 +69,13 @@ class _Trace:
         mapping = {**self.stands_for, **(also or {})}
         return map_tensors(tree, lambda t: t._new(substitute(t.uop, mapping)))
 
+    def purify(self) -> None:
+        """Have results without writes: as values they are linear in what was written, too."""
+        results = tensors_in(self.results)
+        made = pure([each.uop for each in results], self.stands_for)
+        values = [each._new(node) for each, node in zip(results, made, strict=True)]
+        self.results = refill(self.results, values)
+
     def settle_writes(self) -> None:
         """What the function wrote to tensors of others is in terms of the arguments, too."""
         self._outside.settle(self.stands_for)
@@ -254,6 +261,7 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     own = [t for each in primals for t in tensors_in(each)]
     changes = _seeds("jvp", own, tensors_in(tuple(tangents)))
     found.trace.settle_writes()
+    found.trace.purify()
     outputs = tensors_in(found.trace.results)
     floats = [each for each in outputs if each.dtype.kind == FLOAT]
     seeds = [_stand_in(each.uop) for each in floats]

@@ -162,9 +162,9 @@ class _Turn(NamedTuple):
 def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _Turn:
     traced = Traced([], [])
     states, inputs = tensors_in(carry), tensors_in(xs)
+    outside = Outside()
     inside = [each._new(traced.enter(each.uop)) for each in states]
     rows = [each._new(param_like(traced, each)) for each in inputs]
-    outside = Outside()
     tracing.depth += 1  # a jitted function inside is part of this one
     try:
         made = fn(refill(carry, inside), refill(xs, [each.squeeze(0) for each in rows]))

@@ -360,8 +360,7 @@ def _store_item(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Val
     containers, keys = own.top(2)
     for container in containers:
         for key in keys:
-            if key.__hash__ is not None:
-                reads.write(container, key)
+            reads.write(container, key)
     return []
 
 

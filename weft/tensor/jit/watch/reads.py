@@ -187,6 +187,10 @@ class Reads:
 
     def write(self, owner: Any, key: Any) -> None:
         """The function itself writes a place: what it reads there from now on is its own."""
+        try:
+            hash(key)
+        except TypeError:  # a slice, a list: no place that is noted
+            return
         places = [(kind, id(owner), key) for kind in (ATTRIBUTE, ENTRY, ITEM, CELL)]
         if not any(place in self.guards for place in places):
             self._written.add((id(owner), key))
