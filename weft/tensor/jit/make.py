@@ -65,7 +65,9 @@ def trace(
     try:
         recording = recorder.record(function, arguments, names, watch)
         require_no_draws(name, watch.reads.drawn)
-        program = _make_program(recording, arguments, donated)
+        # A call that raises takes nothing.
+        taken = donated if recording.error is None else set()
+        program = _make_program(recording, arguments, taken)
         error, has_writes = recording.error, bool(recording.written)
         tensors = watch.reads.tensors
         program.state = _read_state(watch.reads, name, code, strict, recorder.arrays)

@@ -14,7 +14,7 @@ from weft.engine.storage import BufferKind
 from weft.ir.build import index_of, scatter, where
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
-from weft.ir.shapes import shape_of
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, substitute, topological
 from weft.tensor import nodes
@@ -108,7 +108,7 @@ def _written(value: UOp, store: UOp, made: dict[UOp, UOp]) -> UOp:
     return updated(value, steps, new)
 
 
-def _put(value: UOp, names: list[UOp], new: UOp, shape: Sequence[object]) -> UOp:
+def _put(value: UOp, names: list[UOp], new: UOp, shape: Shape) -> UOp:
     """A value with others where the indices of its first axes say; the last for a place stays."""
     gate, *indices = names
     whole = shape_of(value)

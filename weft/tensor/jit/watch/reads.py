@@ -60,7 +60,8 @@ from weft.tensor.jit.watch.lookup import (
 from weft.tensor.tensor import Tensor
 
 CONTAINERS: Final = (list, dict, set, deque, MappingProxyType, *BUFFERS)
-_VIEWS: Final = tuple([type(view) for view in ({}.keys(), {}.values(), {}.items())])
+_NOTHING: Final[dict[Any, Any]] = {}
+_VIEWS: Final = (type(_NOTHING.keys()), type(_NOTHING.values()), type(_NOTHING.items()))
 _OPAQUE: Final = (Tensor, UOp, *SCALARS)
 
 
