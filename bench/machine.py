@@ -58,7 +58,7 @@ class Machine:
     def __init__(self, threads: int) -> None:
         self.device = CpuDevice(render, host_target(threads))
         self.threads = threads
-        self.lanes = self.device.target.vector_bits // 32
+        self.lanes = self.device.target.access_bits // 32
         self.vector = f"<{self.lanes} x float>"
         self.step = self.lanes * 4 * UNROLLED  # bytes of one turn of a loop over memory
 
@@ -164,7 +164,7 @@ def best(action: Callable[[], object]) -> float:
 def exp_nanoseconds() -> float:
     """The exponential of an element, as codegen writes it, on one thread."""
     from weft import Context, Tensor
-    from weft.engine.storage import GlobalCounters
+    from weft.engine.counters import GlobalCounters
 
     with Context(THREADS=1, DEVICE="CPU"):
         x = Tensor(np.linspace(-3, 3, 4096, dtype=np.float32)).realize()
@@ -179,12 +179,13 @@ def exp_nanoseconds() -> float:
 @functools.cache
 def peaks() -> Peaks:
     """What all threads reach together: operations and bytes of memory per second."""
-    every = Machine(host_target().threads)
+    every = Machine(host_target().units)
     rates = [
         every.bytes_per_second(LARGE_BYTES, reads, writes)
         for reads, writes in ((True, False), (False, True), (True, True))
     ]
-    return Peaks(every.operations(multiply_add(every.lanes), 2), max(rates))
+    operations = every.operations(multiply_add(every.lanes), 2)
+    return Peaks(operations, max(rates), f"measured on {host().cpu}")
 
 
 def multiply_add(lanes: int) -> str:
@@ -204,27 +205,24 @@ def measure() -> Measured:
         op=1e9 / adds,
         transcendental=exp_nanoseconds(),
         multiply_add=1e9 / multiply_adds,
-        level1=1e9 / levels[0],
-        level2=1e9 / levels[1],
-        level3=1e9 / levels[2],
-        memory=1e9 / read,
         launch=one.launch_nanoseconds(),
+        source=f"measured on {host().cpu}",
     )
-    print(f"{host().cpu}, {host_target().threads} threads, vectors of {one.lanes} floats")
+    print(f"{host().cpu}, {host_target().units} threads, vectors of {one.lanes} floats")
     gigaflops = 2 * multiply_adds / 1e9
     print(f"multiply-add  {gigaflops:8.1f} GFLOPS on a core, {most.operations / 1e9:.1f} on all")
     for name, size, rate in zip(("L1", "L2", "L3"), sizes, levels, strict=True):
         print(f"{name} {size >> 10:8} KB  {rate / 1e9:8.1f} GB/s read by a core")
     print(f"memory        {read / 1e9:8.1f} GB/s by a core, {most.bytes_moved / 1e9:.1f} by all")
     print(f"launch        {costs.launch:8.0f} ns")
-    return Measured(costs, most)
+    return Measured(costs, most, tuple(1e9 / rate for rate in (*levels, read)))
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench machine")
     parser.add_argument("--forget", action="store_true", help="go back to the usual numbers")
     options = parser.parse_args(arguments)
-    threads = host_target().threads
+    threads = host_target().units
     if options.forget:
         forget_measured(threads)
         return 0

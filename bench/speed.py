@@ -147,7 +147,7 @@ class Race(Contest):
 
             from weft.engine.devices import device
 
-            torch.set_num_threads(device("CPU").target.threads)
+            torch.set_num_threads(device("CPU").target.units)
         self.calls: Sides = {}
         self.is_slow: dict[str, bool] = {}
         self.keeps_all = False  # whether the search found nothing faster

@@ -31,19 +31,32 @@ from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule.fuse import fuse, fuse_in_order
 from weft.schedule.schedule import make_schedule
+from weft.target.compute import Simd, Simt
+from weft.target.memory import Grid
 from weft.target.target import Costs, Target
 
 i32 = dtypes.int32
 SHAPES = [(4,), (3, 4), (2, 3, 4), (1,), (6, 2), (12,), (2, 6), (1, 4), (3, 1), (5,)]
-TARGET = Target("FUZZ", "NONE", "any", ELEMENTWISE, frozenset(), frozenset(), threads=2)
+TARGET = Target(
+    *("FUZZ", "NONE", "any", ELEMENTWISE, frozenset(), frozenset()), compute=Simd(units=2)
+)
 _DTYPES = frozenset(d for d in SCALARS.values() if d.kind not in (VOID, INDEX))
 _ANY = Target("FUZZ", "NONE", "any", ELEMENTWISE, _DTYPES, _DTYPES)
-_GROUPS = replace(_ANY, has_groups=True, has_barrier=True, group_limit=8)
+_GROUPS = replace(_ANY, compute=Simt(), grid=Grid(group_threads=8))
+
+
+def _with_lanes(target: Target, bits: int) -> Target:
+    *near, memory = target.memories
+    return replace(target, memories=(*near, replace(memory, access_bits=bits)))
+
+
 MACHINES = {
     "plain": _ANY,
-    "lanes": replace(_ANY, vector_bits=128, threads=2, costs=Costs(launch=0.0)),
+    "lanes": replace(
+        _with_lanes(_ANY, 128), compute=Simd(units=2, vector_bits=128), costs=Costs(launch=0.0)
+    ),
     "groups": _GROUPS,
-    "groups-and-lanes": replace(_GROUPS, vector_bits=64),
+    "groups-and-lanes": _with_lanes(_GROUPS, 64),
 }
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft import Tensor, Variable, jit
-from weft.engine import realize
+from weft.engine import work
 from weft.engine.compile import CompileStatistics
 from weft.ir.sizes import most
 from weft.ir.uop import UOp, sweep
@@ -168,18 +168,18 @@ def jitted(lines: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]
 def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
     """How a program with symbolic sizes differs from the one with ints, or None."""
     with Context(**{"DEVICE": device, "CACHE": False, "CHECK": "memory", **MODES[mode]}):
-        realize._PREPARED.clear()
+        work._PREPARED.clear()
         function = jitted(lines)
         for number, values in enumerate(VALUES):
             try:
                 wanted = run(lines, dict(zip(VARIABLES, values, strict=True)), mode == "eager")
-                before = len(realize._PREPARED), CompileStatistics.generated
+                before = len(work._PREPARED), CompileStatistics.generated
                 is_jitted = mode == "jit"
                 sizes = bound(values)
                 found = function(sizes) if is_jitted else run(lines, sizes, mode == "eager")
             except Exception as error:
                 return f"{values}: {type(error).__name__}: {str(error).splitlines()[0]}"
-            after = len(realize._PREPARED), CompileStatistics.generated
+            after = len(work._PREPARED), CompileStatistics.generated
             for name, array in wanted.items():
                 if found[name].shape != array.shape or not is_same(found[name], array):
                     return f"{values}: {name} is {found[name].tolist()}, not {array.tolist()}"

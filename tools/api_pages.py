@@ -20,19 +20,22 @@ from weft.tensor.tensor import Tensor
 
 # Page: its title and the files of weft/tensor whose methods it shows.
 FAMILIES: dict[str, tuple[str, str]] = {
-    "tensor-create": ("Tensor: create and share", "methods/creation host/interop"),
-    "tensor-random": ("Tensor: random numbers", "methods/random methods/random_state"),
+    "tensor-create": ("Tensor: create and share", "create/creation create/like host/interop"),
+    "tensor-random": ("Tensor: random numbers", "create/random create/random_state"),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
         "host/convert methods/aliases methods/sharding methods/bits writes methods/in_place "
         "autodiff/gradients training",
     ),
-    "tensor-elementwise": ("Tensor: two operands", "methods/elementwise methods/arithmetic"),
+    "tensor-elementwise": (
+        "Tensor: two operands",
+        "methods/elementwise methods/arithmetic methods/logic methods/limits",
+    ),
     "tensor-unary": ("Tensor: one operand", "methods/unary methods/angles methods/special"),
-    "tensor-activations": ("Tensor: activations", "neural/activations"),
+    "tensor-activations": ("Tensor: activations", "neural/activations neural/normalization"),
     "tensor-reduce": (
         "Tensor: folds and scans",
-        "methods/reduce indexing/order_statistics methods/scan",
+        "methods/reduce methods/statistics indexing/order_statistics methods/scan",
     ),
     "tensor-movement": (
         "Tensor: shapes",

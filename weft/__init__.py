@@ -12,6 +12,7 @@ from weft.support.errors import (
     FileFormatError,
     IndexOutOfRange,
     InternalError,
+    MissingFile,
     NotSupported,
     OptRefused,
     OutOfMemory,
@@ -27,8 +28,8 @@ from weft.support.settings import settings as config
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft import nn
+    from weft.engine.counters import GlobalCounters
     from weft.engine.devices import Device
-    from weft.engine.storage import GlobalCounters
     from weft.export.function import load_function, save_function
     from weft.tensor.autodiff.transforms import (
         checkpoint,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
     "Device": "weft.engine.devices",
-    "GlobalCounters": "weft.engine.storage",
+    "GlobalCounters": "weft.engine.counters",
     "Tensor": "weft.tensor.tensor",
     "TinyJit": "weft.tensor.jit.jit",
     "associative_scan": "weft.tensor.trace.user_scans",
@@ -84,6 +85,7 @@ __all__ = [
     "GlobalCounters",
     "IndexOutOfRange",
     "InternalError",
+    "MissingFile",
     "NotSupported",
     "OptRefused",
     "OutOfMemory",

@@ -1,10 +1,12 @@
-"""A page fits in a head: a Python file past 500 lines has two subjects."""
+"""A page fits in a head: files past 500 lines and folders past 25 files have two subjects."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+WEFT = ROOT / "weft"
 FOLDERS = ("weft", "tests", "tools", "fuzz", "bench", "docs", "examples")
 LIMIT = 500
+FILES_IN_A_FOLDER = 25
 
 # Files with a limit of their own: path -> (lines, why).
 OWN_LIMITS: dict[str, tuple[int, str]] = {
@@ -38,6 +40,27 @@ def test_files_are_short():
     assert not messages, "\n" + "\n".join(messages)
 
 
+def file_counts() -> dict[str, int]:
+    folders = [WEFT, *(path for path in sorted(WEFT.rglob("*")) if path.is_dir())]
+    return {
+        folder.relative_to(ROOT).as_posix(): len(list(folder.glob("*.py"))) for folder in folders
+    }
+
+
+def find_crowded(counts: dict[str, int]) -> list[str]:
+    """Return one message for each folder whose listing is no table of contents any more."""
+    return [
+        f"{folder} has {count} files: group them by subject, at most {FILES_IN_A_FOLDER} in one"
+        for folder, count in counts.items()
+        if count > FILES_IN_A_FOLDER
+    ]
+
+
+def test_a_listing_reads_like_a_table_of_contents():
+    messages = find_crowded(file_counts())
+    assert not messages, "\n" + "\n".join(messages)
+
+
 def test_every_own_limit_names_a_file_and_a_reason():
     for path, (_, why) in OWN_LIMITS.items():
         assert (ROOT / path).is_file(), f"OWN_LIMITS names {path}, which does not exist"
@@ -50,3 +73,9 @@ def test_checker_can_fail():
     b, c = find_long(counts, own_limits)
     assert b.startswith("weft/b.py has 501 lines, 1 past 500")
     assert c.startswith("weft/c.py has 900 lines, 1 past 899 (one table)")
+
+
+def test_crowded_folders_are_found():
+    assert find_crowded({"weft/a": FILES_IN_A_FOLDER}) == []
+    (message,) = find_crowded({"weft/a": FILES_IN_A_FOLDER + 1})
+    assert message.startswith("weft/a has 26 files")

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.io.gguf_blocks import QUANTIZED
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train, then print accuracy, kernels, speed, compile time and some predictions."""
     from weft import nn
-    from weft.engine.storage import GlobalCounters
+    from weft.engine.counters import GlobalCounters
     from weft.tensor.tensor import Tensor
 
     Tensor.manual_seed(options.seed)
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print_counters(seconds: float) -> None:
     from weft.engine.compile import CompileStatistics
-    from weft.engine.storage import GlobalCounters
+    from weft.engine.counters import GlobalCounters
 
     print(
         wrapped(

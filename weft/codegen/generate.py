@@ -12,11 +12,11 @@ from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
-from weft.ir.program import Parameter, Program
-from weft.ir.spec.kernel import behind
+from weft.ir.program import Estimate, Parameter, Program
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
-from weft.rewrite.phase import PassReport, run_phase
+from weft.rewrite.phase import PassReport, Watch, run_phase
 from weft.target.target import Target
 
 
@@ -25,17 +25,25 @@ def generate(
     target: Target,
     opts: tuple[Opt, ...] | None = None,
     reports: list[PassReport] | None = None,
+    watch: Watch | None = None,
 ) -> Program:
     """The program of a kernel; the heuristic chooses the opts that are not given.
 
-    What each pass did, and how long it took, is appended to `reports`.
+    What each pass did, and how long it took, is appended to `reports`; `watch` is called with each
+    pass and what it gives.
     """
     context = Context(target, opts)
-    instructions = run_phase(CODEGEN, kernel, context, reports)
-    nodes = topological(kernel)
+    instructions = run_phase(CODEGEN, kernel, context, reports, watch)
+    return program_of(kernel.arg[0], topological(kernel), instructions, context, estimate(kernel))
+
+
+def program_of(
+    name: str, nodes: list[UOp], instructions: UOp, context: Context, cost: Estimate
+) -> Program:
+    """The program of some instructions; `nodes` are those of the kernel that they are made of."""
     return Program(
-        name=kernel.arg[0],
-        target=target.name,
+        name=name,
+        target=context.target.name,
         instructions=instructions,
         parameters=_parameters(nodes),
         variables=_variables(nodes),
@@ -43,7 +51,7 @@ def generate(
         threads=tuple(
             size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
         ),
-        estimate=estimate(kernel),
+        estimate=cost,
     )
 
 

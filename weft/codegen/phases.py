@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from weft.codegen.choose.choose_opts import choose_opts
-from weft.codegen.decompose.decompose import decompose
+from weft.codegen.context import Context
+from weft.codegen.decompose.decompose import FUNCTIONS, decompose
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.decompose.wide_integers import emulate_wide_integers
 from weft.codegen.linear.linearize import linearize
@@ -17,8 +18,36 @@ from weft.codegen.lower.merge_reductions import merge_reductions
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.ir.ops import Op
 from weft.ir.spec.kernel import KERNEL_SPEC
+from weft.ir.spec.lowered import (
+    ACCUMULATED_SPEC,
+    BOUND_SPEC,
+    EXPANDED_SPEC,
+    FLAT_SPEC,
+    INDEXED_SPEC,
+    NORMAL_SPEC,
+    WIDENED_SPEC,
+    decomposed_spec,
+    emulated_floats_spec,
+    native_spec,
+)
 from weft.ir.spec.program import PROGRAM_SPEC
-from weft.rewrite.phase import Pass, Phase
+from weft.ir.spec.spec import Spec
+from weft.rewrite.phase import Pass, Phase, SpecFor
+
+_LACKING: Final = frozenset(FUNCTIONS)
+
+
+def _emulated_floats(context: Context) -> Spec:
+    return emulated_floats_spec(context.target.native_dtypes)
+
+
+def _decomposed(context: Context) -> Spec:
+    return decomposed_spec(context.target.native_dtypes, context.target.native_ops, _LACKING)
+
+
+def _native(context: Context) -> Spec:
+    return native_spec(context.target.native_dtypes, context.target.native_ops, _LACKING)
+
 
 # What comes before the opts of a kernel: the kernel that they speak of.
 SHAPED: Final = Phase(
@@ -28,21 +57,21 @@ SHAPED: Final = Phase(
             "normalize-kernel",
             normalize_kernel,
             because="later passes rely on a full table of loops and on indices in normal form",
-            gives=KERNEL_SPEC,
+            gives=NORMAL_SPEC,
         ),
         Pass(
             "widen-reductions",
             widen_reductions,
             because="a sum of small floats in small floats loses all of its digits",
             needs=FOLDS,
-            gives=KERNEL_SPEC,
+            gives=WIDENED_SPEC,
         ),
         Pass(
             "merge-reductions",
             merge_reductions,
             because="folds over the same data share one loop",
             needs={Op.REDUCE},
-            gives=KERNEL_SPEC,
+            gives=WIDENED_SPEC,
         ),
     ),
     takes=KERNEL_SPEC,
@@ -57,42 +86,58 @@ CODEGEN: Final = Phase(
             "choose-opts",
             choose_opts,
             because="the shape of the loops decides how fast a kernel is",
-            gives=KERNEL_SPEC,
+            gives=WIDENED_SPEC,
         ),
         Pass(
             "flatten-memory",
             flatten_memory,
             because="memory is flat, and a stage is a store that others wait for",
+            gives=FLAT_SPEC,
         ),
         Pass(
             "expand",
             expand,
             because="vector and unroll ranges become lanes and copies",
             needs={Op.RANGE},
+            gives=EXPANDED_SPEC,
         ),
         Pass(
             "lower-reductions",
             lower_reductions,
             because="a fold is an accumulator, its first value and a loop that updates it",
             needs=FOLDS,
+            gives=ACCUMULATED_SPEC,
         ),
         Pass(
             "bind-hardware",
             bind_hardware,
             because="grid and thread ranges are counters of the machine",
             needs={Op.RANGE},
+            gives=BOUND_SPEC,
         ),
-        Pass("lower-index", lower_index, because="machines compute indices in 32 or 64 bits"),
+        Pass(
+            "lower-index",
+            lower_index,
+            because="machines compute indices in 32 or 64 bits",
+            gives=INDEXED_SPEC,
+        ),
         Pass(
             "emulate-small-floats",
             emulate_small_floats,
             because="a target may keep floats in memory that it cannot compute with",
+            gives=SpecFor("kernel of native floats", _emulated_floats),
         ),
-        Pass("decompose", decompose, because="what a target lacks is made of what it has"),
+        Pass(
+            "decompose",
+            decompose,
+            because="what a target lacks is made of what it has",
+            gives=SpecFor("kernel of native ops", _decomposed),
+        ),
         Pass(
             "emulate-wide-integers",
             emulate_wide_integers,
             because="a target may have no integers of 64 bits",
+            gives=SpecFor("native kernel", _native),
         ),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
     ),

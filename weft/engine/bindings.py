@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import bodies, rebuild, topological
+from weft.ir.walk import bodies, map_graph, topological, with_sources
 from weft.support.errors import ArgumentError
 
 Variables = Mapping[str, int]
@@ -52,17 +52,15 @@ def _rewritten(
     root: UOp, replaced: Callable[[UOp], UOp | None], called: Callable[[UOp], UOp]
 ) -> UOp:
     """A graph with some nodes replaced, and the bodies of its calls rewritten."""
-    made: dict[UOp, UOp] = {}
-    for node in topological(root, enter=lambda node: node.op != Op.BIND):
+
+    def changed(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = replaced(node)
-        if new is None:
-            src = tuple([made[source] for source in node.src])
-            is_call = node.op == Op.CALL
-            new = (
-                make(Op.CALL, node.dtype, src, called(node.arg)) if is_call else rebuild(node, src)
-            )
-        made[node] = new
-    return made[root]
+        if new is not None:
+            return new
+        new = with_sources(node, made)
+        return make(Op.CALL, new.dtype, new.src, called(new.arg)) if new.op == Op.CALL else new
+
+    return map_graph(root, changed, enter=lambda node: node.op != Op.BIND)
 
 
 def bound_values(root: UOp) -> dict[str, int]:

@@ -29,7 +29,6 @@ from weft.support.settings import cache_key, settings
 _CACHE: Final = DiskCache("programs", 1)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
-_WORKERS: Final = 2
 _MOST_LOADED: Final = 2048
 
 
@@ -102,7 +101,7 @@ def _require_fit(program: Program, device: Device) -> Program:
 def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
     done: dict[Key, Program] = {}
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with ThreadPoolExecutor(device.compile_threads) as pool:
         waiting = {}
         for key, kernel in fresh.items():
             start = time.thread_time()
@@ -126,10 +125,10 @@ def _binary_of(program: Program, device: Device) -> tuple[bytes, float]:
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:
+    """All that a compiled program depends on: another target, compiler or setting is another."""
     kind = type(device).__name__  # NULL keeps sources where others keep code
-    target = device.target
-    made_by = code_version()
-    return repr((dump(kernel), kind, target.name, target.threads, cache_key(), made_by))
+    target, versions = device.target, (device.compiler, code_version())
+    return repr((dump(kernel), kind, target.name, target.key, versions, cache_key()))
 
 
 def _try_stored(kernel: UOp, device: Device) -> Program | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from weft.runtime.device import Device as OneDevice
 from weft.support.errors import DeviceError
@@ -63,21 +63,30 @@ def _open_disk(name: str) -> OneDevice:
     return DiskDevice(name)
 
 
-KINDS: Final[dict[str, Callable[[str], OneDevice]]] = {
-    "CPU": _open_cpu,
-    "OPENCL": _open_opencl,
-    "C": _open_c,
-    "PYTHON": _open_python,
-    "NULL": _open_null,
-    "DISK": _open_disk,
+class Kind(NamedTuple):
+    """A kind of device. That of files has a path where others have a number."""
+
+    open: Callable[[str], OneDevice]
+    is_file: bool = False
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "CPU": Kind(_open_cpu),
+    "OPENCL": Kind(_open_opencl),
+    "C": Kind(_open_c),
+    "PYTHON": Kind(_open_python),
+    "NULL": Kind(_open_null),
+    "DISK": Kind(_open_disk, is_file=True),
 }
+HOST: Final = "CPU"  # the device that every machine has
+_FILES: Final = tuple(name for name, kind in KINDS.items() if kind.is_file)
 
 
 def default_device() -> str:
     """The name of the device of a new tensor."""
     chosen, when = _CHOSEN
     asked = settings.DEVICE
-    return canonical_name((chosen if chosen and asked == when else asked) or "CPU")
+    return canonical_name((chosen if chosen and asked == when else asked) or HOST)
 
 
 # The device that `Device.DEFAULT` was set to, and what the setting said then: a Context that
@@ -122,6 +131,20 @@ class Devices:
         return default_device() if name is None else canonical_name(name)
 
 
+def is_computing(name: object) -> bool:
+    """Whether something names a device that computes: a kind and a number, and no file.
+
+    What a file or a message says is asked this before a device of that name is opened.
+
+    >>> is_computing("CPU:1"), is_computing("DISK:notes.txt"), is_computing("CPU:x")
+    (True, False, False)
+    """
+    kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = KINDS.get(kind.upper())
+    is_number = number.isdecimal() and number.isascii()
+    return known is not None and not known.is_file and (is_number or not number)
+
+
 def canonical_name(name: str) -> str:
     """The full name of a device: kinds in capitals, number 0 left out."""
     kind, _, number = name.partition(":")
@@ -133,7 +156,7 @@ def canonical_name(name: str) -> str:
             law="the devices are " + ", ".join(KINDS),
             fix=f"write {guess!r}" if guess else "",
         )
-    if kind == "DISK" and number:  # the number is a path, which means the same in every folder
+    if number and KINDS[kind].is_file:  # a path, which means the same in every folder
         return f"{kind}:{os.path.abspath(number)}"
     return kind if number in ("", "0") else f"{kind}:{number}"
 
@@ -151,14 +174,20 @@ def canonical_place(place: Place) -> Any:
     return tuple(map(canonical_name, devices)), axis, sizes
 
 
+def is_file(place: Place) -> bool:
+    """Whether the device of this full name is a file."""
+    return isinstance(place, str) and place.startswith(_FILES)
+
+
 def device(name: str) -> OneDevice:
     """The device of this name, opened when first asked for."""
     found = _OPEN.get(name)
     if found is None:
         full = canonical_name(name)
-        if full.startswith("DISK"):  # as many as there are files, and nothing to keep open
-            return _open_disk(full)
-        found = _OPEN.get(full) or KINDS[full.partition(":")[0]](full)
+        kind = KINDS[full.partition(":")[0]]
+        if kind.is_file:  # as many as there are files, and nothing to keep open
+            return kind.open(full)
+        found = _OPEN.get(full) or kind.open(full)
         _OPEN[full] = _OPEN[name] = found
     return found
 

@@ -13,24 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.engine.devices import Place, device
-from weft.engine.storage import (
-    Buffer,
-    adopt_buffer,
-    buffer_from,
-    buffer_of,
-    hand_over,
-    read_bytes,
-)
+from weft.engine.buffer_nodes import adopt_buffer, hand_over
+from weft.engine.buffers import Buffer, buffer_of
+from weft.engine.contents import buffer_from, read_bytes
+from weft.engine.devices import device, is_file
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
 from weft.support.errors import NotSupported
-from weft.support.settings import Context
 
 Realize = Callable[[UOp], UOp]
 
@@ -50,11 +45,6 @@ class View(NamedTuple):
             size == 1 or step == row
             for size, step, row in zip(self.shape, self.strides, _rows(self.shape), strict=True)
         )
-
-
-def is_file(name: Place) -> bool:
-    """Whether a device of this name is a file."""
-    return isinstance(name, str) and name.startswith("DISK")
 
 
 def map_file(path: str) -> UOp:
@@ -93,8 +83,7 @@ def try_view(node: UOp) -> View | None:
     while node.op in _STEPS:
         steps.append(node)
         node = node.src[0]
-    while node.op == Op.AFTER:  # a place in memory is that of all its versions
-        node = node.src[0]
+    node = behind(node)  # a place in memory is that of all its versions
     sizes = shape_of(node)
     if node.op != Op.BUFFER or not all(isinstance(size, int) for size in sizes):
         return None
@@ -239,8 +228,7 @@ def _computed(value: UOp, realize: Realize) -> Array:
     """The elements of a value, computed on the device that it lives on."""
     while value.op == Op.COPY:  # it is going to a file, and this is how it gets there
         value = value.src[0]
-    with Context(DEVICE="CPU"):  # where a value without memory is computed
-        node = realize(value)
+    node = realize(value)
     shape: Any = shape_of(node)
     return np.frombuffer(read_bytes(node), storage_dtype(node.dtype)).reshape(shape)
 

@@ -1,18 +1,18 @@
-"""The device `PYTHON`: tensor graphs evaluated by the oracle."""
+"""Devices that evaluate whole tensor graphs, as `PYTHON` does: their values become memory."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from weft.engine.bindings import require_values, take_bindings, variables_of
-from weft.engine.storage import buffer_from, read_bytes
+from weft.engine.contents import buffer_from, read_bytes
+from weft.engine.devices import device
+from weft.ir.array_values import from_storage, storage_dtype, to_storage
 from weft.ir.build import sink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
-from weft.reference.tensor import evaluate
 
 
 def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
@@ -25,8 +25,10 @@ def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:
             raw = np.frombuffer(read_bytes(node), storage_dtype(node.dtype))
             shape = shape_value(shape_of(node))
             arrays[node.arg[0]] = from_storage(node.dtype, raw.reshape(shape))
+    graphs = device(name).graphs
+    assert graphs is not None
     made = {}
-    for node, value in zip(wanted, evaluate(wanted, arrays), strict=True):
+    for node, value in zip(wanted, graphs.evaluate(wanted, arrays), strict=True):
         raw = np.ascontiguousarray(to_storage(node.dtype, value))
         made[node] = buffer_from(node.dtype, shape_of(node), name, memoryview(raw.tobytes()))
     return made

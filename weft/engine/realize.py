@@ -1,13 +1,13 @@
 """Turns lazy values into memory: the one way from a tensor graph to running kernels.
 
-`realize(roots)` computes the roots and every write that they depend on, and says which nodes are
-memory now. The tensor layer puts those BUFFER nodes into all graphs that are still lazy, so
-nothing is computed twice and nobody reads memory that has been overwritten.
+`realize(request)` computes the roots of a request and every write that they depend on, and says
+which nodes are memory now. The tensor layer puts those BUFFER nodes into all graphs that are still
+lazy, so nothing is computed twice and nobody reads memory that has been overwritten.
 
 The path: a graph over several devices becomes one for each (`shards`); copies between devices are
 carried out; then the graph with its buffers as parameters is scheduled (`schedule`), its kernels
-are made runnable (`compile`), and the schedule runs (`run`). A graph of the same structure is
-scheduled once: parameters make the graphs of two training steps the same node.
+are made runnable (`compile`), and the schedule runs (`run`): `work` does that for one device. A
+graph of the same structure is scheduled once: a request knows the key of its graphs.
 """
 
 from __future__ import annotations
@@ -16,43 +16,47 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from weft.engine.bindings import take_bindings
-from weft.engine.devices import default_device, device
-from weft.engine.disk import brought, is_file, write_files
+from weft.engine.buffer_nodes import hand_over, new_buffer
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import copy_contents
+from weft.engine.devices import default_device, device, is_file
+from weft.engine.disk import brought, write_files
 from weft.engine.interpret import interpret
-from weft.engine.run import Prepared
+from weft.engine.request import Request
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
-from weft.engine.storage import buffer_of, copy_contents, hand_over, new_buffer
-from weft.engine.tape import Copy, NotTapedError, Run, Tape
-from weft.engine.versions import Overwritten
-from weft.ir.build import param, sink, store
+from weft.engine.tape import Copy, NotTapedError, Tape
+from weft.engine.work import body_of, run_body, run_known
+from weft.ir.build import sink
 from weft.ir.layouts import is_laid
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.text import dump
 from weft.ir.uop import UOp
+from weft.ir.views import version_of
 from weft.ir.walk import substitute, topological
 from weft.runtime.disk.device import computes_nothing
-from weft.schedule.schedule import Schedule, make_schedule
 from weft.support.errors import DeviceError
-from weft.support.settings import cache_key, settings
+from weft.support.settings import settings
 
-_PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
-_MOST_PREPARED: Final = 512
+# Graphs that may hold values of variables, themselves or in the bodies that they call.
+_MAY_BIND: Final = 1 << Op.BIND | 1 << Op.CALL
 
 
 def realize(
-    roots: Sequence[UOp], pending: Sequence[UOp] = (), tape: Tape | None = None
+    request: Request, pending: Sequence[UOp] = (), tape: Tape | None = None
 ) -> dict[UOp, UOp]:
     """Compute the roots; the BUFFER node of each root and of each version written on the way.
 
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
     With a `tape` nothing runs: it says what would be done to memory.
     """
-    if may_hold_parts(roots) and any(map(is_laid, topological(*roots))):
-        return realize_parts(roots, pending, partial(compute, tape=tape))
+    if may_hold_parts(request.ops) and any(map(is_laid, request.nodes)):
+        return realize_parts(request, pending, partial(compute, device=request.device, tape=tape))
+    name = request.try_device()
+    if name is not None:
+        return _realize_on(name, request, pending, tape)
     made: dict[UOp, UOp] = {}
-    found = compute([(root, None) for root in roots], pending, made, tape)
+    roots = request.roots
+    found = compute([(root, None) for root in roots], pending, made, request.device, tape)
     made.update(zip(roots, found, strict=True))
     return made
 
@@ -61,30 +65,32 @@ def compute(
     wanted: Sequence[Wanted],
     pending: Sequence[UOp],
     made: dict[UOp, UOp],
+    device: str | None = None,
     tape: Tape | None = None,
 ) -> list[UOp]:
     """Compute values of one device each; what else becomes memory on the way goes to `made`.
 
-    Without the name of a device, a value is computed where its memory is.
+    Without the name of a device, a value is computed where its memory is, or on `device`.
     """
     roots = [graph for graph, _ in wanted]
-    made.update(write_files(roots, pending, lambda value: realize([value])[value]))
+    made.update(write_files(roots, pending, lambda x: realize(Request([x], "CPU"))[x]))
     is_changed = bool(made) or any(root.ops >> Op.COPY & 1 for root in roots)
     versions = [n for n in topological(*roots) if n.op == Op.AFTER] if is_changed else []
     done = list(substitute(sink(*roots, *versions), made).src)
-    done = carry_out_copies(done, pending, made, tape)
+    done = carry_out_copies(done, pending, made, device, tape)
     if made:
         pending = substitute(sink(*pending), made).src
     graphs, done_versions = done[: len(roots)], done[len(roots) :]
     by_device: dict[str, list[UOp]] = {}
-    found_names = devices_of(graphs)
+    found_names = devices_of(graphs, device)
     names = [name or own for (_, name), own in zip(wanted, found_names, strict=True)]
     for name, graph in zip(names, graphs, strict=True):
         if graph.op != Op.BUFFER:
             by_device.setdefault(name, []).append(graph)
     found: dict[tuple[str, UOp], UOp] = {}
     for name, several in by_device.items():
-        computed = _realize_on(name, list(dict.fromkeys(several)), pending, tape)
+        request = Request(list(dict.fromkeys(several)), name)
+        computed = _realize_on(name, request, pending, tape)
         found.update({(name, node): memory for node, memory in computed.items()})
         made.update({n: m for n, m in computed.items() if n.op in (Op.AFTER, Op.BUFFER)})
     for version, node in zip(versions, done_versions, strict=True):
@@ -100,8 +106,8 @@ def device_of(node: UOp) -> str:
     return devices_of([node])[0]
 
 
-def devices_of(graphs: Sequence[UOp]) -> list[str]:
-    """The device of each graph."""
+def devices_of(graphs: Sequence[UOp], device: str | None = None) -> list[str]:
+    """The device of each graph: that of its memory, or else this one, or the default device."""
     found: dict[UOp, str | None] = {}
     for node in topological(*graphs):
         name: str | None = node.arg[2] if node.op == Op.BUFFER else None
@@ -115,11 +121,15 @@ def devices_of(graphs: Sequence[UOp]) -> list[str]:
                 )
             name = name or other
         found[node] = name
-    return [found[graph] or default_device() for graph in graphs]
+    return [found[graph] or device or default_device() for graph in graphs]
 
 
 def carry_out_copies(
-    roots: list[UOp], pending: Sequence[UOp], made: dict[UOp, UOp], tape: Tape | None
+    roots: list[UOp],
+    pending: Sequence[UOp],
+    made: dict[UOp, UOp],
+    device: str | None,
+    tape: Tape | None,
 ) -> list[UOp]:
     """The graphs with every COPY carried out; its source is computed on its own device first.
 
@@ -130,7 +140,8 @@ def carry_out_copies(
         copies = [n for n in topological(*roots) if n.op == Op.COPY]
         ready = [n for n in copies if not n.src[0].ops >> Op.COPY & 1]
         by_device: dict[str, list[UOp]] = {}
-        for copy, name in zip(ready, devices_of([n.src[0] for n in ready]), strict=True):
+        names = devices_of([n.src[0] for n in ready], device)
+        for copy, name in zip(ready, names, strict=True):
             by_device.setdefault(name, []).append(copy)
         files = [copy for name, several in by_device.items() if is_file(name) for copy in several]
         done = {copy: brought(copy.src[0], copy.arg) for copy in files}
@@ -155,7 +166,8 @@ def _copied(
         sources = list(dict.fromkeys(n.src[0] for n in several if n.src[0].op != Op.BUFFER))
         if sources:
             sources += read_again(sources, roots)
-            done.update(_realize_on(name, sources, [*roots, *pending], tape))
+            request = Request(sources, name)
+            done.update(_realize_on(name, request, [*roots, *pending], tape))
     for copy in ready:
         source = done.get(copy.src[0], copy.src[0])
         done[copy] = new_buffer(source.dtype, shape_of(source), copy.arg)
@@ -172,99 +184,35 @@ def _copied(
 
 def _is_view(node: UOp) -> bool:
     """Whether a node is memory, seen through movement ops or indices."""
-    base = node
-    while base.op in MOVEMENT or base.op == Op.INDEX:
-        base = base.src[0]
+    base = version_of(node)
     return base is not node and base.op in (Op.BUFFER, Op.AFTER)
 
 
 def _realize_on(
-    name: str, graphs: list[UOp], pending: Sequence[UOp], tape: Tape | None
+    name: str, request: Request, pending: Sequence[UOp], tape: Tape | None
 ) -> dict[UOp, UOp]:
+    """Compute graphs of one device."""
     if is_file(name):
         raise computes_nothing()
-    nodes = topological(*graphs)
-    versions = [node for node in nodes if node.op == Op.AFTER]
-    if device(name).target.renderer == "INTERPRETER":
+    if device(name).graphs is not None:
         if tape is not None:
             raise NotTapedError
-        return interpret(name, list(dict.fromkeys([*versions, *graphs])), nodes)
-    overwritten = Overwritten(nodes)
-    last = overwritten.last
-    kept = overwritten.read_by(pending)
-    values = [n for n in dict.fromkeys([*graphs, *kept]) if n not in last.values()]
-    outputs = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
-    body = sink(*last.values(), *(store(out, node) for node, out in outputs.items()))
-    for memory in last:
-        buffer_of(memory).prepare_write()
-    _run(name, body, list(last), tape)
-    made = dict(outputs)
+        versions = [node for node in request.nodes if node.op == Op.AFTER]
+        wanted = list(dict.fromkeys([*versions, *request.roots]))
+        return interpret(name, wanted, request.nodes)
+    last = request.overwritten.last
+    values = request.roots
+    if last:
+        kept = request.overwritten.read_by(pending)
+        done = set(last.values())
+        values = [n for n in dict.fromkeys([*values, *kept]) if n not in done]
+        for memory in last:
+            buffer_of(memory).prepare_write()
+    if tape is None and not request.ops & _MAY_BIND and settings.CHECK != "levels":
+        made = run_known(name, request, values, last)
+    else:
+        made = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
+        run_body(name, body_of(last, made), list(last), tape)
     for memory, version in last.items():
         made[version] = hand_over(memory)
     return made
-
-
-def _run(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> None:
-    """Schedule a graph over buffers and run it."""
-    memory = [node for node in topological(body) if node.op == Op.BUFFER]
-    parameters = {
-        node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
-    }
-    unbound, variables = take_bindings(substitute(body, parameters))
-    prepared = prepare(unbound, name)
-    if tape is not None:
-        if variables:
-            raise NotTapedError
-        buffers = (tuple(map(buffer_of, memory)), tuple(map(buffer_of, written)))
-        tape.actions.append(Run(name, unbound, *buffers))
-    elif settings.CHECK == "levels":
-        _run_checked(body, prepared, memory, variables)
-    else:
-        prepared.run([buffer_of(node) for node in memory], variables)
-
-
-def _run_checked(
-    body: UOp, prepared: Prepared, memory: list[UOp], variables: dict[str, int]
-) -> None:
-    """Run, and compare what came out with the interpreter after every phase."""
-    from weft.engine.check import LevelCheck
-
-    check = LevelCheck(memory, variables)
-    check.add_tensor_level(body)
-    check.add_schedule(prepared.schedule)
-    check.add_codegen(prepared.schedule, prepared.device.target)
-    prepared.run([buffer_of(node) for node in memory], variables)
-    check.add_device()
-    check.verify(body)
-
-
-def prepare(body: UOp, name: str) -> Prepared:
-    """The schedule of a graph over parameters, with its programs; made once per structure."""
-    on = device(name)
-    key = (body, name, cache_key())
-    found = _PREPARED.get(key)
-    if found is None:
-        schedule = make_schedule(body, on.target)
-        if settings.DEBUG >= 1:
-            _print_schedule(name, schedule)
-        found = Prepared(schedule, on)
-        if len(_PREPARED) >= _MOST_PREPARED:
-            _PREPARED.pop(next(iter(_PREPARED)))
-        _PREPARED[key] = found
-        if settings.DEBUG >= 4:
-            for step in found.steps:
-                print(step.loaded.program.source)
-    return found
-
-
-def _print_schedule(name: str, schedule: Schedule) -> None:
-    count, size = len(schedule.kernels.src), schedule.plan.size
-    print(f"schedule on {name}: {count} kernels, {size} bytes of temporaries")
-    if settings.DEBUG >= 5:
-        for report in schedule.reports:
-            print(report)
-    if settings.DEBUG >= 3:
-        for line in schedule.log:
-            print(f"  {line}")
-        for call in schedule.kernels.src:
-            print(dump(call.arg))

@@ -20,16 +20,17 @@ from weft.engine.bindings import (
     require_values,
     take_bindings,
 )
-from weft.engine.realize import prepare
+from weft.engine.buffers import Buffer
+from weft.engine.contents import copy_contents
+from weft.engine.counters import GlobalCounters
 from weft.engine.run import Prepared, temporary_handles
-from weft.engine.storage import Buffer, GlobalCounters, copy_contents
 from weft.engine.tape import Copy, Tape
+from weft.engine.work import prepare
 from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.cpu.launch import CpuExecutable, RunList
-from weft.runtime.cpu.memory import CpuMemory
+from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -72,34 +73,37 @@ class Replay:
 class _NativeRun:
     """All kernels of a schedule as one list of the device."""
 
-    def __init__(self, prepared: Prepared, slots: int) -> None:
-        device: Any = prepared.device
-        self._arena = Buffer(device, prepared.schedule.plan.size)
+    def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
+        self._arena = Buffer(prepared.device, prepared.schedule.plan.size)
         weakref.finalize(self, self._arena.free).atexit = False
         handles = temporary_handles(prepared.schedule, self._arena)
-        unknown = CpuMemory(0, 0)  # until the first run
-        self._list = device.run_list(
+        launches = launcher.run_list(
             [
                 (
                     step.loaded.executable,
-                    [handles.get(slot, unknown) for slot in step.slots],
+                    [handles.get(slot) for slot in step.slots],  # the others: at each run
                     (0,) * len(step.loaded.program.variables),  # until a run has values
                     _static_grid(step.loaded.program.groups),
                 )
                 for step in prepared.steps
             ]
         )
-        self._sizes = _Sizes(prepared, self._list) if prepared.variables else None
-        self._words = self._list.words
+        self._list = self._checked(launches, prepared)
+        self._sizes = _Sizes(prepared, launches) if prepared.variables else None
+        self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
         for number, step in enumerate(prepared.steps):
             for position, slot in enumerate(step.slots):
                 if slot not in handles:
-                    self._positions[slot].append(self._list.position(number, position))
-        self._bound: list[CpuMemory | None] = [None] * slots
+                    self._positions[slot].append(launches.position(number, position))
+        self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
         self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
+
+    def _checked(self, launches: LaunchList, prepared: Prepared) -> LaunchList | CheckedList:
+        """What a run calls."""
+        return launches
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         if self._sizes is not None:
@@ -126,13 +130,13 @@ class _NativeRun:
 class _Sizes:
     """The words of a list that depend on symbolic sizes: values of variables, and grids."""
 
-    def __init__(self, prepared: Prepared, run_list: RunList) -> None:
+    def __init__(self, prepared: Prepared, run_list: LaunchList) -> None:
         self._list = run_list
         self._variables = prepared.variables
         self._now: list[int] | None = None
         self._positions: list[list[int]] = [[] for _ in prepared.variables]
         # Layers of a model share kernels, so that a grid is computed once for many.
-        self._grids: dict[tuple[CpuExecutable, tuple[Size, ...]], list[int]] = {}
+        self._grids: dict[tuple[Executable, tuple[Size, ...]], list[int]] = {}
         for number, step in enumerate(prepared.steps):
             program = step.loaded.program
             for place, variable in enumerate(program.variables, len(program.parameters)):
@@ -169,13 +173,9 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
 class _CheckedRun(_NativeRun):
     """The same list with its kernels between zones, for `CHECK=memory`."""
 
-    def __init__(self, prepared: Prepared, slots: int) -> None:
-        super().__init__(prepared, slots)
-        self._list = CheckedList(
-            self._list,
-            prepared.device,
-            [(step.loaded.program, step.memory) for step in prepared.steps],
-        )
+    def _checked(self, launches: LaunchList, prepared: Prepared) -> CheckedList:
+        kernels = [(step.loaded.program, step.memory) for step in prepared.steps]
+        return CheckedList(launches, prepared.device, kernels)
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
@@ -185,11 +185,12 @@ class _CheckedRun(_NativeRun):
 
 
 def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
-    if not hasattr(prepared.device, "run_list"):
+    launcher = prepared.device.lists
+    if launcher is None:
         return None
     # A traced function belongs to a value of the setting, so nobody need ask for it again.
     kind = _CheckedRun if settings.CHECK == "memory" else _NativeRun
-    return kind(prepared, slots)
+    return kind(prepared, launcher, slots)
 
 
 class TapeRun:

@@ -7,25 +7,30 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.engine.bindings import Variables, require_values, variables_of
+from weft.engine.buffers import Buffer
 from weft.engine.compile import Loaded, load_kernels
-from weft.engine.storage import Buffer, GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.engine.zones import fill_fresh, run_between_zones, sizes_of
 from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
-from weft.ir.sizes import size_value
+from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, seconds_of
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
 from weft.target.target import Peaks
 
 
 class Step(NamedTuple):
-    """One kernel of a schedule, and the slots and PARAMs of its arguments."""
+    """One kernel of a schedule, and the slots and PARAMs of its arguments.
+
+    `groups` is its grid; None where that depends on values of variables.
+    """
 
     loaded: Loaded
     slots: tuple[int, ...]
     memory: tuple[UOp, ...]
+    groups: tuple[int, ...] | None
 
 
 class Prepared:
@@ -38,7 +43,7 @@ class Prepared:
         self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
         self.steps = [
-            Step(part, tuple(memory.arg[0] for memory in call.src), call.src)
+            Step(part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program))
             for part, call in zip(loaded, calls, strict=True)
         ]
 
@@ -47,47 +52,65 @@ class Prepared:
 
         A slot that no kernel has may be None. Temporaries are added here.
         """
-        require_values(self.variables, variables)
-        arena = Buffer(self.device, self.schedule.plan.size)
+        if self.variables:
+            require_values(self.variables, variables)
+        size = self.schedule.plan.size
+        arena = Buffer(self.device, size) if size else None
         if is_checked := settings.CHECK == "memory":
-            fill_fresh([*memory, arena])
-        handles: dict[int, Handle] = {
-            slot: part.allocated() for slot, part in enumerate(memory) if part is not None
-        }
+            fill_fresh(memory if arena is None else [*memory, arena])
+        handles: dict[int, Handle] = {}
+        for slot, part in enumerate(memory):
+            if part is not None:
+                handle = part.handle
+                handles[slot] = part.allocated() if handle is None else handle
         try:
-            handles.update(temporary_handles(self.schedule, arena))
+            if arena is not None:
+                handles.update(temporary_handles(self.schedule, arena))
             for step in self.steps:
                 self._launch(step, handles, variables, is_checked)
         finally:
-            arena.free()
+            if arena is not None:
+                arena.free()
 
     def _launch(
         self, step: Step, handles: dict[int, Handle], variables: Variables, is_checked: bool
     ) -> None:
         program, execute = step.loaded
-        values = [variables[node.arg[0]] for node in program.variables]
-        groups = tuple(size_value(size, variables) for size in program.groups)
+        values: list[int] = []
+        for node in program.variables:
+            values.append(variables[node.arg[0]])
+        groups = step.groups
+        if groups is None:
+            groups = shape_value(program.groups, variables)
         if 0 in groups:  # a symbolic size is 0 in this run: the kernel writes nothing
             return
-        given = [handles[slot] for slot in step.slots]
+        given = list(map(handles.__getitem__, step.slots))
+        is_shown = settings.DEBUG >= 2
         start = time.perf_counter()
         if is_checked:
             sizes = sizes_of(step.memory, variables)
             run_between_zones(
                 self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
             )
+            seconds = time.perf_counter() - start
+        elif is_shown:
+            seconds = seconds_of(self.device, lambda: execute(given, values, groups))
         else:
             execute(given, values, groups)
-        if settings.DEBUG >= 2:
-            self.device.synchronize()
-        seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - start
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations
         GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
         GlobalCounters.time_sum_s += seconds
-        if settings.DEBUG >= 2:
+        if is_shown:
             print(describe_run(self.device, program, seconds))
+
+
+def _grid(program: Program) -> tuple[int, ...] | None:
+    """The grid of a program, where no variable decides it."""
+    sizes = tuple(size for size in program.groups if isinstance(size, int))
+    return sizes if len(sizes) == len(program.groups) else None
 
 
 def temporary_handles(schedule: Schedule, arena: Buffer) -> dict[int, Handle]:

@@ -25,17 +25,16 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.runtime.device import Device
 from weft.support.cache import DiskCache
-from weft.support.code_version import code_version
+from weft.support.code_version import COMPILER, code_version
 from weft.support.errors import InternalError, UsageError
 from weft.support.settings import Context as Settings
-from weft.support.settings import settings
+from weft.support.settings import cache_key, settings
 
 _CACHE: Final = DiskCache("recipes", 1)
 # A candidate has to be this much faster than the default to take its place.
 GAIN: Final = 0.97
 # How often it has to be, one after the other: on a busy machine a single win is luck.
 ROUNDS: Final = 3
-WORKERS: Final = 2
 
 
 class Found(NamedTuple):
@@ -59,8 +58,7 @@ FINDINGS: Final[list[tuple[str, Found]]] = []
 
 def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     """The recipe of a kernel, from the disk or by a search of this width."""
-    target = device.target
-    key = repr((dump(kernel), target.name, target.threads, width, code_version()))
+    key = _disk_key(kernel, device, width)
     stored = _CACHE.get(key)
     if stored is not None:
         return from_json(stored.decode())
@@ -68,6 +66,13 @@ def best_recipe(kernel: UOp, device: Device, width: int) -> Recipe:
     FINDINGS.append((kernel.arg[0], found))
     _CACHE.put(key, to_json(found.recipe).encode())
     return found.recipe
+
+
+def _disk_key(kernel: UOp, device: Device, width: int) -> str:
+    """All that the result of a search depends on, but for what else the machine did."""
+    target, versions = device.target, (device.compiler, code_version((*COMPILER, "engine")))
+    asked = (width, settings.BEAM_SECONDS, cache_key())
+    return repr((dump(kernel), target.name, target.key, versions, asked))
 
 
 def search(kernel: UOp, device: Device, width: int, seconds: float) -> Found:
@@ -104,11 +109,12 @@ class Search:
 
     def measure(self, recipes: list[Recipe], runner: Runner) -> None:
         """Compile recipes side by side and run them one by one while time is left."""
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for start in range(0, len(recipes), 2 * WORKERS):
+        workers = self.device.compile_threads
+        with ThreadPoolExecutor(workers) as pool:
+            for start in range(0, len(recipes), 2 * workers):
                 if time.monotonic() > self.end and self.measured:
                     return
-                some = recipes[start : start + 2 * WORKERS]
+                some = recipes[start : start + 2 * workers]
                 waiting = [(r, pool.submit(self.compiled, self.generated(r))) for r in some]
                 for recipe, program in waiting:
                     self.programs[recipe] = program.result()

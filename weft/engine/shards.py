@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from weft.engine.storage import BufferKind, PartedBuffer, hand_over, parts_of
-from weft.engine.versions import Overwritten
-from weft.ir.build import sink
+from weft.engine.buffer_nodes import BufferKind, hand_over
+from weft.engine.buffers import PartedBuffer, parts_of
+from weft.engine.request import Request
+from weft.ir.build import global_stage, sink
 from weft.ir.layouts import Layout, layout_of
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
+from weft.ir.views import unmoved
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
 from weft.schedule.phases import SHARD
+from weft.support.settings import settings
 
 # A value, and the device to compute it on; None for that of its memory.
 Wanted = tuple[UOp, str | None]
@@ -28,20 +31,22 @@ _LAID: Final = 1 << Op.SHARD | 1 << Op.CALL
 _NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE, Op.INDEX)
 
 
-def may_hold_parts(roots: Sequence[UOp]) -> bool:
-    """Whether graphs may hold something on several devices; if not, no walk is needed."""
-    return PartedBuffer.count > 0 or any(root.ops & _LAID for root in roots)
+def may_hold_parts(ops: int) -> bool:
+    """Whether graphs with these ops may hold something on several devices."""
+    return PartedBuffer.count > 0 or bool(ops & _LAID)
 
 
-def realize_parts(
-    roots: Sequence[UOp], pending: Sequence[UOp], compute: Compute
-) -> dict[UOp, UOp]:
+def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) -> dict[UOp, UOp]:
     """As `realize`, of graphs over several devices."""
-    overwritten = Overwritten(topological(*roots))
+    roots, overwritten = request.roots, request.overwritten
     versions = {version: memory for memory, version in overwritten.last.items()}
     kept = [node for node in overwritten.read_by(pending) if layout_of(node) is not None]
     nodes = list(dict.fromkeys([*roots, *versions, *kept]))
     tuples = run_phase(SHARD, sink(*nodes), parts_of).src
+    if settings.CHECK == "levels":
+        from weft.engine.check import check_shards
+
+        check_shards(nodes, tuples)
     wanted: list[Wanted] = []
     seen: set[Wanted] = set()
     for node, parts in zip(nodes, tuples, strict=True):
@@ -50,7 +55,7 @@ def realize_parts(
         for part, name in zip(parts.src, names, strict=True):
             # Every value gets memory of its own; a version keeps that which it was written to.
             while node not in versions and (part.op == Op.BUFFER or (part, name) in seen):
-                part = make(Op.STAGE, part.dtype, (part,), ("global", ()))
+                part = global_stage(part)
             seen.add((part, name))
             wanted.append((part, name))
     inside: dict[UOp, UOp] = {}
@@ -82,7 +87,7 @@ def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
     ends: set[UOp] = set()
     for node in topological(*roots):
         if node not in computed:
-            ends.update(map(_unmoved, computed.intersection(node.src)))
+            ends.update(map(unmoved, computed.intersection(node.src)))
     kept: dict[UOp, None] = dict.fromkeys(sources)
     has_fold: dict[UOp, bool] = {}
     for node in topological(*sources):
@@ -92,9 +97,3 @@ def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
         if node in ends and has_fold[node] and is_value:
             kept[node] = None
     return [node for node in kept if node not in sources]
-
-
-def _unmoved(node: UOp) -> UOp:
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node

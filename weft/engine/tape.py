@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from weft.engine.storage import Buffer
+from weft.engine.buffers import Buffer
 from weft.ir.uop import UOp
 
 

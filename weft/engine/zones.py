@@ -16,16 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from weft.engine.storage import Buffer
+from weft.engine.buffers import Buffer
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.runtime.cpu.launch import RunList
-from weft.runtime.cpu.memory import CpuMemory
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, LaunchList
 from weft.support.errors import InternalError
 
 PATTERNS: Final = (b"\xfa\xff", b"\x7a\x7a")
@@ -47,12 +45,12 @@ class _Member(NamedTuple):
 class _Block:
     """Memory of a kernel between its zones; arguments that overlap are members of one block."""
 
-    def __init__(self, members: list[_Member], program: Program) -> None:
+    def __init__(self, members: list[_Member], program: Program, device: Device) -> None:
         self.members = members
         self.size = max(each.offset + each.size for each in members)
         self.written = [each for each in members if program.parameters[each.number].is_written]
         # What the kernel may see of an address, such as its alignment, stays as it is.
-        skew = getattr(members[0].handle, "address", 0) % _ALIGNMENT
+        skew = members[0].handle.address % _ALIGNMENT if device.has_addresses else 0
         whole = min(max(self.size, LEAST_ZONE), MOST_ZONE)
         self.start = -(-whole // _ALIGNMENT) * _ALIGNMENT + skew
         self.end = self.start + self.size
@@ -87,10 +85,11 @@ def run_between_zones(
     launch: Callable[[list[Handle]], None],
 ) -> None:
     """Launch a kernel, and raise where it touches what is not its own. `sizes` are in bytes."""
-    if getattr(device, "stores_nothing", False):
+    if device.stores_nothing:
         launch(list(memory))
         return
-    blocks = [_Block(members, program) for members in _overlapping(memory, sizes)]
+    groups = _overlapping(device, memory, sizes)
+    blocks = [_Block(members, program, device) for members in groups]
     before = [bytes(block.contents(device)) for block in blocks]
     results = [_run_over(zone, device, program, blocks, before, launch) for zone in PATTERNS]
     for block, first, second in zip(blocks, *results, strict=True):
@@ -100,9 +99,11 @@ def run_between_zones(
         block.write_back(device, first)
 
 
-def _overlapping(memory: Sequence[Handle], sizes: Sequence[int]) -> list[list[_Member]]:
+def _overlapping(
+    device: Device, memory: Sequence[Handle], sizes: Sequence[int]
+) -> list[list[_Member]]:
     """The arguments, those together that share bytes; the ends of memory are its own."""
-    starts = [getattr(handle, "address", None) for handle in memory]
+    starts = [handle.address if device.has_addresses else None for handle in memory]
     order = sorted(range(len(memory)), key=lambda n: (starts[n] or id(memory[n]), n))
     groups: list[list[_Member]] = []
     begin = end = -1
@@ -208,20 +209,20 @@ def fill_fresh(memory: Sequence[Buffer | None]) -> None:
 def fill(part: Buffer) -> None:
     """Fill all of some memory with the first pattern."""
     handle, pattern = part.allocated(), PATTERNS[0]
-    if not getattr(part.device, "stores_nothing", False):
+    if not part.device.stores_nothing:
         data = pattern * (-(-part.size // len(pattern)))
         part.device.copy_in(handle, memoryview(data)[: part.size])
 
 
 class CheckedList:
-    """A `RunList` whose kernels run one by one between zones, on the words of the list.
+    """A `LaunchList` whose kernels run one by one between zones, on the words of the list.
 
     `kernels` are its programs with the PARAMs of their arguments.
     """
 
     def __init__(
         self,
-        run_list: RunList,
+        run_list: LaunchList,
         device: Device,
         kernels: Sequence[tuple[Program, tuple[UOp, ...]]],
     ) -> None:
@@ -240,7 +241,6 @@ class CheckedList:
             names = [node.arg[0] for node in program.variables]
             values = dict(zip(names, words[behind : behind + len(names)], strict=True))
             sizes = sizes_of(parameters, values)
-            places = zip(words[first:behind], sizes, strict=True)
-            memory = [CpuMemory(address, size) for address, size in places]
+            memory = [self._list.memory_at(number, slot, size) for slot, size in enumerate(sizes)]
             launch = partial(self._list.run_one, number)
             run_between_zones(self._device, program, memory, sizes, launch)

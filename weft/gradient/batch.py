@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from weft.gradient.shaping import as_shape, expand, iota, reshape
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import as_shape, expand, iota, reshape
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.shapes import Shape, fill_sizes, shape_of
 from weft.ir.uop import UOp, make
@@ -126,7 +126,7 @@ def _index(node: UOp, sources: Sources) -> UOp:
     src = [sources.fitted(position, positions) for position in range(1, count + 2)]
     memory = sources.nodes[0]
     if sources.are_batched[0]:
-        numbers = iota(dtypes.int64, sources.size)
+        numbers = iota(sources.size, dtypes.int64)
         src.insert(1, _scalars_in(numbers, positions))
     return _like(node, (memory, *src))
 
@@ -138,7 +138,7 @@ def _scatter(node: UOp, sources: Sources) -> UOp:
     positions = updates[: len(updates) - len(shape_of(node.src[0])) + count]
     value = sources.lifted(0, shape_of(node))
     src = [sources.fitted(position, positions) for position in range(2, count + 3)]
-    numbers = iota(dtypes.int64, sources.size)
+    numbers = iota(sources.size, dtypes.int64)
     src.insert(1, _scalars_in(numbers, positions))
     return _like(node, (value, sources.lifted(1, updates), *src))
 

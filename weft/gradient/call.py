@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import NamedTuple, TypeVar
 
-from weft.gradient.shaping import as_shape
 from weft.gradient.tuples import add, nothing, values_of
-from weft.ir.build import call, param
-from weft.ir.dtypes import dtypes
+from weft.ir.build import call, item, param, tuple_of
+from weft.ir.movement import as_shape
 from weft.ir.ops import Op
 from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
 from weft.support.errors import NotSupported
 
@@ -80,13 +79,13 @@ class Derivatives:
         present = tuple(each for each in found if each is not None)
         if not present:
             return []
-        derived = make(Op.TUPLE, dtypes.void, present)
+        derived = tuple_of(present)
         done = call(derived, *node.src, *gradients.values())
         receivers = (*(node.src[slot] for slot in question.slots), *question.buffers)
         parts: list[tuple[UOp, UOp | None]] = []
         for receiver, each in zip(receivers, found, strict=True):
             if each is not None:
-                part = make(Op.ITEM, each.dtype, (done,), len(parts))
+                part = item(done, len(parts), each.dtype)
                 parts.append((receiver, as_shape(part, shape_of(receiver))))
         return parts
 
@@ -129,7 +128,7 @@ def _seed(question: _Question) -> UOp:
     seeds = [nothing()] * len(values)
     for slot, position in enumerate(seeded, question.arguments):
         seeds[position] = param(slot, values[position].dtype, shape_of(values[position]))
-    return make(Op.TUPLE, dtypes.void, tuple(seeds)) if body.op == Op.TUPLE else seeds[0]
+    return tuple_of(seeds) if body.op == Op.TUPLE else seeds[0]
 
 
 def _total(parts: list[UOp | None]) -> UOp | None:

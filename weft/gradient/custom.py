@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, full
 from weft.gradient.tuples import nothing, values_of
-from weft.ir.build import call
+from weft.ir.build import call_results, items
 from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.movement import as_shape, zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 
 # What makes a body one to call.
@@ -33,9 +33,7 @@ def _custom_gradient(node: UOp, g: UOp) -> Parts:
     seeds: tuple[UOp, ...] = (g,)
     if node.dtype is dtypes.void:
         kinds = values_of(node)
-        values = tuple(
-            make(Op.ITEM, kind.dtype, (node,), position) for position, kind in enumerate(kinds)
-        )
+        values = tuple(items(node, kinds))
         seeds = _seeds(values, g)
     found = _results(body, (*given, *values, *seeds, *others))
     parts: list[UOp | None] = [None] * len(node.src)
@@ -47,8 +45,7 @@ def _custom_gradient(node: UOp, g: UOp) -> Parts:
 def _results(body: UOp, arguments: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """What a body gives for some arguments."""
     if body.ops & _BY_ITSELF:
-        done = call(body, *arguments)
-        return tuple(make(Op.ITEM, part.dtype, (done,), i) for i, part in enumerate(body.src))
+        return tuple(call_results(body, *arguments))
     parameters = [node for node in topological(body) if node.op == Op.PARAM]
     return substitute(body, {node: arguments[node.arg[0]] for node in parameters}).src
 
@@ -57,7 +54,7 @@ def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:
     """The gradients of the values that are floats; 0 for those that nothing depends on."""
     empty = nothing()
     return tuple(
-        full(value.dtype, shape_of(value), 0) if part is empty else part
+        zeros_like(value) if part is empty else part
         for value, part in zip(values, g.src, strict=True)
         if value.dtype.kind == FLOAT
     )

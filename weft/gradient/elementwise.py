@@ -16,11 +16,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final
 
-from weft.gradient.shaping import sum_to, zeros_like
-from weft.ir.build import where
+from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import Scalar
+from weft.ir.movement import reshape, zeros_like
 from weft.ir.ops import Op
-from weft.ir.shapes import shape_of
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 
 Parts = tuple[UOp | None, ...]
@@ -161,6 +161,17 @@ def _logadd(node: UOp, g: UOp) -> Parts:
     """log(e ** x + e ** y): g times the share of each in the sum"""
     x, y = node.src
     return g * _on(Op.EXP, x - node), g * _on(Op.EXP, y - node)
+
+
+def sum_to(value: UOp, shape: Shape) -> UOp:
+    """The gradient of a source with `shape` that stood with a greater one as a scalar does.
+
+    A scalar is read by every element, so its gradient is the sum over all of them.
+    """
+    own = shape_of(value)
+    if shape or not own:
+        return value
+    return reshape(reduce_axes(value, Op.ADD, range(len(own))), ())
 
 
 def _fitted(formula: Rule) -> Rule:

@@ -11,10 +11,10 @@ from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
 from weft.gradient.settled import settled
-from weft.gradient.shaping import as_shape, expand, full, iota, spread
 from weft.ir.build import all_of, true, where
 from weft.ir.build import scatter as scatter_node
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import as_shape, broadcast_axes, expand, full, iota, permute
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
@@ -30,7 +30,7 @@ def scatter(node: UOp, values: UOp, fold: int) -> UOp:
     aligned = _aligned(node, positions)
     if all(axis in aligned.values() or size == 1 for axis, size in enumerate(positions)):
         return _chosen(node, values, positions, aligned)
-    return scatter_node(full(values.dtype, shape, 0), values, gate, indices, fold)
+    return scatter_node(full(values.dtype, 0, shape), values, gate, indices, fold)
 
 
 def _chosen(node: UOp, values: UOp, positions: Shape, aligned: dict[int, int]) -> UOp:
@@ -83,7 +83,7 @@ def _in_place(folded: UOp, rank: int, count: int, aligned: dict[int, int]) -> UO
     after = range(rank + count, len(shape_of(folded)))
     front = [axis for axis in range(rank + count) if axis not in indexed]
     order = (*front, *indexed, *after)
-    return make(Op.PERMUTE, folded.dtype, (folded,), order)
+    return permute(folded, order)
 
 
 def _is_named(node: UOp, named: Shape, aligned: dict[int, int]) -> UOp:
@@ -93,12 +93,12 @@ def _is_named(node: UOp, named: Shape, aligned: dict[int, int]) -> UOp:
     """
     _, gate, *indices = node.src
     first = len(named) - len(indices)  # the axes before are those of the positions
-    conditions = [] if gate is true() else [spread(gate, 0, named)]
+    conditions = [] if gate is true() else [broadcast_axes(gate, 0, named)]
     for axis, place in enumerate(indices):
         if axis in aligned:
             continue
-        numbers = spread(iota(dtypes.index, named[first + axis]), first + axis, named)
-        conditions.append(numbers.equal(spread(place.cast(dtypes.index), 0, named)))
+        numbers = broadcast_axes(iota(named[first + axis], dtypes.index), first + axis, named)
+        conditions.append(numbers.equal(broadcast_axes(place.cast(dtypes.index), 0, named)))
     return all_of(*conditions)
 
 

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, Rule, sum_to
 from weft.gradient.index import INDEX_RULES, scatter
 from weft.gradient.movement import MOVEMENT_RULES
-from weft.gradient.shaping import full, sum_to
 from weft.ir.build import where
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import layout_of
-from weft.ir.ops import MOVEMENT, Op, name
+from weft.ir.movement import full
+from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind, memory_of, version_of, views_between
 from weft.ir.walk import topological
 from weft.support.errors import NotSupported
 
@@ -55,15 +56,6 @@ def _copy(node: UOp, g: UOp) -> Parts:
     )
 
 
-def views_of(place: UOp) -> tuple[UOp, list[UOp]]:
-    """The version of memory below a view, and the ops of the view from there on."""
-    views: list[UOp] = []
-    while place.op in MOVEMENT or place.op == Op.INDEX:
-        views.append(place)
-        place = place.src[0]
-    return place, views[::-1]
-
-
 def _view(views: list[UOp], whole: UOp) -> UOp:
     """The same view of something else with the shape of the memory."""
     for step in views:
@@ -82,7 +74,7 @@ def _gradient_below(views: list[UOp], g: UOp) -> UOp:
 
 def _written(views: list[UOp], place: UOp) -> UOp:
     """For each element of the memory, whether a place holds it."""
-    mask = full(dtypes.bool, shape_of(place), True)
+    mask = full(dtypes.bool, True, shape_of(place))
     for step in reversed(views):
         if step.op == Op.INDEX:
             mask = scatter(step, mask, Op.OR)
@@ -96,7 +88,7 @@ def _written(views: list[UOp], place: UOp) -> UOp:
 def _store(node: UOp, g: UOp) -> Parts:
     """STORE(place, v): for v the view of g; what the place held is the business of AFTER"""
     place, value = node.src
-    return None, sum_to(_view(views_of(place)[1], g), shape_of(value))
+    return None, sum_to(_view(views_between(place)[1], g), shape_of(value))
 
 
 class _Writes(NamedTuple):
@@ -114,7 +106,7 @@ class _Writes(NamedTuple):
 
 def _writes(node: UOp) -> _Writes:
     """Which effects of an AFTER change what it reads, and what they change."""
-    version, views = views_of(node.src[0])
+    version, views = views_between(node.src[0])
     happened = [
         (position, effect)
         for position, effect in _in_order(node)
@@ -129,7 +121,7 @@ def _writes(node: UOp) -> _Writes:
     for position, effect in happened:
         if effect.op == Op.CALL:
             raise _refused(node, "waits for a CALL that writes")
-        before = effect if effect.op == Op.AFTER else views_of(effect.src[0])[0]
+        before = effect if effect.op == Op.AFTER else version_of(effect.src[0])
         if before is not version and not (_is_whole(before) and _is_whole(version)):
             raise _refused(node, "joins versions of different views of memory")
         if effect.op == Op.STORE and not effects:
@@ -143,8 +135,8 @@ def _is_written(version: UOp, effects: list[tuple[int, UOp]]) -> bool:
     which is far away at the end of many writes.
     """
     stores = [effect for _, effect in effects if effect.op == Op.STORE]
-    is_place = any(views_of(store.src[0])[0] is version for store in stores)
-    return is_place or _memory_of(version) is not None
+    is_place = any(version_of(store.src[0]) is version for store in stores)
+    return is_place or _try_memory(version) is not None
 
 
 def _in_order(node: UOp) -> list[tuple[int, UOp]]:
@@ -162,15 +154,15 @@ def _touches(effect: UOp, version: UOp) -> bool:
         return any(_touches_memory(place, version) for place in _places_of(effect))
     if effect.op == Op.AFTER:
         return _touches_memory(effect, version)
-    place = views_of(effect.src[0])[0]
+    place = version_of(effect.src[0])
     return place is version or _touches_memory(place, version)
 
 
 def _touches_memory(place: UOp, version: UOp) -> bool:
-    memory = _memory_of(place)
-    if memory is None or memory is _memory_of(version):
+    memory = _try_memory(place)
+    if memory is None or memory is _try_memory(version):
         return memory is not None
-    return _memory_of(version) is None and memory in topological(version)
+    return _try_memory(version) is None and memory in topological(version)
 
 
 def _places_of(call: UOp) -> list[UOp]:
@@ -181,22 +173,19 @@ def _places_of(call: UOp) -> list[UOp]:
     for part in topological(call.arg):
         if part.op in (Op.STORE, Op.CALL):
             inside += [part.src[0]] if part.op == Op.STORE else _places_of(part)
-    memories = [memory for memory in map(_memory_of, inside) if memory is not None]
+    memories = [memory for memory in map(_try_memory, inside) if memory is not None]
     return [call.src[memory.arg[0]] if memory.op == Op.PARAM else memory for memory in memories]
 
 
-def _memory_of(node: UOp) -> UOp | None:
+def _try_memory(node: UOp) -> UOp | None:
     """The BUFFER or PARAM that a view or a version is of; None for other values."""
-    while node.op in MOVEMENT or node.op in (Op.INDEX, Op.AFTER):
-        node = node.src[0]
-    return node if node.op in _MEMORY else None
+    memory = memory_of(node)
+    return memory if memory.op in _MEMORY else None
 
 
 def _is_whole(version: UOp) -> bool:
     """Whether a version has the shape of its memory, not of a view of it."""
-    while version.op == Op.AFTER:
-        version = version.src[0]
-    return version.op in _MEMORY
+    return behind(version).op in _MEMORY
 
 
 def _are_fixed(views: list[UOp]) -> bool:
@@ -226,7 +215,7 @@ def receivers(node: UOp) -> tuple[UOp, ...]:
     """
     survivor = _writes(node).survivor
     first = node.src[0]
-    if survivor is views_of(first)[0]:
+    if survivor is version_of(first):
         return node.src
     return survivor, *node.src[1:]
 
@@ -243,14 +232,14 @@ def _after(node: UOp, g: UOp) -> Parts:
         if effect.op == Op.AFTER:  # a version of its own: nothing from before it remains
             return tuple(parts)
         place = effect.src[0]
-        _, steps = views_of(place)
+        _, steps = views_between(place)
         if all(step.op in _ONE_TO_ONE for step in steps):
             return tuple(parts)
         mask = _written(steps, place)
         covered = mask if covered is None else covered | mask
     if covered is None:
         parts[0] = g
-    elif survivor is views_of(node.src[0])[0]:
+    elif survivor is version_of(node.src[0]):
         parts[0] = where(_view(views, covered), zero, g)
     else:
         parts[0] = where(covered, zero, whole)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
-from weft.gradient.shaping import as_shape, pad, reshape, shrink
 from weft.ir.build import reduce_axes
+from weft.ir.movement import as_shape, flip, pad, permute, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_pairs, same_size, shape_of
 from weft.ir.sizes import minus, plus
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 
 
 def _reshape(node: UOp, g: UOp) -> Parts:
@@ -32,7 +32,7 @@ def _expand(node: UOp, g: UOp) -> Parts:
 def _permute(node: UOp, g: UOp) -> Parts:
     """PERMUTE: the inverse permutation"""
     inverse = sorted(range(len(node.arg)), key=node.arg.__getitem__)
-    return (make(Op.PERMUTE, g.dtype, (g,), tuple(inverse)),)
+    return (permute(g, inverse),)
 
 
 def _pad(node: UOp, g: UOp) -> Parts:
@@ -57,7 +57,7 @@ def _shrink(node: UOp, g: UOp) -> Parts:
 
 def _flip(node: UOp, g: UOp) -> Parts:
     """FLIP: the same flip"""
-    return (make(Op.FLIP, g.dtype, (g,), node.arg),)
+    return (flip(g, node.arg),)
 
 
 MOVEMENT_RULES: Final[dict[int, Rule]] = {

@@ -6,9 +6,9 @@ from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
 from weft.gradient.settled import settled
-from weft.gradient.shaping import expand
 from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
+from weft.ir.movement import expand
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from weft.gradient.call import Asking, Derivatives
 from weft.gradient.memory import receivers
-from weft.gradient.shaping import expand, full, reshape
 from weft.gradient.table import RULES, WITHOUT_RULE
 from weft.gradient.tuples import add
 from weft.ir.dtypes import FLOAT, VOID
+from weft.ir.movement import expand, full, reshape
 from weft.ir.ops import Op, name
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.uop import UOp
@@ -49,7 +49,7 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
     """A seed with the dtype and shape of the output; a scalar stands for all elements."""
     shape = shape_of(output)
     if seed is None:
-        return full(output.dtype, shape, 1)
+        return full(output.dtype, 1, shape)
     if seed.dtype is not output.dtype:
         raise DTypeError(
             f"gradients: the seed is {seed.dtype.name} and the output {output.dtype.name}",

@@ -7,9 +7,9 @@ from typing import Final
 
 from weft.gradient.elementwise import Parts, Rule
 from weft.gradient.settled import settled
-from weft.gradient.shaping import expand, iota, pad, reshape, shrink, zeros_like
 from weft.ir.build import Size, scan_axis, where
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import expand, flip, iota, pad, reshape, shrink, zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, const, make
@@ -17,8 +17,7 @@ from weft.ir.uop import UOp, const, make
 
 def _from_the_end(value: UOp, op: int, axis: int) -> UOp:
     """The folds of all suffixes along an axis."""
-    flipped = make(Op.FLIP, value.dtype, (value,), (axis,))
-    return make(Op.FLIP, value.dtype, (scan_axis(flipped, op, axis),), (axis,))
+    return flip(scan_axis(flip(value, (axis,)), op, axis), (axis,))
 
 
 def _positions(like: UOp, axis: int) -> UOp:
@@ -26,7 +25,7 @@ def _positions(like: UOp, axis: int) -> UOp:
     shape = shape_of(like)
     ones: list[Size] = [1] * len(shape)
     ones[axis] = shape[axis]
-    return expand(reshape(iota(dtypes.int32, shape[axis]), tuple(ones)), shape)
+    return expand(reshape(iota(shape[axis], dtypes.int32), tuple(ones)), shape)
 
 
 def _sums(node: UOp, g: UOp) -> Parts:

@@ -9,12 +9,14 @@ both sides of the comparison read the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from weft.ir.build import global_stage
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import COMPARE, ELEMENTWISE, MOVEMENT, Op
-from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.uop import UOp
+from weft.ir.walk import map_graph, topological, with_sources
 
 # These choose and move; what they choose from is what may be rounded.
 _CHOOSING: Final = MOVEMENT | COMPARE | {Op.WHERE, Op.MAX, Op.MIN, Op.NEG, Op.AND, Op.OR, Op.NOT}
@@ -34,21 +36,19 @@ def settled(value: UOp) -> UOp:
 
     The node itself where it is so anyway: memory, seen through whatever rounds in one way only.
 
-    >>> from weft.ir.build import param
+    >>> from weft.ir.build import global_stage, param
     >>> from weft.ir.dtypes import dtypes
     >>> x, y = (param(slot, dtypes.float32, (4,)) for slot in range(2))
     >>> settled(x + y) is x + y, settled(x * y + 1.0) is x * y + 1.0
     (True, False)
     """
-    made: dict[UOp, UOp] = {}
-    for node in topological(value, enter=lambda node: node.op in _CHOOSING):
+
+    def stood(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         if node.op in _CHOOSING:
-            made[node] = rebuild(node, tuple(made[source] for source in node.src))
-        elif _is_steady(node):
-            made[node] = node
-        else:
-            made[node] = make(Op.STAGE, node.dtype, (node,), ("global", ()))
-    return made[value]
+            return with_sources(node, made)
+        return node if _is_steady(node) else global_stage(node)
+
+    return map_graph(value, stood, enter=lambda node: node.op in _CHOOSING)
 
 
 def _is_steady(value: UOp) -> bool:

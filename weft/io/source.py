@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from weft.engine.disk import View, is_file, mapped_bytes, part_of_file, try_view
+from weft.engine.devices import is_file
+from weft.engine.disk import View, mapped_bytes, part_of_file, try_view
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentTypeError, FileFormatError, ShapeError
 from weft.tensor.tensor import Tensor
@@ -117,6 +118,13 @@ class Stream(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most so many bytes. A size that a file states is not believed: no room is made."""
+        end = len(self._data) if size is None or size < 0 else self._place + size
+        part = bytes(self._data[self._place : min(end, len(self._data))])
+        self._place += len(part)
+        return part
 
     def readinto(self, target: Any) -> int:
         part = self._data[self._place : self._place + len(target)]

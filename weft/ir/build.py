@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -10,6 +11,8 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError
 
 Size = int | UOp
+# Where and how large a stage is: in global memory, and as large as its value.
+GLOBAL_STAGE: Final = ("global", ())
 
 
 def index(value: Size) -> UOp:
@@ -20,6 +23,11 @@ def index(value: Size) -> UOp:
 def size_of(node: UOp) -> Size:
     """The inverse of `index`: a constant becomes an int."""
     return int(node.arg) if node.op == Op.CONST else node
+
+
+def global_stage(value: UOp) -> UOp:
+    """A value that is materialized in memory: the boundary of a kernel."""
+    return make(Op.STAGE, value.dtype, (value,), GLOBAL_STAGE)
 
 
 def range_(number: int, extent: Size) -> UOp:
@@ -128,8 +136,11 @@ def buffer(number: int, dtype: DType, shape: Sequence[Size], device: str) -> UOp
 
 def split_symbolic(sizes: Sequence[Size]) -> tuple[tuple[int | None, ...], tuple[UOp, ...]]:
     """Sizes as an arg holds them (None for a symbolic one) and the symbolic ones as sources."""
-    static = tuple(size if isinstance(size, int) else None for size in sizes)
-    return static, tuple(size for size in sizes if not isinstance(size, int))
+    for size in sizes:
+        if not isinstance(size, int):
+            static = tuple(each if isinstance(each, int) else None for each in sizes)
+            return static, tuple(each for each in sizes if not isinstance(each, int))
+    return tuple(sizes), ()  # type: ignore[arg-type]  # ints, as has been seen
 
 
 def index_of(memory: UOp, indices: Sequence[UOp], gate: UOp | None = None) -> UOp:
@@ -152,3 +163,34 @@ def sink(*nodes: UOp) -> UOp:
 def call(body: UOp, *args: UOp) -> UOp:
     """The body with `PARAM(slot)` standing for `args[slot]`."""
     return make(Op.CALL, body.dtype, args, body)
+
+
+def tuple_of(values: Iterable[UOp]) -> UOp:
+    """Several values as one node, whose parts `item` names."""
+    return make(Op.TUPLE, dtypes.void, tuple(values))
+
+
+def one_or_tuple(values: Sequence[UOp]) -> UOp:
+    """The value, if it is one; a TUPLE of several."""
+    return values[0] if len(values) == 1 else tuple_of(values)
+
+
+def item(node: UOp, number: int, dtype: DType) -> UOp:
+    """One of the values of a node that has several: a CALL, a TUPLE."""
+    return make(Op.ITEM, dtype, (node,), number)
+
+
+def items(node: UOp, values: Iterable[UOp]) -> list[UOp]:
+    """All values of a node that has several; `values` are nodes of their dtypes."""
+    return [item(node, number, value.dtype) for number, value in enumerate(values)]
+
+
+def call_results(body: UOp, *args: UOp) -> list[UOp]:
+    """The results of a call: one, or of a TUPLE as many as it has.
+
+    >>> x, y = (param(slot, dtypes.int32, (2,)) for slot in range(2))
+    >>> len(call_results(x + y, x, x)), [part.arg for part in call_results(tuple_of([x, y]), y, x)]
+    (1, [0, 1])
+    """
+    done = call(body, *args)
+    return items(done, body.src) if body.op == Op.TUPLE else [done]

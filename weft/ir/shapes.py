@@ -56,6 +56,8 @@ def largest_size(shape: Shape) -> int:
 
 def fill_sizes(node: UOp, static: tuple[int | None, ...], first: int) -> Shape:
     """The sizes of an arg, with the sources from `first` on in the places of the Nones."""
+    if len(node.src) == first:
+        return static  # type: ignore[return-value]  # no None without a source
     symbolic = iter(node.src[first:])
     return tuple(_filled(value, symbolic) for value in static)
 

@@ -117,7 +117,10 @@ def shape_value(
     shape: Sequence[Size], variables: Mapping[str, int] | None = None
 ) -> tuple[int, ...]:
     """A shape with the values of its variables."""
-    return tuple(size_value(size, variables) for size in shape)
+    for size in shape:
+        if not isinstance(size, int):
+            return tuple(size_value(each, variables) for each in shape)
+    return tuple(shape)  # type: ignore[arg-type]  # ints, as has been seen
 
 
 def _given(variable: UOp, variables: Mapping[str, int]) -> int:

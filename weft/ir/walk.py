@@ -12,10 +12,15 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 
 
-def topological(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
+def topological(
+    *roots: UOp,
+    enter: Callable[[UOp], bool] | None = None,
+    sources: Callable[[UOp], Sequence[UOp]] | None = None,
+) -> list[UOp]:
     """All nodes below the roots, each once, sources before users.
 
-    `enter(node)` false means: do not look below this node.
+    `enter(node)` false means: do not look below this node. `sources(node)` are the nodes below it
+    where those are not its own.
     """
     order: list[UOp] = []
     seen: set[UOp] = set()
@@ -31,7 +36,7 @@ def topological(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list
                 order.append(node)
                 continue
             stack += (node, None)
-            for source in reversed(node.src):
+            for source in reversed(node.src if sources is None else sources(node)):
                 if source not in seen:
                     stack.append(source)
     return order
@@ -91,6 +96,40 @@ def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if made.line is None:
         made.line = node.line
     return made
+
+
+def map_graph(
+    root: UOp,
+    change: Callable[[UOp, Mapping[UOp, UOp]], UOp],
+    *,
+    known: Mapping[UOp, UOp] | None = None,
+    enter: Callable[[UOp], bool] | None = None,
+    sources: Callable[[UOp], Sequence[UOp]] | None = None,
+    order: Sequence[UOp] | None = None,
+) -> UOp:
+    """The graph with every node changed, bottom up: the one walk of the passes that rebuild.
+
+    `change(node, made)` is called once per node, after its sources; `made` has what became of
+    them. What `known` has is replaced by that. `enter` and `sources` are as in
+    `topological`, and `order` is what that gives where somebody knows it.
+
+    >>> from weft.ir.build import index, range_
+    >>> def doubled(node, made):
+    ...     new = with_sources(node, made)
+    ...     return new * 2 if new.op == Op.RANGE else new
+    >>> map_graph(range_(0, 4) + index(1), doubled)
+    ((r0 * 2) + 1)
+    """
+    made: dict[UOp, UOp] = dict(known or {})
+    for node in order or topological(root, enter=enter, sources=sources):
+        if node not in made:
+            made[node] = change(node, made)
+    return made[root]
+
+
+def with_sources(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    """The same node on what became of its sources; what `map_graph` does where nothing changes."""
+    return rebuild(node, tuple([made[source] for source in node.src]))
 
 
 def substitute(root: UOp, mapping: Mapping[UOp, UOp]) -> UOp:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.ir.array_values import storage_dtype
 from weft.ir.dtypes import scalar_dtype
-from weft.reference.numpy_values import storage_dtype
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.tensor import Tensor
 

@@ -1,7 +1,8 @@
 """An interpreter for kernels: stores over ranges, with reductions and stages, in plain Python.
 
-It runs a KERNEL, or a SINK of STOREs, at any point between rangeify and the lowering of ranges to
-loops. The order and the kinds of loops change nothing here, which makes it the oracle for opts.
+It runs a KERNEL, or a SINK of STOREs, at any point between rangeify and linearize: with stages or
+with memory that stores fill, with ranges or with lanes, copies and hardware counters. The order
+and the kinds of loops change nothing here, which makes it the oracle for opts and for lowering.
 Stores with the same ranges run together: at each point all their values are computed, then all are
 written. Any other read of what the kernel writes sees the contents from before the kernel, unless
 it goes through an AFTER.
@@ -16,7 +17,7 @@ from weft.ir.ops import Op, name
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.reference.fault import fault
-from weft.reference.kernel_values import KernelValues, Point
+from weft.reference.kernel_values import Facts, KernelValues, Point, is_local, memory_below
 from weft.reference.memory import Memory, Place, Value, store
 
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
@@ -35,14 +36,20 @@ def run_kernel(
     if kernel.op not in (Op.KERNEL, Op.SINK):
         raise fault(f"a kernel is a KERNEL or a SINK of STOREs, not {name(kernel.op)}", kernel)
     memories = _memories(kernel, arguments, buffers or {})
-    stores = [node for node in topological(kernel) if node.op == Op.STORE]
-    targets = {memories[_memory_below(node)] for node in stores}
+    facts = Facts(kernel)
+    stores = [node for node in topological(kernel) if _is_output(node)]
+    targets = {memories[memory_below(node)] for node in stores}
     copies = {memory: memory.copy() for memory in targets}
     start = {node: copies.get(memory, memory) for node, memory in memories.items()}
     for group in _groups(stores):
-        live = {memories[_memory_below(node)] for node in group}
+        live = {memories[memory_below(node)] for node in group}
         seen = {n: memory if memory in live else start[n] for n, memory in memories.items()}
-        _Run(variables or {}, seen, live, start).perform(group, memories, {})
+        _Run(facts, variables or {}, seen, live, start).perform(group, memories, {})
+
+
+def _is_output(node: UOp) -> bool:
+    """Whether a node is a STORE into an argument, not into memory inside the kernel."""
+    return node.op == Op.STORE and memory_below(node).op != Op.MEMORY
 
 
 def _memories(
@@ -61,20 +68,11 @@ def _memories(
     return found
 
 
-def _memory_below(place: UOp) -> UOp:
-    """The PARAM or BUFFER that a STORE, an INDEX or a version of memory leads to."""
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
-    if place.op not in _MEMORIES:
-        raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
-    return place
-
-
 def _groups(stores: list[UOp]) -> list[list[UOp]]:
     """The stores that run together: over the same ranges, and after the same other stores."""
     groups: dict[object, list[UOp]] = {}
     for node in stores:
-        earlier = frozenset(part for part in topological(node) if part.op == Op.STORE) - {node}
+        earlier = frozenset(part for part in topological(node) if _is_output(part)) - {node}
         groups.setdefault((_loops(node), earlier), []).append(node)
     return list(groups.values())
 
@@ -95,37 +93,85 @@ class _Run(KernelValues):
 
     def __init__(
         self,
+        facts: Facts,
         variables: Mapping[str, int],
         memories: Mapping[UOp, Memory],
         live: set[Memory],
         start: Mapping[UOp, Memory],
     ) -> None:
-        super().__init__(variables, memories, live)
+        super().__init__(facts, variables, memories, live)
         self.start = start
+        # An accumulator that a loop hands on: how many iterations are done, and what it holds.
+        self.carried: dict[tuple[UOp, tuple[int, ...]], tuple[int, Memory | None]] = {}
 
     def perform(self, group: list[UOp], targets: Mapping[UOp, Memory], outer: Point) -> None:
         """Run the stores of a group, writing into `targets`."""
-        loops = [part for part in _loops(group[0]) if part.arg not in outer]
+        loops = [
+            part for part in (*_loops(group[0]), *self.facts.counters) if part.arg not in outer
+        ]
         for point in self.points(loops, outer):
             writes: list[tuple[Place, Value]] = []
             for node in group:
                 index = node.src[0]
                 if index.op != Op.INDEX:
                     raise fault("STORE takes an INDEX as its place", node)
-                place = self.place(index, targets[_memory_below(index)], point)
+                place = self.place(index, targets[memory_below(index)], point)
                 writes.append((place, self.value(node.src[1], point)))
             for node, (place, value) in zip(group, writes, strict=True):
                 store(place, value, node)
 
     def version(self, node: UOp, point: Point) -> Memory:
         """The memory of an AFTER: a copy of what it follows, with its stores done."""
-        first, *stores = node.src
-        memory = _memory_below(first)
-        before = self.start[memory] if first is memory else self.memory(first, point)
-        after = before.copy()
-        run = _Run(self.variables, {**self.start, memory: after}, {after}, self.start)
+        first = node.src[0]
+        memory = memory_below(first)
+        stores = [part for part in node.src[1:] if part.op != Op.RANGE]
         for each in stores:
-            if each.op != Op.STORE or _memory_below(each) is not memory:
+            if each.op != Op.STORE or memory_below(each) is not memory:
                 raise fault("AFTER in a kernel follows STOREs to the memory it reads", node)
-            run.perform([each], {memory: after}, point)
+        if is_local(node):
+            point = {n: at for n, at in point.items() if n not in self.facts.threads}
+        if len(stores) == 1 and first is memory and stores[0].src[0].src[0].op == Op.AFTER:
+            return self.continued(stores[0], point)
+        after = self.contents(first, point).copy()
+        for each in stores:
+            self.on(memory, memory, after).perform([each], {memory: after}, point)
         return after
+
+    def continued(self, update: UOp, point: Point) -> Memory:
+        """What memory holds after a STORE that goes on from a version of it, which it may read."""
+        before = update.src[0].src[0]
+        memory = memory_below(before)
+        loop = next((part for part in before.src if part.op == Op.RANGE), None)
+        if loop is None:
+            after = self.memory(before, point).copy()
+            self.on(memory, before, after).perform([update], {memory: after}, point)
+            return after
+        outside = {n: at for n, at in point.items() if n != loop.arg}
+        key = (update, tuple(outside.values()))
+        done, state = self.carried.get(key, (0, None))
+        if state is None or done > point[loop.arg] + 1:
+            done, state = 0, self.memory(before, point)
+        after = state.copy()
+        for turn in range(done, point[loop.arg] + 1):
+            run = self.on(memory, before, after)
+            run.perform([update], {memory: after}, outside | {loop.arg: turn})
+        self.carried[key] = (point[loop.arg] + 1, after)
+        return after
+
+    def contents(self, version: UOp, point: Point) -> Memory:
+        """What a version of memory holds; memory inside the kernel has nothing to begin with."""
+        if version.op == Op.MEMORY:
+            title, _, size = version.arg
+            return Memory(version.dtype, size, name=title)
+        return self.start[version] if version in self.start else self.memory(version, point)
+
+    def on(self, memory: UOp, version: UOp, state: Memory) -> _Run:
+        """A run that reads and writes a state of some memory.
+
+        A version of an argument follows from the contents before the kernel. Memory inside it is
+        a way to compute a value, which sees what the value would see.
+        """
+        is_inside = memory.op == Op.MEMORY
+        seen = {**(self.memories if is_inside else self.start), memory: state, version: state}
+        live = {*self.live, state} if is_inside else {state}
+        return _Run(self.facts, self.variables, seen, live, self.start)

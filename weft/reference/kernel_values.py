@@ -3,7 +3,8 @@
 REDUCE and STAGE are evaluated when first needed, and remembered per value of the ranges they
 depend on, as the compiled kernel computes them once per turn of those loops. A SCAN is continued
 from the turn it was last asked for. Every index is checked against its axis, and every read
-against what was written.
+against what was written. In lowered kernels a place has one flat index, vectors are tuples, and
+the counters of groups and threads are ranges like others.
 """
 
 from __future__ import annotations
@@ -16,32 +17,82 @@ from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
 from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
 from weft.reference.folds import fold, prefixes
 from weft.reference.memory import Memory, Place, Value, load, store
 
-# The value of each range, by its number.
-Point = dict[int, int]
+# The value of each range, by its number, and of each hardware counter, by its kind and axis.
+Point = dict[int | tuple[str, int], int]
 
+_COUNTERS: Final = (Op.RANGE, Op.SPECIAL)
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 # What an expression reads is evaluated on its own, at the same or at other points.
 _READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN)
+
+
+class Facts:
+    """What all runs over one kernel share: its counters, and values of what no store changes."""
+
+    def __init__(self, kernel: UOp) -> None:
+        nodes = topological(kernel)
+        kinds = dict(kernel.arg[1]) if kernel.op == Op.KERNEL else {}
+        counters = {node.arg: node for node in nodes if node.op == Op.SPECIAL}
+        self.counters = [counters[arg] for arg in sorted(counters)]
+        # Threads of a group share its local memory, so each sees what all of them have stored.
+        self.threads: set[int | tuple[str, int]] = {n for n, k in kinds.items() if k == "thread"}
+        self.threads |= {arg for arg in counters if arg[0] == "thread"}
+        # In a kernel of flat memory every place has one index, whatever the shape of its memory.
+        self.is_flat = all(len(node.src) == 3 for node in nodes if node.op == Op.INDEX)
+        self.remembered: dict[tuple[UOp, tuple[int, ...]], Value | Memory] = {}
+        self.orders: dict[UOp, list[UOp]] = {}
+        self.reads: dict[UOp, list[UOp] | None] = {}
+
+    def reads_of(self, node: UOp) -> list[UOp] | None:
+        """The arguments that a value reads in their present state; None if it depends on more.
+
+        A node that closes a range does not list the ranges on which the extent of that range
+        depends. What goes through an AFTER of an argument reads a version, which never changes.
+        """
+        if node not in self.reads:
+            parts = topological(node, enter=lambda part: not _is_version(part))
+            slanted = any(part.op == Op.RANGE and part.src[0].ranges for part in parts)
+            found = [part for part in parts if part.op in _MEMORIES]
+            self.reads[node] = None if slanted else found
+        return self.reads[node]
+
+
+def _is_version(node: UOp) -> bool:
+    """Whether a node is a version of an argument, as opposed to memory inside the kernel."""
+    return node.op == Op.AFTER and memory_below(node).op != Op.MEMORY
+
+
+def memory_below(place: UOp) -> UOp:
+    """The memory that a STORE, an INDEX or a version of memory leads to."""
+    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
+        place = place.src[0]
+    if place.op not in _MEMORIES and place.op != Op.MEMORY:
+        raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
+    return place
 
 
 class KernelValues:
     """Expressions over variables and memory; what reads `live` memory is never remembered."""
 
     def __init__(
-        self, variables: Mapping[str, int], memories: Mapping[UOp, Memory], live: set[Memory]
+        self,
+        facts: Facts,
+        variables: Mapping[str, int],
+        memories: Mapping[UOp, Memory],
+        live: set[Memory],
     ) -> None:
+        self.facts = facts
         self.variables = variables
         self.memories = memories
         self.live = live
-        self._remembered: dict[tuple[UOp, tuple[int, ...]], Value | Memory] = {}
         self._scans: dict[tuple[UOp, tuple[int, ...]], _Prefixes] = {}
-        self._orders: dict[UOp, list[UOp]] = {}
         self._fixed: dict[UOp, bool] = {}
 
     def points(self, ranges: Sequence[UOp], outer: Point) -> Iterator[Point]:
@@ -50,7 +101,7 @@ class KernelValues:
             yield outer
             return
         first, *rest = ranges
-        if first.op != Op.RANGE:
+        if first.op not in _COUNTERS:
             raise fault(f"{name(first.op)} stands where a RANGE is due", first)
         for count in range(self.number(first.src[0], outer)):
             yield from self.points(rest, outer | {first.arg: count})
@@ -61,10 +112,11 @@ class KernelValues:
 
     def value(self, root: UOp, point: Point) -> Value:
         """The value of an expression."""
-        if root not in self._orders:
-            self._orders[root] = topological(root, enter=lambda node: node.op not in _READS)
+        orders = self.facts.orders
+        if root not in orders:
+            orders[root] = topological(root, enter=lambda node: node.op not in _READS)
         known: dict[UOp, Value] = {}
-        for node in self._orders[root]:
+        for node in orders[root]:
             known[node] = self._compute(node, known, point)
         return known[root]
 
@@ -73,7 +125,7 @@ class KernelValues:
             return lanes.apply(node, tuple([known[source] for source in node.src]))
         if node.op == Op.CONST:
             return lanes.constant(node.dtype, node.arg)
-        if node.op == Op.RANGE:
+        if node.op in _COUNTERS:
             if node.arg not in point:
                 raise fault(f"range {node.arg} is used outside its loop", node)
             return point[node.arg]
@@ -92,7 +144,7 @@ class KernelValues:
 
     def memory(self, node: UOp, point: Point) -> Memory:
         """The memory that an INDEX or READ reads."""
-        if node.op in _MEMORIES:
+        if node in self.memories:
             return self.memories[node]
         if node.op not in (Op.STAGE, Op.AFTER):
             raise fault(f"{name(node.op)} is no memory", node)
@@ -104,13 +156,18 @@ class KernelValues:
         if not (any(gate) if isinstance(gate, tuple) else gate):
             return Place(memory, gate, 0)
         sizes = self._sizes(index.src[0], point)
+        is_flat = index.op == Op.INDEX and self.facts.is_flat
+        if is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
+            # The memory itself knows its bounds, lane by lane.
+            return Place(memory, gate, self.number(index.src[2], point))
         return Place(memory, gate, self._position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
-        while memory.op == Op.AFTER:
-            memory = memory.src[0]
+        memory = behind(memory)
         if memory.op == Op.STAGE:
             return cast("tuple[int, ...]", memory.arg[1])
+        if memory.op == Op.MEMORY:
+            return (memory.arg[2],)
         sizes = fill_sizes(memory, memory.arg[1], 0)
         return [self.number(x, point) if isinstance(x, UOp) else x for x in sizes]
 
@@ -133,22 +190,27 @@ class KernelValues:
         """What a REDUCE, STAGE or AFTER makes, once per value of the ranges it depends on."""
         if not self._is_fixed(node):
             return self._materialize(node, point)
-        key = (node, tuple([point[number] for number in range_ids(node.ranges)]))
-        if key not in self._remembered:
-            self._remembered[key] = self._materialize(node, point)
-        return self._remembered[key]
+        key = (node, self.position_of(node, point))
+        remembered = self.facts.remembered
+        if key not in remembered:
+            remembered[key] = self._materialize(node, point)
+        return remembered[key]
+
+    def position_of(self, node: UOp, point: Point) -> tuple[int, ...]:
+        """The counters on which a value depends, at a point."""
+        numbers = (*range_ids(node.ranges), *[counter.arg for counter in self.facts.counters])
+        shared = self.facts.threads if is_local(node) else ()
+        return tuple([point[number] for number in numbers if number not in shared])
 
     def _is_fixed(self, node: UOp) -> bool:
-        """Whether `node.ranges` are all that the value depends on while the kernel runs.
+        """Whether the ranges are all that the value depends on while the kernel runs.
 
-        A store can change what live memory holds, though never a version of it. And a node that
-        closes a range does not list the ranges on which the extent of that range depends.
+        A store can change what live memory holds, though never a version of it.
         """
         if node not in self._fixed:
-            parts = topological(node, enter=lambda part: part.op != Op.AFTER)
-            memories = [self.memories[part] for part in parts if part.op in _MEMORIES]
-            slanted = any(part.op == Op.RANGE and part.src[0].ranges for part in parts)
-            self._fixed[node] = not slanted and self.live.isdisjoint(memories)
+            reads = self.facts.reads_of(node)
+            memories = None if reads is None else [self.memories[part] for part in reads]
+            self._fixed[node] = memories is not None and self.live.isdisjoint(memories)
         return self._fixed[node]
 
     def _materialize(self, node: UOp, point: Point) -> Value | Memory:
@@ -189,6 +251,14 @@ class KernelValues:
             position = self._position(node, indices, sizes, inner)
             store(Place(memory, True, position), self.value(node.src[0], inner), node)
         return memory
+
+
+def is_local(node: UOp) -> bool:
+    """Whether a node is a version of memory that the threads of a group share."""
+    if node.op != Op.AFTER:
+        return False
+    memory = memory_below(node)
+    return memory.op == Op.MEMORY and bool(memory.arg[1] == "local")
 
 
 class _Prefixes:

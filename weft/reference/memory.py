@@ -89,6 +89,29 @@ class Memory:
             )
 
 
+def reinterpreted(memory: Memory, dtype: DType) -> Memory:
+    """The same bytes as elements of another dtype; those that nobody wrote stay so.
+
+    >>> from weft.ir.dtypes import dtypes
+    >>> reinterpreted(Memory(dtypes.int64, 2, [-1, None]), dtypes.uint32).values
+    [4294967295, 4294967295, None, None]
+    """
+    if memory.dtype is dtype:
+        return memory.copy()
+    data: list[int | None] = []
+    for value in memory.values:
+        width = memory.dtype.itemsize
+        bits = None if value is None else to_bits(memory.dtype, value).to_bytes(width, "little")
+        data += [None] * width if bits is None else bits
+    values: list[Scalar | None] = []
+    for start in range(0, len(data), dtype.itemsize):
+        written = [byte for byte in data[start : start + dtype.itemsize] if byte is not None]
+        is_whole = len(written) == dtype.itemsize
+        pattern = int.from_bytes(bytes(written), "little")
+        values.append(from_bits(dtype, pattern) if is_whole else None)
+    return Memory(dtype, len(values), values, memory.name)
+
+
 class SharedMemory(Memory):
     """The local memory of one group; `thread` is who runs now, `epoch` counts the barriers."""
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
@@ -46,8 +47,7 @@ def is_schedule(node: UOp) -> bool:
 
 
 def _argument(node: UOp, buffers: Mapping[int, Memory], arguments: Sequence[Memory]) -> Memory:
-    while node.op == Op.AFTER:
-        node = node.src[0]
+    node = behind(node)
     if node.op in (Op.BUFFER, Op.PARAM):
         number: int = node.arg[0]
         if node.op == Op.BUFFER and number in buffers:

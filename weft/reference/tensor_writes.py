@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.ir.ops import MOVEMENT, Op, name
+from weft.ir.array_values import Array
+from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
+from weft.ir.views import memory_of
 from weft.reference.fault import fault
 from weft.reference.numpy_movement import SizeOf, move, pick
-from weft.reference.numpy_values import Array
 
 # The new contents of some buffers and params, by their nodes.
 Contents = dict[UOp, Array]
@@ -43,9 +44,7 @@ class Write(NamedTuple):
 
 def memory_below(place: UOp) -> UOp:
     """The BUFFER or PARAM that a place is a view of."""
-    node = place
-    while node.op in MOVEMENT or node.op in (Op.AFTER, Op.INDEX):
-        node = node.src[0]
+    node = memory_of(place)
     if node.op not in (Op.BUFFER, Op.PARAM):
         raise fault(f"STORE into {name(node.op)}, which is no memory", place)
     return node

@@ -74,7 +74,7 @@ def _orders(pattern: Pattern, constants_right: bool, repeated: frozenset[str]) -
     for sources in product(*choices):
         for order in _swaps(pattern, tuple(sources), constants_right, repeated):
             made = Pattern(pattern.op, order, pattern.variable, kinds=pattern.kinds)
-            found.setdefault(made.key(), made)
+            found.setdefault(made.key, made)
     return list(found.values())
 
 
@@ -90,7 +90,7 @@ def _swaps(
         return
     yield src
     is_symmetric = all(part.op is None and part.variable not in repeated for part in src)
-    if not is_symmetric and left.key() != right.key():
+    if not is_symmetric and left.key != right.key:
         yield right, left
 
 

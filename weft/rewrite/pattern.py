@@ -8,16 +8,25 @@ computes `e` on the values of the constants when the rule fires.
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Final
+
 from weft.ir.dtypes import ANY, Scalar
 from weft.ir.ops import Op, name
 from weft.ir.text.syntax import INFIX, PREFIXES
 from weft.support.errors import InternalError
 
+_key: Final = attrgetter("key")
+
 
 class Pattern:
-    """One node of a pattern. `src` is None where the sources do not matter."""
+    """One node of a pattern. `src` is None where the sources do not matter.
 
-    __slots__ = ("folded", "kinds", "literal", "op", "src", "variable")
+    `key` is a value that is equal for equal patterns, in every process. It is made with the
+    pattern, of the keys of its sources, so that whoever asks for it walks nothing.
+    """
+
+    __slots__ = ("folded", "key", "kinds", "literal", "op", "src", "variable")
 
     def __init__(
         self,
@@ -34,6 +43,9 @@ class Pattern:
         self.literal = literal
         self.kinds = kinds
         self.folded = folded
+        sources = None if src is None else tuple(map(_key, src))
+        shown = None if literal is None else repr(literal)
+        self.key = (op, sources, variable, shown, kinds, folded)
 
     @property
     def is_constant(self) -> bool:
@@ -102,12 +114,6 @@ class Pattern:
 
     def equal(self, other: Pattern | Scalar) -> Pattern:
         return node_(Op.EQUAL, self, other)
-
-    def key(self) -> tuple[object, ...]:
-        """A value that is equal for equal patterns, in every process."""
-        sources = None if self.src is None else tuple(source.key() for source in self.src)
-        literal = None if self.literal is None else repr(self.literal)
-        return (self.op, sources, self.variable, literal, self.kinds, self.folded)
 
     def __repr__(self) -> str:
         if self.literal is not None:

@@ -20,6 +20,13 @@ from weft.rewrite.record import PhaseRecord
 from weft.support.settings import settings
 
 
+class SpecFor(NamedTuple):
+    """A spec that depends on the context of a phase, such as on what its target can do."""
+
+    scope: str
+    of: Callable[[Any], Spec]
+
+
 class Pass(NamedTuple):
     """One step from graph to graph. `run` receives the graph and the phase's context."""
 
@@ -27,7 +34,11 @@ class Pass(NamedTuple):
     run: Callable[[UOp, Any], UOp]
     because: str
     needs: frozenset[int] | set[int] = frozenset()
-    gives: Spec | None = None
+    gives: Spec | SpecFor | None = None
+
+    def spec(self, context: Any) -> Spec | None:
+        """What is legal after this pass."""
+        return self.gives.of(context) if isinstance(self.gives, SpecFor) else self.gives
 
 
 class Phase(NamedTuple):
@@ -59,27 +70,41 @@ class PassReport(NamedTuple):
         return f"  {self.name:<28} {self.seconds * 1e3:8.2f} ms  {state}{counts}"
 
 
+# Called with each pass and the graph after it.
+Watch = Callable[[Pass, UOp], None]
+
+
 def run_phase(
-    phase: Phase, root: UOp, context: Any = None, reports: list[PassReport] | None = None
+    phase: Phase,
+    root: UOp,
+    context: Any = None,
+    reports: list[PassReport] | None = None,
+    watch: Watch | None = None,
 ) -> UOp:
     """The graph after all passes of a phase; what they did is appended to `reports`."""
     if settings.SPEC and phase.takes is not None:
         verify(root, phase.takes, pass_name=f"before {phase.name}")
     if settings.TRACE and trace.active() is None:
         with trace.tracing() as current:
-            root = _run(phase, root, context, reports)
+            root = _run(phase, root, context, reports, watch)
         print(current)
     elif settings.VIZ and trace.active() is None:
         with trace.tracing():
-            root = _run(phase, root, context, reports)
+            root = _run(phase, root, context, reports, watch)
     else:
-        root = _run(phase, root, context, reports)
+        root = _run(phase, root, context, reports, watch)
     if settings.SPEC and phase.gives is not None:
         verify(root, phase.gives, pass_name=phase.name)
     return root
 
 
-def _run(phase: Phase, root: UOp, context: Any, reports: list[PassReport] | None) -> UOp:
+def _run(
+    phase: Phase,
+    root: UOp,
+    context: Any,
+    reports: list[PassReport] | None,
+    watch: Watch | None,
+) -> UOp:
     record = PhaseRecord(phase, root) if settings.VIZ else None
     with CollectorPaused():
         for step in phase.passes:
@@ -88,8 +113,10 @@ def _run(phase: Phase, root: UOp, context: Any, reports: list[PassReport] | None
                 record.add(step, report, root)
             if reports is not None:
                 reports.append(report)
-            if settings.SPEC and step.gives is not None:
-                verify(root, step.gives, pass_name=step.name)
+            if settings.SPEC and (spec := step.spec(context)) is not None:
+                verify(root, spec, pass_name=step.name)
+            if watch is not None:
+                watch(step, root)
     if record is not None:
         record.write()
     return root

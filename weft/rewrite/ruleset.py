@@ -17,7 +17,7 @@ from typing import Any, Final
 from weft.ir.ops import COUNT
 from weft.ir.uop import UOp, bool_like, const, make, on_sweep
 from weft.rewrite import matcher
-from weft.rewrite.rule import CONTEXT, Rule, parameters, require_known_names
+from weft.rewrite.rule import CONTEXT, Rule, require_known_names
 from weft.support.cache import DiskCache
 from weft.support.errors import InternalError
 
@@ -59,8 +59,13 @@ class RuleSet:
 
     @property
     def is_contextual(self) -> bool:
-        functions = [f for item in self.rules for f in (item.function, item.when) if f is not None]
-        return any(CONTEXT in parameters(function) for function in functions)
+        for item in self.rules:
+            for function in (item.function, item.when):
+                if function is not None:
+                    code = function.__code__
+                    if CONTEXT in code.co_varnames[: code.co_argcount]:
+                        return True
+        return False
 
     @property
     def table(self) -> list[Matcher | None]:
@@ -120,11 +125,16 @@ class RuleSet:
         return table
 
     def _key(self, trace: bool) -> str:
+        """All that the generated code depends on.
+
+        Every process asks, once for each set that it uses, so no rule costs a call.
+        """
         parts: list[object] = [sys.version, _checksum_of_generator(), self.constants_right, trace]
-        for item in self.rules:
-            names = [f and parameters(f) for f in (item.function, item.when)]
-            rhs = item.rhs and item.rhs.key()
-            parts.append((item.lhs.key(), rhs, names, item.over, bool(item.why)))
+        for _, lhs, rhs, function, when, over, why, _ in self.rules:
+            parts.append((lhs.key, rhs and rhs.key, over, bool(why)))
+            for called in (function, when):
+                code = called and called.__code__
+                parts.append(code and code.co_varnames[: code.co_argcount])
         return repr(parts)
 
     def __iter__(self) -> Iterator[Rule]:

@@ -72,7 +72,7 @@ def host_target(threads: int = 0) -> Target:
     return cpu_target(here.arch, here.features, count, here.cache_bytes, measured(count))
 
 
-_MEASURED: Final = DiskCache("machine", 1)
+_MEASURED: Final = DiskCache("machine", 2)
 
 
 def _machine_key(threads: int) -> str:
@@ -82,7 +82,7 @@ def _machine_key(threads: int) -> str:
 
 def keep_measured(threads: int, found: Measured) -> None:
     """Keep what was measured with so many threads, for processes on this machine from now on."""
-    data = {"costs": asdict(found.costs), "peaks": asdict(found.peaks)}
+    data = {"costs": asdict(found.costs), "peaks": asdict(found.peaks), "bytes": found.bytes_moved}
     _MEASURED.put(_machine_key(threads), json.dumps(data).encode())
 
 
@@ -98,7 +98,9 @@ def measured(threads: int) -> Measured | None:
         return None
     try:
         parts = json.loads(data)
-        return Measured(Costs(**parts["costs"]), Peaks(**parts["peaks"]))
+        first, second, third, memory = map(float, parts["bytes"])
+        bytes_moved = (first, second, third, memory)
+        return Measured(Costs(**parts["costs"]), Peaks(**parts["peaks"]), bytes_moved)
     except (ValueError, TypeError, KeyError):  # written by a version with other numbers
         return None
 

@@ -15,47 +15,50 @@ The number of blocks is at most the square root of the elements, so the work sta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from weft.ir.build import Size, reduce_axes, scan_axis, split_symbolic
-from weft.ir.dtypes import dtypes
+from weft.ir.build import Size, reduce_axes, scan_axis
 from weft.ir.folds import identity
+from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import Context
+from weft.target.compute import Simt
 from weft.target.target import Target
 
-# Shorter scans take less time than the launch of another kernel.
-SHORTEST: Final = 1 << 14
+# Blocks for each thread, so that a slow one does not hold up the others.
 TURNS_PER_THREAD: Final = 4
-# Threads of a group that scan side by side; more blocks are more totals to fold.
-THREADS: Final = 64
 
 
 def block_scans(root: UOp, context: Context) -> UOp:
     """The graph with its long and lonely scans in blocks."""
-    made: dict[UOp, UOp] = {}
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
+
+    def blocked(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
         count = block_count(new, context.target) if new.op == Op.SCAN else 1
-        made[node] = _blocked(new, count) if count > 1 else new
-    return made[root]
+        return _blocked(new, count) if count > 1 else new
+
+    return map_graph(root, blocked)
 
 
 def block_count(scan: UOp, target: Target) -> int:
     """Into how many blocks a scan is cut; 1 where it is not."""
     shape, (axis,) = shape_of(scan), scan.arg[1]
     size = shape[axis]
-    if not isinstance(size, int) or size < SHORTEST:
+    if not isinstance(size, int) or size < target.costs.least_scan:
         return 1
     rows = largest_size(shape) // size
-    lanes = target.threads * (min(target.group_limit, THREADS) if target.has_groups else 1)
+    compute = target.compute
+    lanes = wanted = compute.units
+    if isinstance(compute, Simt):
+        lanes = wanted = compute.units * min(target.grid.group_threads, compute.scan_threads)
+    else:
+        wanted *= TURNS_PER_THREAD
     if lanes < 2 or rows >= lanes:
         return 1
-    wanted = lanes if target.has_groups else lanes * TURNS_PER_THREAD
     return min(math.isqrt(size), -(-wanted // rows))
 
 
@@ -67,11 +70,11 @@ def _blocked(scan: UOp, count: int) -> UOp:
     size = -(-length // count)
     count = -(-length // size)
     head, tail = shape[:axis], shape[axis + 1 :]
-    blocks = _reshape(_pad(x, axis, count * size - length), (*head, count, size, *tail))
+    blocks = reshape(_pad(x, axis, count * size - length), (*head, count, size, *tail))
     total = reduce_axes(blocks, op, (axis + 1,))
-    before = _expand(_folded_before(total, op, axis), (*head, count, size, *tail))
+    before = expand(_folded_before(total, op, axis), (*head, count, size, *tail))
     joined = make(op, x.dtype, (before, scan_axis(blocks, op, axis + 1)))
-    return _shrink(_reshape(joined, (*head, count * size, *tail)), axis, length)
+    return _shrink(reshape(joined, (*head, count * size, *tail)), axis, length)
 
 
 def _folded_before(total: UOp, op: int, axis: int) -> UOp:
@@ -79,31 +82,20 @@ def _folded_before(total: UOp, op: int, axis: int) -> UOp:
     shape = shape_of(total)
     head, count, tail = shape[:axis], shape[axis], shape[axis + 2 :]
     square = (*head, count, count, *tail)
-    others = _expand(_reshape(total, (*head, 1, count, *tail)), square)
-    number = make(Op.IOTA, dtypes.int32, (), (count,))
+    others = expand(reshape(total, (*head, 1, count, *tail)), square)
+    number = iota(count)
     ones: list[Size] = [1] * len(square)
-    here = _expand(_reshape(number, [*ones[:axis], count, *ones[axis + 1 :]]), square)
-    other = _expand(_reshape(number, [*ones[: axis + 1], count, *ones[axis + 2 :]]), square)
+    here = expand(reshape(number, [*ones[:axis], count, *ones[axis + 1 :]]), square)
+    other = expand(reshape(number, [*ones[: axis + 1], count, *ones[axis + 2 :]]), square)
     neutral = const(total.dtype, identity(op, total.dtype))
     chosen = make(Op.WHERE, total.dtype, (other < here, others, neutral))
     return reduce_axes(chosen, op, (axis + 1,))
 
 
-def _reshape(node: UOp, shape: Sequence[Size]) -> UOp:
-    static, symbolic = split_symbolic(shape)
-    return make(Op.RESHAPE, node.dtype, (node, *symbolic), static)
-
-
-def _expand(node: UOp, shape: Shape) -> UOp:
-    static, symbolic = split_symbolic(shape)
-    return make(Op.EXPAND, node.dtype, (node, *symbolic), static)
-
-
 def _pad(node: UOp, axis: int, after: int) -> UOp:
     if not after:
         return node
-    pairs = tuple((0, after if i == axis else 0) for i in range(len(shape_of(node))))
-    return make(Op.PAD, node.dtype, (node,), pairs)
+    return pad(node, [(0, after if i == axis else 0) for i in range(len(shape_of(node)))])
 
 
 def _shrink(node: UOp, axis: int, stop: int) -> UOp:
@@ -111,5 +103,4 @@ def _shrink(node: UOp, axis: int, stop: int) -> UOp:
     if sizes[axis] == stop:
         return node
     sizes[axis] = stop
-    static, symbolic = split_symbolic(sizes)
-    return make(Op.SHRINK, node.dtype, (node, *symbolic), tuple((0, size) for size in static))
+    return shrink(node, [(0, size) for size in sizes])

@@ -14,6 +14,7 @@ from weft.ir.folds import identity
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import memory_of
 from weft.ir.walk import substitute, topological
 from weft.rewrite.driver import rewrite
 from weft.rules.in_bounds import is_in_bounds
@@ -23,7 +24,7 @@ from weft.rules.validity import narrow, narrow_gate
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.indexing import Place, through, validity
-from weft.schedule.memory import MEMORY, gather_place, memory_of, resolve_view, stand_in, target_of
+from weft.schedule.memory import MEMORY, gather_place, resolve_view, stand_in, target_of
 
 Key = tuple[UOp, Place]
 

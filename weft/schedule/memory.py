@@ -13,6 +13,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
@@ -44,13 +45,6 @@ def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
     return simplify(make(Op.LOAD, dtypes.int64, (place,)).cast(dtypes.index))
 
 
-def memory_of(node: UOp) -> UOp:
-    """The memory behind a view or a version of it."""
-    while node.op == Op.AFTER or node.op == Op.INDEX or node.op in MOVEMENT:
-        node = node.src[0]
-    return node
-
-
 def written_slots(body: UOp) -> frozenset[int]:
     """The parameters that the kernel of a call writes to."""
     if body.op == Op.PROGRAM:
@@ -65,13 +59,6 @@ def target_of(effect: UOp) -> UOp:
     if value.op != Op.SCATTER:
         return place
     return make(Op.INDEX, place.dtype, (place, *value.src[2:]))
-
-
-def version_of(view: UOp) -> UOp:
-    """The version of memory that a view shows."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
-        view = view.src[0]
-    return view
 
 
 def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:

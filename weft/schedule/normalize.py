@@ -6,12 +6,14 @@ become index arithmetic, whose normal form merges them.
 
 from __future__ import annotations
 
-from weft.ir.build import split_symbolic
+from collections.abc import Mapping
+
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import expand, reshape
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological, users
+from weft.ir.uop import UOp
+from weft.ir.walk import map_graph, rebuild, topological, users, with_sources
 from weft.rewrite.driver import rewrite
 from weft.rewrite.pattern import node_, op_
 from weft.rewrite.rule import structural
@@ -84,9 +86,7 @@ def _written(version: UOp) -> UOp:
         return value
     if not shape:
         return version
-    one = make(Op.RESHAPE, value.dtype, (value,), (1,) * len(shape))
-    static, symbolic = split_symbolic(shape)
-    return make(Op.EXPAND, value.dtype, (one, *symbolic), static)
+    return expand(reshape(value, (1,) * len(shape)), shape)
 
 
 def call_arguments(call: UOp, read: dict[UOp, UOp], plain: dict[UOp, UOp]) -> list[UOp]:
@@ -112,12 +112,11 @@ def store_directly(root: UOp) -> UOp:
     if not root.ops >> Op.STAGE & 1:
         return root
     readers = users(root)
-    made: dict[UOp, UOp] = {}
-    for node in topological(root):
-        src = [made[source] for source in node.src]
-        if node.op == Op.STORE:
-            value = node.src[1]
-            if value.op == Op.STAGE and len(readers[value]) == 1:
-                src[1] = made[value].src[0]
-        made[node] = rebuild(node, tuple(src))
-    return made[root]
+
+    def direct(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
+        if new.op != Op.STORE or new.src[1].op != Op.STAGE or len(readers[node.src[1]]) != 1:
+            return new
+        return rebuild(new, (new.src[0], new.src[1].src[0], *new.src[2:]))
+
+    return map_graph(root, direct)

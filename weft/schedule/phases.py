@@ -6,7 +6,7 @@ from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.spec.schedule import SCHEDULE_SPEC
-from weft.ir.spec.tensor import TENSOR_SPEC
+from weft.ir.spec.tensor import NORMALIZED_SPEC, STORED_SPEC, TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.block_scans import block_scans
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
@@ -27,6 +27,7 @@ SHARD: Final = Phase(
             "shard",
             shard,
             because="a graph over several devices becomes one for each, and copies between them",
+            gives=TENSOR_SPEC,
         ),
     ),
 )
@@ -40,32 +41,35 @@ SCHEDULE: Final = Phase(
             "normalize",
             normalize,
             because="constants are folded before they are copied into kernels",
+            gives=NORMALIZED_SPEC,
         ),
         Pass(
             "trim-calls",
             trim_calls,
             because="a call runs by itself, whoever reads its results",
             needs={Op.CALL},
+            gives=NORMALIZED_SPEC,
         ),
         Pass(
             "split-reductions",
             split_reductions,
             because="a long fold with few results leaves threads without work",
             needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
         ),
         Pass(
             "block-scans",
             block_scans,
             because="a scan runs turn by turn, and a long one needs parts that run together",
             needs={Op.SCAN},
-            gives=TENSOR_SPEC,
+            gives=NORMALIZED_SPEC,
         ),
         Pass(
             "store-scatters",
             store_scatters,
             because="updates are folded where they go, in memory, one after the other",
             needs={Op.SCATTER},
-            gives=TENSOR_SPEC,
+            gives=STORED_SPEC,
         ),
         Pass(
             "fuse",

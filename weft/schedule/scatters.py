@@ -13,14 +13,15 @@ is ordered, so it is no place for other loops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from weft.ir.build import scatter, store
+from weft.ir.build import global_stage, scatter, store
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological, users
+from weft.ir.walk import map_graph, rebuild, topological, users, with_sources
 from weft.schedule.context import Context
 
 _FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
@@ -32,18 +33,19 @@ _REPEATS: Final = frozenset((Op.EXPAND, Op.RESHAPE, Op.PERMUTE, Op.PAD, Op.FLIP)
 def store_scatters(root: UOp, context: Context) -> UOp:
     """The graph with every SCATTER in memory."""
     wanted = _places(root)
-    made: dict[UOp, UOp] = {}
     done: dict[UOp, UOp] = {}  # the STORE of a result -> that which folds the updates
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
+
+    def stored(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         if node in done:
-            new = done[node]
-        elif new.op == Op.SCATTER:
+            return done[node]
+        new = with_sources(node, made)
+        if new.op == Op.SCATTER:
             new, effect = _stored(new, wanted[node].src[0] if node in wanted else None, context)
             if node in wanted and effect is not None:
                 done[wanted[node]] = effect
-        made[node] = new
-    return made[root]
+        return new
+
+    return map_graph(root, stored)
 
 
 def _places(root: UOp) -> dict[UOp, UOp]:
@@ -93,4 +95,4 @@ def _computed(node: UOp) -> UOp:
         return rebuild(node, (_computed(node.src[0]), *node.src[1:]))
     if node.dtype is dtypes.index:  # which has no width that memory could hold
         return _computed(node.cast(dtypes.int64)).cast(dtypes.index)
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)

@@ -13,7 +13,7 @@ from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
-from weft.rewrite.phase import PassReport, Phase, run_phase
+from weft.rewrite.phase import PassReport, Phase, Watch, run_phase
 from weft.schedule.context import Body, Context, Plan
 from weft.schedule.phases import SCHEDULE
 from weft.schedule.plan import plan_memory
@@ -37,18 +37,23 @@ class Schedule(NamedTuple):
     reports: tuple[PassReport, ...]
 
 
-def make_schedule(root: UOp, target: Target) -> Schedule:
-    """Schedule a SINK of STOREs and AFTERs over PARAMs for a target."""
+def make_schedule(root: UOp, target: Target, watch: Watch | None = None) -> Schedule:
+    """Schedule a SINK of STOREs and AFTERs over PARAMs for a target.
+
+    `watch` is called with each pass and what it gives, but not for the bodies of calls.
+    """
     for body in bodies(root, has_gradients=False):  # callees first: nesting costs no stack
         if body.op not in FILLING and body.op != Op.SINK:
             schedule_body(body, target)
-    return _make_schedule(SCHEDULE, root, target)
+    return _make_schedule(SCHEDULE, root, target, watch)
 
 
-def _make_schedule(phase: Phase, root: UOp, target: Target) -> Schedule:
+def _make_schedule(
+    phase: Phase, root: UOp, target: Target, watch: Watch | None = None
+) -> Schedule:
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
-    kernels = run_phase(phase, root, context, reports)
+    kernels = run_phase(phase, root, context, reports, watch)
     fusion = context.fusion
     return Schedule(
         kernels, context.plan, tuple(fusion.temporaries), tuple(fusion.log), tuple(reports)

@@ -8,19 +8,19 @@ whatever buffers they run on.
 from __future__ import annotations
 
 from weft.ir.accumulation import may_meet
-from weft.ir.build import param, range_
+from weft.ir.build import items, param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.schedule.build import Builder
 from weft.schedule.context import Context
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.kernel import Kernel, Store
-from weft.schedule.memory import memory_of, version_of
 from weft.support.errors import InternalError
 
 
@@ -64,7 +64,7 @@ def _results(call: UOp) -> list[UOp]:
     values = results_of(call)
     if values is None:
         return [] if call.dtype is dtypes.void else [call]
-    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in enumerate(values)]
+    return items(call, values)
 
 
 def _filling(body: UOp, memory: list[UOp]) -> UOp:

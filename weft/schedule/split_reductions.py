@@ -10,21 +10,23 @@ registers: one thread then reads whole rows, in the order of memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
-from weft.ir.build import reduce_axes
+from weft.ir.build import global_stage, reduce_axes
+from weft.ir.movement import reshape
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, topological
+from weft.ir.uop import UOp
+from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import Context
+from weft.target.compute import Simd, Simt
 from weft.target.target import Target
 
-# Elements below which a second kernel costs more than the other threads bring.
-LEAST_ELEMENTS: Final = 1 << 18
-# Parts for each thread, so that a slow one does not hold up the others; parts for a GPU.
+# Parts for each thread, so that a slow one does not hold up the others.
 PARTS_PER_THREAD: Final = 16
-PARTS_OF_A_GRID: Final = 1024
+# On a GPU a part may be one thread, so there are enough to fill some groups with them.
+FILLED_GROUPS: Final = 4
 
 
 def split_reductions(root: UOp, context: Context) -> UOp:
@@ -32,21 +34,21 @@ def split_reductions(root: UOp, context: Context) -> UOp:
     parts = wanted_parts(context.target)
     if parts < 2 or not root.ops >> Op.REDUCE & 1:
         return root
-    made: dict[UOp, UOp] = {}
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
-        if new.op == Op.REDUCE:
-            split = _try_split(new, parts, context.target)
-            new = new if split is None else split
-        made[node] = new
-    return made[root]
+
+    def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
+        steps = _try_split(new, parts, context.target) if new.op == Op.REDUCE else None
+        return new if steps is None else steps
+
+    return map_graph(root, split)
 
 
 def wanted_parts(target: Target) -> int:
     """How many independent parts keep a target busy."""
-    if target.has_groups:
-        return PARTS_OF_A_GRID
-    return target.threads * PARTS_PER_THREAD if target.threads > 1 else 1
+    compute = target.compute
+    if isinstance(compute, Simt):
+        return max(compute.resident_groups, FILLED_GROUPS * compute.group_threads)
+    return compute.units * PARTS_PER_THREAD if compute.units > 1 else 1
 
 
 def _try_split(node: UOp, parts: int, target: Target) -> UOp | None:
@@ -57,7 +59,7 @@ def _try_split(node: UOp, parts: int, target: Target) -> UOp | None:
     """
     body = shape_of(node.src[0])
     sizes = [size for size in body if isinstance(size, int)]
-    if len(sizes) != len(body) or math.prod(sizes) < LEAST_ELEMENTS:
+    if len(sizes) != len(body) or math.prod(sizes) < target.costs.least_split:
         return None
     axes = node.arg[1]
     goal = parts // max(_independent_results(sizes, axes, node, target), 1)
@@ -77,7 +79,8 @@ def _independent_results(
     outside = math.prod(size for axis, size in enumerate(sizes[: max(axes)]) if axis not in axes)
     inside = math.prod(sizes[max(axes) + 1 :])
     bits = inside * node.dtype.bits
-    is_kept = not target.has_groups and bits <= target.vector_bits * target.vector_registers
+    compute = target.compute
+    is_kept = isinstance(compute, Simd) and bits <= compute.vector_bits * compute.vector_registers
     return outside if is_kept else outside * inside
 
 
@@ -89,7 +92,6 @@ def _in_two_steps(node: UOp, axis: int, count: int) -> UOp:
     assert isinstance(size, int)
     apart = (*shape[:axis], count, size // count, *shape[axis + 1 :])
     inner = [a if a < axis else a + 1 for a in axes]
-    first = reduce_axes(make(Op.RESHAPE, value.dtype, (value,), apart), op, inner)
-    kept = make(Op.STAGE, first.dtype, (first,), ("global", ()))
-    second = reduce_axes(kept, op, (axis,))
-    return make(Op.RESHAPE, node.dtype, (second,), shape_of(node))
+    first = reduce_axes(reshape(value, apart), op, inner)
+    second = reduce_axes(global_stage(first), op, (axis,))
+    return reshape(second, shape_of(node))

@@ -7,29 +7,32 @@ notice otherwise. Bodies that write to memory are left alone.
 
 from __future__ import annotations
 
-from weft.ir.build import call, param
+from collections.abc import Mapping
+
+from weft.ir.build import call, item, param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp, make
-from weft.ir.walk import rebuild, substitute, topological, users
+from weft.ir.walk import map_graph, substitute, topological, users, with_sources
 from weft.schedule.context import Context
 
 
 def trim_calls(root: UOp, context: Context) -> UOp:
     """Drop unread results and unused arguments of calls."""
     readers = users(root)
-    made: dict[UOp, UOp] = {}
     places: dict[UOp, dict[int, int]] = {}  # where a result of a call has gone
-    for node in topological(root):
-        new = rebuild(node, tuple([made[source] for source in node.src]))
+
+    def trimmed(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = with_sources(node, made)
         if node.op == Op.CALL and _is_value(node):
             new, places[node] = _trimmed(new, readers[node])
         elif node.op == Op.ITEM and node.src[0] in places:
             position = places[node.src[0]][node.arg]
-            new = make(Op.ITEM, node.dtype, new.src, position) if _is_tuple(new) else new.src[0]
-        made[node] = new
-    return made[root]
+            new = item(new.src[0], position, node.dtype) if _is_tuple(new) else new.src[0]
+        return new
+
+    return map_graph(root, trimmed)
 
 
 def _is_tuple(item: UOp) -> bool:

@@ -103,11 +103,12 @@ class Setting:
 class Scope(dict[str, "Value"]):
     """The values in force; `outer` is the scope that comes back when this one ends."""
 
-    __slots__ = ("outer",)
+    __slots__ = ("cache_key", "outer")
 
     def __init__(self, values: Mapping[str, Value], outer: Scope | None) -> None:
         super().__init__(values)
         self.outer = outer
+        self.cache_key: tuple[tuple[str, Value], ...] | None = None  # made when first asked for
 
     def __missing__(self, name: str) -> Value:
         # Only the environment's scope is ever empty: it fills itself when first asked.

@@ -114,7 +114,9 @@ def table() -> tuple[Setting, ...]:
 def cache_key() -> tuple[tuple[str, Value], ...]:
     """Return the settings that can change a compiled result, as (name, value) pairs."""
     values = scope.get()
-    return tuple((name, values[name]) for name in _KEYED)
+    if values.cache_key is None:
+        values.cache_key = tuple((name, values[name]) for name in _KEYED)
+    return values.cache_key
 
 
 class Context:

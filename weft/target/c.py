@@ -6,11 +6,14 @@ does, and picks.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.ops import COMPARE, Op
-from weft.target.target import Target
+from weft.target.compute import Simd
+from weft.target.memory import GLOBAL
+from weft.target.target import USUAL_MEMORIES, Target
 
 # What C and OpenCL C say exactly. Transcendental functions are missing on purpose: each library
 # rounds them in its own way, so codegen writes them in terms of these.
@@ -36,8 +39,11 @@ def c_target(arch: str = "x86-64", device: str = "C") -> Target:
         native_ops=EXACT_OPS,
         native_dtypes=INTEGERS | {dtypes.bool, dtypes.float32, dtypes.float64},
         stored_dtypes=STORED,
-        vector_bits=vector_bits,
-        vector_registers=32 if vector_bits == 512 else 16,
+        compute=Simd(vector_bits=vector_bits, vector_registers=32 if vector_bits == 512 else 16),
+        memories=tuple(
+            replace(memory, access_bits=vector_bits if memory.name == GLOBAL else 0)
+            for memory in USUAL_MEMORIES
+        ),
     )
 
 

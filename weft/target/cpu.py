@@ -8,6 +8,7 @@ The name of a target is `CPU:LLVM:` and its arch: `x86_64` (SSE2), `x86_64,avx2`
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +16,9 @@ from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType, dtypes
 from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.support.message import nearest
+from weft.target.compute import Simd
+from weft.target.memory import GLOBAL, GROUP, LOCAL, MACHINE, REGISTER, THREAD, UNIT, Memory
+from weft.target.memory import LEVELS as CACHE_LEVELS
 from weft.target.target import Costs, Peaks, Target
 
 # The elementwise ops that LLVM IR has, or that take a few of its instructions, for every native
@@ -56,10 +60,20 @@ class Level(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What was measured on a machine: costs of one core, peaks of all threads."""
+    """What was measured on a machine: costs of one core, peaks of all threads.
+
+    `bytes_moved` are nanoseconds per byte of the three caches and of memory.
+    """
 
     costs: Costs
     peaks: Peaks
+    bytes_moved: tuple[float, ...]
+
+
+# Nanoseconds per byte of the caches and of memory, for a core of a server of 2023.
+USUAL_BYTES: Final = (0.008, 0.02, 0.04, 0.10)
+# The ways of the first cache: x86 and ARM have had 4 to 12, and 8 since 2008 mostly.
+FIRST_CACHE_WAYS: Final = 8
 
 
 # The features of each architecture, the best first; "" is what every machine of it has.
@@ -85,7 +99,7 @@ def cpu_target(
     Without a measurement the costs are those of a server of 2023, and the peaks what two units
     for multiply-add at 3 GHz and 10 GB/s would give each thread.
 
-    >>> cpu_target("x86_64", ("avx2",)).vector_bits
+    >>> cpu_target("x86_64", ("avx2",)).access_bits
     256
     """
     _require_known("architecture", arch, LEVELS)
@@ -93,6 +107,7 @@ def cpu_target(
     for feature in features:
         _require_known(f"feature of {arch}", feature, levels)
     level = levels[min((*features, ""), key=list(levels).index)]
+    nanoseconds = USUAL_BYTES if measured is None else measured.bytes_moved
     return Target(
         device="CPU",
         renderer="LLVM",
@@ -101,19 +116,43 @@ def cpu_target(
         native_dtypes=NATIVE_DTYPES,
         stored_dtypes=STORED_DTYPES,
         widened_dtypes=frozenset([dtypes.float16] * level.widens_halves),
-        vector_bits=level.vector_bits,
-        vector_registers=level.vector_registers,
-        local_bytes=min(max(cache_bytes[1] // 2, 1 << 18), MOST_LOCAL_BYTES),
-        threads=threads,
-        cache_bytes=tuple(cache_bytes),
+        compute=Simd(
+            units=threads,
+            vector_bits=level.vector_bits,
+            vector_registers=level.vector_registers,
+        ),
+        memories=_memories(level, tuple(cache_bytes), nanoseconds),
         costs=Costs() if measured is None else measured.costs,
         peaks=_usual_peaks(level, threads) if measured is None else measured.peaks,
     )
 
 
+def _memories(
+    level: Level, cache_bytes: tuple[int, ...], nanoseconds: tuple[float, ...]
+) -> tuple[Memory, ...]:
+    """Registers, caches, the memory of a group, which is on the stack, and all the rest."""
+    bits = level.vector_bits
+    caches = [
+        Memory(name, size, MACHINE if name == CACHE_LEVELS[-1] else UNIT, bits, cost)
+        for name, size, cost in zip(CACHE_LEVELS, cache_bytes, nanoseconds, strict=False)
+    ]
+    caches[0] = dataclasses.replace(caches[0], ways=FIRST_CACHE_WAYS)
+    local = min(max(cache_bytes[1] // 2, 1 << 18), MOST_LOCAL_BYTES)
+    return (
+        Memory(REGISTER, level.vector_registers * bits // 8, THREAD, bits),
+        *caches,
+        Memory(LOCAL, local, GROUP, bits, nanoseconds[1]),
+        Memory(GLOBAL, 0, MACHINE, bits, nanoseconds[-1]),
+    )
+
+
 def _usual_peaks(level: Level, threads: int) -> Peaks:
     lanes = level.vector_bits // 32
-    return Peaks(operations=threads * lanes * 2 * 2 * 3e9, bytes_moved=threads * 1e10)
+    return Peaks(
+        operations=threads * lanes * 2 * 2 * 3e9,
+        bytes_moved=threads * 1e10,
+        source="two units for multiply-add at 3 GHz and 10 GB/s for each thread",
+    )
 
 
 def parse_cpu(text: str, threads: int = 1, cache_bytes: Sequence[int] = DEFAULT_CACHES) -> Target:

@@ -8,10 +8,30 @@ device the defaults are those of any full profile of OpenCL 1.2. The arch is a n
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from weft.ir.dtypes import dtypes
 from weft.target.c import EXACT_OPS, INTEGERS, STORED
+from weft.target.compute import Simt
+from weft.target.memory import (
+    GLOBAL,
+    GROUP,
+    LEVELS,
+    LOCAL,
+    MACHINE,
+    REGISTER,
+    THREAD,
+    UNIT,
+    Grid,
+    Memory,
+)
 from weft.target.target import Costs, Target
+
+# Registers of 32 bits that every thread has at least: OpenCL does not tell.
+REGISTERS: Final = 64
+# Nanoseconds per byte, for one compute unit of a CPU.
+_BYTES: Final = (0.008, 0.02, 0.04)
+_MEMORY_BYTES: Final = 0.10
 
 
 def opencl_target(
@@ -41,14 +61,25 @@ def opencl_target(
         native_ops=EXACT_OPS,
         native_dtypes=INTEGERS | {dtypes.bool} | floats,
         stored_dtypes=STORED,
-        vector_bits=vector_bits,
-        has_groups=True,
-        group_limit=group_limit,
-        local_bytes=local_bytes,
-        threads=compute_units,
-        cache_bytes=cache_bytes,
-        has_barrier=True,
-        costs=Costs(launch=8000.0),
+        compute=Simt(
+            units=compute_units,
+            warp=1,  # OpenCL does not tell before a kernel is there
+            registers_per_thread=REGISTERS,
+            has_vectors=True,
+        ),
+        memories=(
+            Memory(REGISTER, 4 * REGISTERS, THREAD, vector_bits),
+            *(
+                Memory(level, size, MACHINE if number else UNIT, vector_bits, cost)
+                for number, (level, size, cost) in enumerate(
+                    zip(LEVELS, cache_bytes, _BYTES, strict=False)
+                )
+            ),
+            Memory(LOCAL, local_bytes, GROUP, vector_bits, _BYTES[1]),
+            Memory(GLOBAL, 0, MACHINE, vector_bits, _MEMORY_BYTES),
+        ),
+        grid=Grid(group_threads=group_limit),
+        costs=Costs(launch=8000.0, source="PoCL on a server of 2023"),
     )
 
 

@@ -1,15 +1,24 @@
-"""A target: everything a code generator may know about a machine, as one frozen value.
+"""A target: everything a code generator may know about a machine, as one frozen value of parts.
 
 A target is named `device:renderer:arch`, for example `CPU:LLVM:x86_64,avx512f`. Code for a target
 can be made without that device being present, so nothing here asks the machine it runs on; `host`
-does. Costs are in nanoseconds and only their order matters.
+does. The parts are what computes (`compute.py`), the memories and the grid (`memory.py`), matrix
+units (`matrix.py`), and what things cost. Heuristics read them and hold no numbers of a machine.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
 
 from weft.ir.dtypes import DType
+from weft.support.errors import InternalError
+from weft.target.compute import Compute, Simd, Simt
+from weft.target.matrix import MatrixUnit
+from weft.target.memory import GLOBAL, LEVELS, LOCAL, MACHINE, UNIT, AsyncCopy, Grid, Memory
 
 
 @dataclass(frozen=True)
@@ -21,23 +30,37 @@ class Peaks:
 
     operations: float = 0.0
     bytes_moved: float = 0.0
+    source: str = ""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Nanoseconds per element or byte on one core or one multiprocessor lane.
+    """Nanoseconds per element on one core or one multiprocessor; only their order matters.
 
-    `python -m bench machine` measures those of this machine's CPU.
+    What bytes cost stands with the memories. `python -m bench machine` measures those of this
+    machine's CPU. `launch` is a kernel that does nothing. Work of less than `wake` is not worth
+    another thread. A reduction of fewer elements than `least_split`, or a scan of fewer than
+    `least_scan`, takes less time than the second kernel that would share it out.
     """
 
     op: float = 0.012
     transcendental: float = 0.10
     multiply_add: float = 0.006
-    level1: float = 0.008
-    level2: float = 0.02
-    level3: float = 0.04
-    memory: float = 0.10
     launch: float = 1500.0
+    wake: float = 20_000.0
+    least_split: int = 1 << 18
+    least_scan: int = 1 << 14
+    source: str = "a server of 2023"
+
+
+# Caches and memory of a server, as nanoseconds per byte for one core.
+USUAL_MEMORIES: Final = (
+    Memory("level1", 32 << 10, UNIT, cost=0.008, ways=8),
+    Memory("level2", 1 << 20, UNIT, cost=0.02),
+    Memory("level3", 24 << 20, MACHINE, cost=0.04),
+    Memory(LOCAL, 1 << 18, UNIT, cost=0.02),
+    Memory(GLOBAL, 0, MACHINE, cost=0.10),
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,7 @@ class Target:
     memory.
 
     `native_ops` are the ops the renderer can write; codegen rewrites all others into these.
+    `memories` are in order, from registers to global memory.
     """
 
     device: str
@@ -54,19 +78,75 @@ class Target:
     native_ops: frozenset[int]
     native_dtypes: frozenset[DType]
     stored_dtypes: frozenset[DType]
-    vector_bits: int = 0  # 0: no explicit vectors
-    vector_registers: int = 16
-    has_groups: bool = False  # a grid of groups of threads that share local memory
-    group_limit: int = 1  # threads in a group
-    local_bytes: int = 1 << 18
-    threads: int = 1
-    cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20, 24 << 20)
-    has_barrier: bool = False
+    compute: Compute = field(default_factory=Simd)
+    memories: tuple[Memory, ...] = USUAL_MEMORIES
+    grid: Grid = field(default_factory=Grid)
+    matrix_units: tuple[MatrixUnit, ...] = ()
+    copies: tuple[AsyncCopy, ...] = ()
     has_slow_division: bool = False  # its compiler leaves division by a constant as it is
     widened_dtypes: frozenset[DType] = frozenset()  # those that it turns into float32, no more
     costs: Costs = field(default_factory=Costs)
     peaks: Peaks = field(default_factory=Peaks)
 
-    @property
+    def __hash__(self) -> int:
+        return hash(self.name)  # schedules are looked up by target: the parts are many
+
+    @cached_property
     def name(self) -> str:
         return f"{self.device}:{self.renderer}:{self.arch}"
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether it runs a grid of groups of threads that share local memory."""
+        return isinstance(self.compute, Simt)
+
+    @property
+    def units(self) -> int:
+        """Cores or multiprocessors: costs are those of one."""
+        return self.compute.units
+
+    @cached_property
+    def caches(self) -> tuple[Memory, ...]:
+        """The caches, the nearest first."""
+        return tuple(memory for memory in self.memories if memory.name in LEVELS)
+
+    def memory(self, name: str) -> Memory:
+        """The memory of this name, as `local` or `global`."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        raise InternalError(f"the target {self.name} has no memory {name!r}")
+
+    @cached_property
+    def access_bits(self) -> int:
+        """The widest load or store of global memory by a thread; 0: one element at a time."""
+        return self.memory(GLOBAL).access_bits
+
+    @cached_property
+    def kept_vectors(self) -> int:
+        """How many of the widest vectors a thread keeps in registers."""
+        return self.compute.kept_vectors(self.access_bits)
+
+    @cached_property
+    def local_bytes(self) -> int:
+        """How much of local memory a kernel may use."""
+        return self.memory(LOCAL).size
+
+    @cached_property
+    def key(self) -> str:
+        """A short text that differs between targets that differ in anything, for caches."""
+        return hashlib.blake2b(_text(self).encode(), digest_size=16).hexdigest()
+
+
+def _text(part: object) -> str:
+    """All fields of a part, in an order that every process has."""
+    if isinstance(part, DType):
+        return part.name
+    if dataclasses.is_dataclass(part):
+        values = [(each.name, getattr(part, each.name)) for each in dataclasses.fields(part)]
+        return f"{type(part).__name__}({','.join(f'{k}={_text(v)}' for k, v in values)})"
+    if isinstance(part, frozenset):
+        return f"{{{','.join(sorted(map(_text, part)))}}}"
+    if isinstance(part, tuple):
+        return f"({','.join(map(_text, part))})"
+    return repr(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.engine.devices import canonical_name
+from weft.engine.devices import canonical_name, is_file
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -202,7 +202,7 @@ def devices_of(name: str, devices: Any) -> Any:
             facts=[("devices", ", ".join(names))],
             law="each device holds one part",
         )
-    if any(each.startswith("DISK") for each in names):
+    if any(map(is_file, names)):
         raise DeviceError(
             f"{name}: a file is no device to compute on",
             law="the devices of a tensor compute with their parts of it",

@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.dtypes import DType
 from weft.ir.layouts import layout_of
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.support.errors import UnknownAttribute
 from weft.support.message import nearest
 from weft.support.source_line import user_line
-from weft.tensor import nodes
 from weft.tensor.names_elsewhere import try_advice
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.trace.state import GoneStorage, tracing
 from weft.tensor.turns import lock, tracer, wait_for_trace
@@ -112,7 +112,7 @@ class Core(metaclass=NamingType):
         if not self._steps:
             return base
         if self._seen is None or self._seen[0] is not base:
-            self._seen = (base, nodes.apply_all(base, self._steps))
+            self._seen = (base, movement.apply_all(base, self._steps))
         return self._seen[1]
 
     @property
@@ -181,18 +181,20 @@ def realize_all(tensors: Iterable[Core]) -> None:
         tracing.trace.note_realized([tensor._storage for tensor in tensors])
         return
     with lock:
+        storages: list[Storage] = []
         for tensor in tensors:
-            is_lazy = not tensor._storage.is_realized and tensor._storage.memory is None
+            is_lazy = tensor._storage.uop.op != Op.BUFFER and tensor._storage.memory is None
             # The count includes the argument itself.
             if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
                 is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
                 tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
                 tensor._storage.keeps_graph &= is_followed
                 tensor._steps = ()
-        realize([tensor._storage for tensor in tensors])
+            storages.append(tensor._storage)
+        realize(storages)
 
 
 def _without_gradient_mark(tensor: Core) -> UOp:
-    return nodes.apply_all(
+    return movement.apply_all(
         tensor._storage.uop, [step for step in tensor._steps if step[0] != Op.DETACH]
     )

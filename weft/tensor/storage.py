@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from typing import Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
+from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
-from weft.engine.storage import BufferKind, new_buffer
+from weft.engine.request import Request
 from weft.engine.versions import Overwritten
+from weft.ir import movement
+from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
+from weft.ir.movement import Step
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import substitute_all, topological
 from weft.support.errors import NotSupported, UsageError
-from weft.support.settings import Context
-from weft.tensor import nodes
 from weft.tensor.autodiff import history
-from weft.tensor.autodiff.leaves import live_leaves
-from weft.tensor.nodes import Step
+from weft.tensor.autodiff.leaves import leaves_with_gradient
 from weft.tensor.turns import lock, tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
@@ -123,7 +123,7 @@ class Storage:
             if step[0] not in _WRITABLE or _mixes_parts(place, step):
                 value = updated(place, steps[count:], value)
                 break
-            place = nodes.apply(place, step)
+            place = movement.apply(place, step)
         self.set_version(_after(self.uop, place, value))
 
     def mixes_parts(self, steps: Sequence[Step]) -> bool:
@@ -132,7 +132,7 @@ class Storage:
         for step in steps:
             if _mixes_parts(place, step):
                 return True
-            place = nodes.apply(place, step)
+            place = movement.apply(place, step)
         return False
 
     def take_over(self, memory: UOp) -> None:
@@ -151,7 +151,7 @@ def _mixes_parts(place: UOp, step: Step) -> bool:
     before = layout_of(place)
     if before is None or before.axis is None:
         return False
-    after = layout_of(nodes.apply(place, step))
+    after = layout_of(movement.apply(place, step))
     return after is None or after.axis is None
 
 
@@ -176,7 +176,7 @@ def _after(version: UOp, place: UOp, value: UOp) -> UOp:
 
 
 def _copied(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
@@ -187,11 +187,11 @@ def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
     shapes = [shape_of(base)]
     node = base
     for step in steps:
-        node = nodes.apply(node, step)
+        node = movement.apply(node, step)
         shapes.append(shape_of(node))
-    value = nodes.broadcast(value, shapes[-1])
+    value = movement.broadcast(value, shapes[-1])
     covers = all(step[0] in _KEEPS_ALL for step in steps)
-    mask = nodes.broadcast(const(dtypes.bool, True), shapes[-1])
+    mask = movement.broadcast(const(dtypes.bool, True), shapes[-1])
     for step, before in zip(reversed(steps), reversed(shapes[:-1]), strict=True):
         value = _undone(value, step, before)
         mask = _undone(mask, step, before)
@@ -202,16 +202,16 @@ def _undone(node: UOp, step: Step, before: Shape) -> UOp:
     """What a step made `node` of, with zeros where the step left something out."""
     op, arg, _ = step
     if op == Op.RESHAPE:
-        return nodes.reshape(node, before)
+        return movement.reshape(node, before)
     if op == Op.PERMUTE:
         assert isinstance(arg, tuple)
-        return nodes.permute(node, [arg.index(axis) for axis in range(len(arg))])
+        return movement.permute(node, [arg.index(axis) for axis in range(len(arg))])
     if op == Op.FLIP:
-        return nodes.apply(node, step)
-    pairs = zip(nodes.step_pairs(step), before, strict=True)
+        return movement.apply(node, step)
+    pairs = zip(movement.step_pairs(step), before, strict=True)
     if op == Op.SHRINK:
-        return nodes.pad(node, [(a, minus(size, b)) for (a, b), size in pairs])
-    return nodes.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
+        return movement.pad(node, [(a, minus(size, b)) for (a, b), size in pairs])
+    return movement.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
 
 
 def realize(storages: Iterable[Storage]) -> None:
@@ -221,26 +221,35 @@ def realize(storages: Iterable[Storage]) -> None:
     without bound.
     """
     with lock:
-        wanted = [each for each in dict.fromkeys(storages) if not each.is_realized]
+        wanted: dict[Storage, None] = {}
+        for storage in storages:
+            if storage.uop.op != Op.BUFFER:
+                wanted[storage] = None
         if wanted:
             _realize(wanted)
 
 
-def _realize(wanted: list[Storage]) -> None:
+def _realize(wanted: dict[Storage, None]) -> None:
     here = get_ident()
     if any(map(_is_inside, wanted)):
         raise _not_known()
-    writes = [each for each in lazy_storages() if each.memory is not None and each.thread == here]
-    waiting = [each for each in writes if each not in wanted and not _is_inside(each)]
-    _separate(wanted + waiting)
-    for group in _by_program(wanted + waiting):
-        asked = [each for each in group if each in wanted]
+    computed = list(wanted)
+    for each in lazy_storages():
+        is_own = each.memory is not None and each.thread == here and each not in wanted
+        if is_own and not _is_inside(each):
+            computed.append(each)
+    groups = [computed]
+    if len(computed) > 1:
+        _separate(computed)
+        groups = _by_program(computed)
+    for group in groups:
         try:
-            _realize_on(group[0].device, group)
+            _realize_group(group)
         except UsageError:
             # What cannot be carried out, and was not asked for, is the error of whoever reads it.
+            asked = [each for each in group if each in wanted]
             if asked:
-                _realize_on(group[0].device, asked, alone=True)
+                _realize_group(asked, alone=True)
 
 
 def _is_inside(storage: Storage) -> bool:
@@ -282,36 +291,48 @@ def _separate(storages: list[Storage]) -> None:
         seen.add(storage.uop)
 
 
-def _realize_on(device: Any, wanted: list[Storage], alone: bool = False) -> None:
+def _realize_group(wanted: list[Storage], alone: bool = False) -> None:
     """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
+    device = wanted[0].device
+    on_one = device.__class__ is str
+    if not on_one:
+        _lay_out(wanted)
+    request = Request([each.uop for each in wanted], device if on_one else None)
     asked = set(wanted)
-    others = [each for each in lazy_storages() if each not in asked and not _is_inside(each)]
-    nodes = topological(*(each.uop for each in wanted))
-    overwritten = Overwritten(nodes)
-    if overwritten and not alone:
-        computed = set(nodes)
-        along = [e for e in others if _is_cheap_now(e, device, overwritten, computed)]
+    others: dict[Storage, UOp] = {}
+    for each in lazy_storages():
+        if each not in asked and not _is_inside(each):
+            others[each] = each.uop
+    written = request.overwritten.written
+    if written and not alone:
+        along = _cheap_now(others, device, request)
         if along:
             wanted = wanted + along
-            others = [each for each in others if each not in along]
             _separate(wanted)
-            nodes = topological(*(each.uop for each in wanted))
-    if not isinstance(device, str):
-        _lay_out(wanted)
-    roots = [each.uop for each in wanted]
-    pending = {each: each.uop for each in others}
-    leaves = live_leaves()
-    follows = history.followed(nodes, [leaf._storage.uop for leaf in leaves if leaf.requires_grad])
-    kept = [each for each in wanted if each.keeps_graph and each.memory is None]
-    graphs = [(each, each.uop) for each in kept if each.uop in follows]
-    also = history.small_versions([graph for _, graph in graphs]) if overwritten else []
-    # A graph without memory is computed on the default device; on several, SHARD says where.
-    with Context(DEVICE=device) if isinstance(device, str) else nullcontext():
-        made = realize_graphs(roots, [*pending.values(), *also])
-    _take_results(device, wanted, pending, made)
-    history.forget_overwritten(overwritten.last)
+            if not on_one:
+                _lay_out(wanted)
+            request = Request([each.uop for each in wanted], request.device)
+            for each in along:
+                del others[each]
+    graphs = _followed(wanted, request)
+    pending = list(others.values())
+    if written and graphs:
+        pending += history.small_versions([graph for _, graph in graphs])
+    made = realize_graphs(request, pending)
+    _take_results(device, wanted, others, made)
+    if written:
+        history.forget_overwritten(request.overwritten.last)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
+
+
+def _followed(wanted: list[Storage], request: Request) -> list[tuple[Storage, UOp]]:
+    """The storages whose graphs a gradient may ask for later, and those graphs."""
+    follows = history.followed(request.nodes, leaves_with_gradient())
+    if not follows:
+        return []
+    kept = [each for each in wanted if each.keeps_graph and each.memory is None]
+    return [(each, each.uop) for each in kept if each.uop in follows]
 
 
 def _lay_out(storages: list[Storage]) -> None:
@@ -319,6 +340,12 @@ def _lay_out(storages: list[Storage]) -> None:
     for each in storages:
         if layout_of(each.uop) is None:
             each.uop = make(Op.SHARD, each.uop.dtype, (each.uop,), each.place)
+
+
+def _cheap_now(others: Iterable[Storage], device: Any, request: Request) -> list[Storage]:
+    """The lazy values that cost less to compute now than copies of what they read later."""
+    computed = set(request.nodes)
+    return [e for e in others if _is_cheap_now(e, device, request.overwritten, computed)]
 
 
 def _is_cheap_now(
@@ -354,9 +381,10 @@ def _take_results(
     what was computed of it here stays out of graphs that may want it elsewhere. A number stays a
     number in all of them.
     """
-    versions = _versions([each.uop for each in wanted], made)
-    for storage, version in zip(wanted, versions, strict=True):
-        storage.take_over(version)
+    for storage in wanted:
+        storage.take_over(made[storage.uop])
+    if not others:
+        return
     bound = {node: memory for node, memory in made.items() if node.ops >> Op.BUFFER & 1}
     if len(bound) < len(made):
         here = {e: g for e, g in others.items() if e.device == device and _stays_here(g)}
@@ -369,13 +397,9 @@ def _stays_here(graph: UOp) -> bool:
     return not graph.ops & _OTHER_DEVICES
 
 
-def _versions(graphs: Iterable[UOp], made: dict[UOp, UOp]) -> tuple[UOp, ...]:
-    return substitute(make(Op.SINK, dtypes.void, tuple(graphs)), made).src
-
-
 def _replace(lazy: dict[Storage, UOp], made: dict[UOp, UOp]) -> None:
     """Let lazy storages read what is memory now; but not one whose thread has gone on."""
-    versions = _versions(lazy.values(), made)
+    versions = substitute_all(list(lazy.values()), made)
     for (storage, before), version in zip(lazy.items(), versions, strict=True):
         if version is before or storage.uop is not before:
             continue
@@ -390,8 +414,12 @@ def _replace(lazy: dict[Storage, UOp], made: dict[UOp, UOp]) -> None:
 
 def lazy_storages() -> list[Storage]:
     """All storages whose current version is not memory yet."""
-    # The list of references is made at once, whatever other threads do.
-    return [each for found in _LAZY.keyrefs() if (each := found()) is not None]
+    storages: list[Storage] = []
+    for reference in _LAZY.keyrefs():  # a list that is made at once, whatever other threads do
+        storage = reference()
+        if storage is not None:
+            storages.append(storage)
+    return storages
 
 
 def live_storages() -> list[Storage]:

@@ -21,6 +21,7 @@ from weft.tensor import writes
 from weft.tensor.autodiff import gradients
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.core import Core
+from weft.tensor.create import creation, like, random, random_state
 from weft.tensor.host import convert, interop
 from weft.tensor.host.data_method import DataMethod
 from weft.tensor.host.host_data import from_host
@@ -37,24 +38,24 @@ from weft.tensor.methods import (
     arithmetic,
     arrangement,
     bits,
-    creation,
     elementwise,
     fourier,
     in_place,
     joining,
+    limits,
+    logic,
     matmul,
     movement,
     padding,
-    random,
-    random_state,
     reduce,
     scan,
     sharding,
     special,
+    statistics,
     unary,
 )
 from weft.tensor.methods.rearrange import rearrange
-from weft.tensor.neural import activations, convolution, functional, losses, pools
+from weft.tensor.neural import activations, convolution, functional, losses, normalization, pools
 from weft.tensor.neural.interpolate import interpolate
 from weft.tensor.storage import Storage, owner_of
 from weft.tensor.training import train
@@ -127,7 +128,6 @@ class Tensor(Core):
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
-    __format__ = aliases.formatted
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
@@ -144,12 +144,12 @@ class Tensor(Core):
     subtract, multiply = elementwise.sub, elementwise.mul
     divide, true_divide = elementwise.div, elementwise.div
     floor_divide, rsub = elementwise.floor_divide, arithmetic.rsub
-    logical_and, logical_or = arithmetic.logical_and, arithmetic.logical_or
-    logical_xor, heaviside = arithmetic.logical_xor, arithmetic.heaviside
-    clamp_min, clamp_max = arithmetic.clamp_min, arithmetic.clamp_max
+    logical_and, logical_or = logic.logical_and, logic.logical_or
+    logical_xor, heaviside = logic.logical_xor, logic.heaviside
+    clamp_min, clamp_max = limits.clamp_min, limits.clamp_max
     addcmul, addcdiv = arithmetic.addcmul, arithmetic.addcdiv
-    atan2, arctan2, hypot = arithmetic.atan2, arithmetic.atan2, arithmetic.hypot
-    fmax, fmin, ldexp = arithmetic.fmax, arithmetic.fmin, arithmetic.ldexp
+    atan2, arctan2, hypot = angles.atan2, angles.atan2, angles.hypot
+    fmax, fmin, ldexp = limits.fmax, limits.fmin, arithmetic.ldexp
     float_power, logaddexp2 = arithmetic.float_power, arithmetic.logaddexp2
     xlogy = special.xlogy
     copysign, lerp, logaddexp = unary.copysign, activations.lerp, activations.logaddexp
@@ -172,9 +172,9 @@ class Tensor(Core):
 
     erfc, erfinv, logit = special.erfc, special.erfinv, special.logit
     lgamma, digamma, sinc = special.lgamma, special.digamma, special.sinc
-    deg2rad, rad2deg = arithmetic.deg2rad, arithmetic.rad2deg
-    isposinf, isneginf = arithmetic.isposinf, arithmetic.isneginf
-    nan_to_num = arithmetic.nan_to_num
+    deg2rad, rad2deg = angles.deg2rad, angles.rad2deg
+    isposinf, isneginf = logic.isposinf, logic.isneginf
+    nan_to_num = limits.nan_to_num
     negative, absolute, fix, sgn = unary.neg, unary.abs_, unary.trunc, unary.sign
     arcsin, arccos, arctan = angles.asin, angles.acos, angles.atan
     arcsinh, arccosh, arctanh = angles.asinh, angles.acosh, angles.atanh
@@ -226,14 +226,27 @@ class Tensor(Core):
     masked_scatter = selection.masked_scatter
 
     # Reductions and products.
-    sum, prod, mean = reduce.sum_, reduce.prod, reduce.mean
+    sum, prod, mean = reduce.sum_, reduce.prod, statistics.mean
     max, min = reduce.max_, reduce.min_
     amax, amin, count_nonzero = reduce.amax, reduce.amin, reduce.count_nonzero
     any, all = reduce.any_, reduce.all_
     argmax, argmin = reduce.argmax, reduce.argmin
-    var, std, var_mean, std_mean = reduce.var, reduce.std, reduce.var_mean, reduce.std_mean
-    softmax, log_softmax, softmin = reduce.softmax, reduce.log_softmax, reduce.softmin
-    logsumexp, layernorm, normalize = reduce.logsumexp, reduce.layernorm, reduce.normalize
+    var, std, var_mean, std_mean = (
+        statistics.var,
+        statistics.std,
+        statistics.var_mean,
+        statistics.std_mean,
+    )
+    softmax, log_softmax, softmin = (
+        normalization.softmax,
+        normalization.log_softmax,
+        normalization.softmin,
+    )
+    logsumexp, layernorm, normalize = (
+        normalization.logsumexp,
+        normalization.layernorm,
+        normalization.normalize,
+    )
     cumsum, cumprod, logcumsumexp = scan.cumsum, scan.cumprod, scan.logcumsumexp
     cummax, cummin, diff = scan.cummax, scan.cummin, scan.diff
     cumulative_trapezoid = scan.cumulative_trapezoid
@@ -243,9 +256,9 @@ class Tensor(Core):
     searchsorted, isin, unique = counting.searchsorted, counting.isin, counting.unique
     nonzero, argwhere = counting.nonzero, counting.argwhere
     masked_select, bincount, histc = counting.masked_select, counting.bincount, counting.histc
-    aminmax, nanmean, nansum = reduce.aminmax, reduce.nanmean, reduce.nansum
+    aminmax, nanmean, nansum = reduce.aminmax, statistics.nanmean, reduce.nansum
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
-    scaled_dot_product_attention = matmul.scaled_dot_product_attention
+    scaled_dot_product_attention, mm = matmul.scaled_dot_product_attention, matmul.mm
     matmul = matmul.matmul
     bmm, mv, outer = linalg_products.bmm, linalg_products.mv, linalg_products.outer
     addmm, baddbmm = linalg_products.addmm, linalg_products.baddbmm
@@ -255,7 +268,7 @@ class Tensor(Core):
     cdist, matrix_power = linalg_products.cdist, linalg_products.matrix_power
     inv, solve = linalg_solve.inv, linalg_solve.solve
     det, slogdet = linalg_solve.det, linalg_solve.slogdet
-    mm, logdet, inverse = aliases.mm, aliases.logdet, linalg_solve.inv
+    logdet, inverse = linalg_solve.logdet, linalg_solve.inv
     cholesky, qr = linalg_triangular.cholesky, linalg_qr.qr
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
@@ -325,9 +338,9 @@ class Tensor(Core):
     dim, nelement, equal = aliases.dim, convert.numel, aliases.equal
     cpu, cuda, is_contiguous = aliases.cpu, aliases.cuda, aliases.is_contiguous
     type, type_as = aliases.type_, aliases.type_as
-    new_zeros, new_ones = aliases.new_zeros, aliases.new_ones
-    new_full, new_empty = aliases.new_full, aliases.new_empty
-    new_tensor = aliases.new_tensor
+    new_zeros, new_ones = like.new_zeros, like.new_ones
+    new_full, new_empty = like.new_full, like.new_empty
+    new_tensor = like.new_tensor
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_

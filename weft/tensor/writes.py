@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.engine.disk import is_file
+from weft.engine.devices import is_file
+from weft.ir import movement
 from weft.ir.dtypes import BOOL, FLOAT
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import make
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.support.source_line import user_line
-from weft.tensor import nodes
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import require_broadcast_to
 from weft.tensor.methods.elementwise import lift
@@ -74,7 +74,7 @@ def write(self: Tensor, value: Any, name: str) -> None:
     if node is self.uop:  # the second half of `x[i] += 1`
         return
     if shape_of(node) or self._storage.memory is None:
-        node = nodes.broadcast(node, shape)
+        node = movement.broadcast(node, shape)
     self._storage.write(self._steps, node)
     if self._storage.uop.line is None:
         self._storage.uop.line = user_line()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tests.unit.codegen.kernels import Case
 from weft.codegen.generate import generate
 from weft.codegen.opts.table import Opt
-from weft.ir.dtypes import FLOAT, INDEX, SCALARS, VOID, DType, Scalar
-from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.dtypes import FLOAT, DType, Scalar
+from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.scalar import from_bits, to_bits
 from weft.ir.shapes import shape_of
@@ -19,21 +19,6 @@ from weft.reference.lanes import size_value
 from weft.reference.memory import Memory
 from weft.reference.program import run_program
 from weft.target.target import Target
-
-ALL_DTYPES = frozenset(d for d in SCALARS.values() if d.kind not in (VOID, INDEX))
-
-
-def target(**details: object) -> Target:
-    """A machine that can do everything, but for what is said."""
-    parts: dict[str, object] = {
-        "device": "TEST",
-        "renderer": "TEXT",
-        "arch": "any",
-        "native_ops": frozenset(ELEMENTWISE),
-        "native_dtypes": ALL_DTYPES,
-        "stored_dtypes": ALL_DTYPES,
-    }
-    return Target(**{**parts, **details})  # type: ignore[arg-type]
 
 
 def arguments(kernel: UOp, variables: dict[str, int], seed: int) -> list[Memory]:

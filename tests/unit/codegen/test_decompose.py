@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import ALL_DTYPES, check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.decompose.decompose import FUNCTIONS, rules_for
+from weft.ir.array_values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.ops import Op, name
 from weft.ir.scalar import evaluate as evaluate_scalar
 from weft.ir.uop import make
 from weft.ir.walk import topological
-from weft.reference.numpy_values import value_dtype
 from weft.reference.tensor import evaluate
 from weft.rewrite.driver import rewrite
 from weft.support.errors import NotSupported
@@ -33,7 +34,7 @@ BASIC_OPS = frozenset(
     )
 )
 LARGE = frozenset(d for d in ALL_DTYPES if d.kind != FLOAT or d.bits >= 32)
-POOR = target(native_ops=BASIC_OPS, native_dtypes=LARGE)
+POOR = machine(native_ops=BASIC_OPS, native_dtypes=LARGE)
 F32, F64 = dtypes.float32, dtypes.float64
 Array = Any
 
@@ -290,6 +291,6 @@ def test_programs_of_a_poor_machine(case: str, seed: int):
 
 def test_what_cannot_be_decomposed_is_refused():
     with pytest.raises(NotSupported, match="SQRT on TEST:TEXT:any"):
-        check(CASES["layernorm"](), target(native_ops=BASIC_OPS - {Op.SQRT}), ())
+        check(CASES["layernorm"](), machine(native_ops=BASIC_OPS - {Op.SQRT}), ())
     with pytest.raises(NotSupported, match="float32 on TEST:TEXT:any"):
-        check(CASES["elementwise"](), target(native_dtypes=LARGE - {F32}), ())
+        check(CASES["elementwise"](), machine(native_dtypes=LARGE - {F32}), ())

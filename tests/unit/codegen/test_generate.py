@@ -3,24 +3,25 @@
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import check, target
-from weft.codegen.opts.table import Share
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
+from weft.codegen.opts.table import Stage
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.target.target import Costs
 
 MACHINES = {
-    "one_thread": target(),
-    "vectors": target(vector_bits=128),
-    "vectors_and_threads": target(vector_bits=128, threads=2, costs=Costs(launch=0.0)),
-    "groups": target(has_groups=True, has_barrier=True, group_limit=8),
-    "groups_and_vectors": target(has_groups=True, has_barrier=True, group_limit=8, vector_bits=64),
+    "one_thread": machine(),
+    "vectors": machine(vector_bits=128),
+    "vectors_and_threads": machine(vector_bits=128, units=2, costs=Costs(launch=0.0)),
+    "groups": machine(group_threads=8),
+    "groups_and_vectors": machine(group_threads=8, vector_bits=64),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_without_opts(name: str, seed: int):
-    check(CASES[name](), target(), (), seed)
+    check(CASES[name](), machine(), (), seed)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -34,20 +35,20 @@ def count(program: UOp, op: int) -> int:
 
 
 def test_two_folds_share_a_loop():
-    program = check(CASES["two_sums"](), target(), ())
+    program = check(CASES["two_sums"](), machine(), ())
     assert count(program.instructions, Op.RANGE) == 2
     assert count(program.instructions, Op.LOAD) == 1 + 2 + 2  # x once, both accumulators twice
 
 
 def test_two_runs_of_a_loop_make_what_both_use():
-    share = Share(2, 1)
-    program = check(CASES["sum_of_a_sum_and_its_row"](), target(), (share,))
+    share = Stage(("again", 2, 1), (2,))
+    program = check(CASES["sum_of_a_sum_and_its_row"](), machine(), (share,))
     # Around the row: its loop and the inner sum. For each element: the fold and the inner sum.
     assert count(program.instructions, Op.RANGE) == 1 + 2 + 1 + 2
 
 
 def test_loads_are_hoisted_out_of_loops_they_do_not_depend_on():
-    program = check(CASES["broadcast"](), target(), ())
+    program = check(CASES["broadcast"](), machine(), ())
     ops = [node.op for node in program.instructions.src]
     inner = [i for i, op in enumerate(ops) if op == Op.RANGE][2]
     assert ops[:inner].count(Op.LOAD) == 1
@@ -67,12 +68,12 @@ def test_launch_sizes_parameters_and_estimate():
 
 
 def test_in_place_parameters_are_read_and_written():
-    program = check(CASES["adam"](), target(), ())
+    program = check(CASES["adam"](), machine(), ())
     assert [(p.is_read, p.is_written) for p in program.parameters] == [(True, True)] * 3 + [
         (True, False)
     ]
 
 
 def test_symbolic_sizes_are_variables():
-    program = check(CASES["symbolic"](), target(), ())
+    program = check(CASES["symbolic"](), machine(), ())
     assert [node.arg[0] for node in program.variables] == ["n"]

@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.codegen.oracle import ALL_DTYPES, target
+from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.context import Context
 from weft.codegen.decompose.decompose import rules_for
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.ir import small_floats
+from weft.ir.array_values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.scalar import evaluate as evaluate_scalar
 from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
-from weft.reference.numpy_values import value_dtype
 from weft.reference.tensor import evaluate
 from weft.rewrite.driver import rewrite
 from weft.tensor import Tensor
 
 LARGE = frozenset(d for d in ALL_DTYPES if d.kind != FLOAT or d.bits >= 32)
-POOR = target(native_dtypes=LARGE)
-WIDENS = target(native_dtypes=LARGE, widened_dtypes=frozenset((dtypes.float16,)))
+POOR = machine(native_dtypes=LARGE)
+WIDENS = machine(native_dtypes=LARGE, widened_dtypes=frozenset((dtypes.float16,)))
 F32, F64 = dtypes.float32, dtypes.float64
 Array = Any
 

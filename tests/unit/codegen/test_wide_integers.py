@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import ALL_DTYPES, check, target
+from tests.unit.codegen.oracle import check
 from tests.unit.codegen.test_decompose import BASIC_OPS
+from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.generate import generate
 from weft.ir.build import index_of, load, param, range_, reduce_ranges, store
 from weft.ir.dtypes import DType, dtypes
@@ -26,8 +27,8 @@ from weft.support.errors import NotSupported
 
 I64, U64 = dtypes.int64, dtypes.uint64
 NARROW = frozenset(d for d in ALL_DTYPES if d not in (I64, U64))
-POOR = target(native_dtypes=NARROW)
-POOREST = target(native_dtypes=NARROW, native_ops=BASIC_OPS, has_slow_division=True)
+POOR = machine(native_dtypes=NARROW)
+POOREST = machine(native_dtypes=NARROW, native_ops=BASIC_OPS, has_slow_division=True)
 
 INTEGERS = [0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 1000, 65535, 65536, (1 << 31) - 1, 1 << 31]
 INTEGERS += [
@@ -214,7 +215,7 @@ def test_division_by_multiplication(dtype: DType, divisor: int, seed: int):
     data = [low, low + 1, high, high - 1, 0, 1, divisor, divisor - 1]
     data += rng.integers(low, high, 200, endpoint=True).tolist()
     data += [k for n in range(1, 60) if low <= (k := n * divisor - 1) <= high]
-    slow = target(has_slow_division=True)
+    slow = machine(has_slow_division=True)
     for by in (divisor, -divisor) if low else (divisor,):
         for op in (Op.TRUNCDIV, Op.TRUNCMOD, Op.FLOORDIV, Op.FLOORMOD):
             kernel = kernel_of(
@@ -237,7 +238,7 @@ def test_indices_take_the_short_way():
     out, x = param(0, dtypes.int32, (4096,)), param(1, dtypes.int32, (1366,))
     written = store(index_of(out, [i]), load(index_of(x, [i // 3])), [i])
     kernel = make(Op.KERNEL, dtypes.void, (written,), ("k", ((0, "loop"),)))
-    program = generate(kernel, target(has_slow_division=True), ())
+    program = generate(kernel, machine(has_slow_division=True), ())
     listed = [node.op for node in program.instructions.src]
     assert listed.count(Op.MUL) == 1
     assert not {Op.TRUNCDIV, Op.FLOORDIV} & set(listed)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from weft.engine.bindings import bound_values, give_bindings, require_values, take_bindings
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import buffer_of
 from weft.engine.compile import CompileStatistics
+from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device
 from weft.engine.run import Prepared
-from weft.engine.storage import buffer_from, buffer_of, new_buffer, read_bytes
 from weft.ir.build import bind, call, param, sink, store, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op

@@ -25,19 +25,22 @@ def test_right_programs_pass():
 def test_a_wrong_device_is_named(monkeypatch):
     monkeypatch.setattr(run.Prepared, "_launch", lambda *_: None)
     x = random(6)
-    with Context(CHECK="levels"), pytest.raises(weft.InternalError, match="in phase device"):
+    with Context(CHECK="levels"), pytest.raises(weft.InternalError, match="in pass device"):
         (x + 1).realize()
 
 
 def test_a_wrong_codegen_is_named(monkeypatch):
     real = check.generate
 
-    def wrong(kernel, target):
-        return real(weft.ir.walk.substitute(kernel, _plus_one(kernel)), target)
+    def wrong(kernel, target, watch):
+        return real(weft.ir.walk.substitute(kernel, _plus_one(kernel)), target, watch=watch)
 
     monkeypatch.setattr(check, "generate", wrong)
     x = random(6)
-    with Context(CHECK="levels"), pytest.raises(weft.InternalError, match="in phase codegen"):
+    with (
+        Context(CHECK="levels"),
+        pytest.raises(weft.InternalError, match="in pass normalize-kernel"),
+    ):
         (x * 2).realize()
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import weft
+from weft.engine.buffers import buffer_of
 from weft.engine.compile import CompileStatistics
-from weft.engine.realize import _PREPARED
+from weft.engine.counters import GlobalCounters
 from weft.engine.run import share_of_peak
-from weft.engine.storage import GlobalCounters, buffer_of
+from weft.engine.work import _PREPARED
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
 from weft.ir.program import Estimate

@@ -5,17 +5,14 @@ import array
 import numpy as np
 import pytest
 
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import Buffer, buffer_of
+from weft.engine.contents import buffer_from, read_bytes
+from weft.engine.counters import GlobalCounters
 from weft.engine.realize import realize
 from weft.engine.replay import Replay, TapeRun
+from weft.engine.request import Request
 from weft.engine.run import Prepared
-from weft.engine.storage import (
-    Buffer,
-    GlobalCounters,
-    buffer_from,
-    buffer_of,
-    new_buffer,
-    read_bytes,
-)
 from weft.engine.tape import Tape
 from weft.ir.build import bind, param, reduce_axes, sink, store, variable
 from weft.ir.dtypes import dtypes
@@ -153,7 +150,7 @@ def test_a_tape_holds_what_several_devices_do():
     back = make(Op.COPY, dtypes.float32, (written * 10.0,), "CPU")
     given = [buffer_of(x), buffer_of(w)]
     tape = Tape()
-    made = realize([written, back], (), tape)
+    made = realize(Request([written, back]), (), tape)
     given.append(buffer_of(made[back]))
     assert not any(part.has_contents for part in given)
     run = TapeRun(tape, given)

@@ -10,10 +10,11 @@ import pytest
 import weft
 from tests.unit.runtime.cpu_kernels import device as one_thread
 from weft import Context, Tensor, custom_kernel, jit
+from weft.engine.buffers import Buffer, buffer_of
+from weft.engine.contents import buffer_from
 from weft.engine.devices import device
-from weft.engine.realize import prepare
 from weft.engine.replay import Replay
-from weft.engine.storage import Buffer, buffer_from, buffer_of
+from weft.engine.work import prepare
 from weft.engine.zones import PATTERNS, run_between_zones
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import dtypes

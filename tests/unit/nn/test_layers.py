@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.nn.compare import drawn
 from weft import nn
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.nn.state import get_parameters, get_state_dict
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor import Tensor

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.nn.compare import drawn
 from weft import nn
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.io import load_training_state, save_training_state
 from weft.nn import optim
 from weft.nn.state import get_parameters

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import jit, nn
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.nn.state import get_parameters, get_state_dict, load_state_dict
 from weft.support.errors import ArgumentError
 from weft.tensor import Tensor

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.unit.reference.array_memory import from_memory, to_memory
 from weft.ir.build import (
     index,
     index_of,
@@ -20,7 +21,6 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
-from weft.reference.numpy_values import from_memory, to_memory
 from weft.support.errors import InternalError
 
 

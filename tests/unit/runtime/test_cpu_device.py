@@ -14,9 +14,9 @@ from weft.ir.build import variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import make
-from weft.runtime.cpu.compiler import compile_object
 from weft.runtime.cpu.memory import ALIGNMENT
 from weft.runtime.device import Device
+from weft.runtime.llvm.compiler import compile_object
 from weft.support.errors import ArgumentError, InternalError, OutOfMemory
 from weft.target.cpu import cpu_target
 

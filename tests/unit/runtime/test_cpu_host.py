@@ -28,12 +28,12 @@ def test_this_machine_is_described():
 
 
 def test_the_target_has_as_many_threads_as_asked_for():
-    assert host_target(3).threads == 3
+    assert host_target(3).units == 3
     with Context(THREADS=2):
-        assert host_target().threads == 2
-        assert host_target(5).threads == 5
+        assert host_target().units == 2
+        assert host_target(5).units == 5
     with Context(THREADS=0):
-        assert host_target().threads == core_count()
+        assert host_target().units == core_count()
 
 
 def test_the_quota_of_a_container_limits_the_cores():
@@ -60,10 +60,13 @@ def test_what_was_measured_is_found_again():
     usual = host_target(threads)
     assert measured(threads) is None
     assert usual.peaks.operations > 0
-    found = Measured(Costs(op=0.5, launch=7.0), Peaks(123.0, 456.0))
+    found = Measured(Costs(op=0.5, launch=7.0), Peaks(123.0, 456.0), (0.1, 0.2, 0.3, 0.4))
     keep_measured(threads, found)
     assert host_target(threads).costs == found.costs
     assert host_target(threads).peaks == found.peaks
+    assert [cache.cost for cache in host_target(threads).caches] == [0.1, 0.2, 0.3]
+    assert host_target(threads).memory("global").cost == 0.4
+    assert host_target(threads).key != usual.key
     assert host_target(threads).name == usual.name
     forget_measured(threads)
     assert host_target(threads) == usual

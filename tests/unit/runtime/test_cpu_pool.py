@@ -18,7 +18,7 @@ from weft.runtime.cpu.launch import RunList, chunk_size, nanoseconds
 from weft.runtime.cpu.pool import NativePool, Pool, PythonPool, make_pool, pool_for
 from weft.runtime.cpu.pool_code import MOST_CHUNKS
 from weft.runtime.host import host_target
-from weft.target.target import Costs
+from weft.target.cpu import cpu_target
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_native = pytest.mark.skipif(
@@ -219,12 +219,13 @@ def test_devices_share_a_pool():
 
 
 def test_small_work_is_not_shared():
-    costs = Costs()
-    assert nanoseconds(Estimate(), costs) == float("inf")
-    small = nanoseconds(Estimate(operations=1000, bytes_read=4000), costs)
-    assert chunk_size(64, 8, small) == 64
-    large = nanoseconds(Estimate(operations=10**9), costs)
-    assert chunk_size(64, 8, large) == 2
-    assert chunk_size(64, 1, large) == 64
-    assert chunk_size(3, 8, large) == 1
-    assert chunk_size(0, 8, large) == 1
+    target = cpu_target()
+    wake = target.costs.wake
+    assert nanoseconds(Estimate(), target) == float("inf")
+    small = nanoseconds(Estimate(operations=1000, bytes_read=4000), target)
+    assert chunk_size(64, 8, small, wake) == 64
+    large = nanoseconds(Estimate(operations=10**9), target)
+    assert chunk_size(64, 8, large, wake) == 2
+    assert chunk_size(64, 1, large, wake) == 64
+    assert chunk_size(3, 8, large, wake) == 1
+    assert chunk_size(0, 8, large, wake) == 1

@@ -8,6 +8,7 @@ def test_a_target_by_name() -> None:
     with Context(TARGET="CPU:LLVM:x86_64,avx2"):
         chosen = host_target(3)
     assert chosen.name == "CPU:LLVM:x86_64,avx2"
-    assert chosen.vector_bits == 256
-    assert chosen.threads == 3
-    assert chosen.cache_bytes == host_target().cache_bytes
+    assert chosen.access_bits == 256
+    assert chosen.units == 3
+    here = host_target()
+    assert [cache.size for cache in chosen.caches] == [cache.size for cache in here.caches]

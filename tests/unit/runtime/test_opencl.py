@@ -66,7 +66,7 @@ def test_the_target_is_that_of_the_device():
     target = device("OPENCL").target
     assert target.device == "OPENCL"
     assert target.has_groups
-    assert target.group_limit >= 1
+    assert target.grid.group_threads >= 1
     assert dtypes.float16 not in target.native_dtypes
     assert rounds_float32(target) == ("exact32" in target.name)
 

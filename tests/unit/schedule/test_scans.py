@@ -1,11 +1,11 @@
 """Where scans run: in the kernel of their consumer, backwards, in blocks, or by themselves."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.unit.machines import machine
 from tests.unit.schedule.fuse.test_fuse import TARGET, expand, p, reshape, schedule, texts
 from weft.ir.build import buffer, reduce_axes, scan_axis, sink, store
 from weft.ir.dtypes import dtypes
@@ -16,12 +16,14 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import Memory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule.block_scans import SHORTEST, block_count
+from weft.schedule.block_scans import block_count
 from weft.schedule.schedule import make_schedule
 
 i32 = dtypes.int32
 X = p(1, 6, 10, dtype=i32)
 FLAT = p(1, 60, dtype=i32)
+
+SHORTEST = TARGET.costs.least_scan
 
 
 def flip(x, *axes):
@@ -123,7 +125,7 @@ def test_a_short_or_broad_scan_is_left_whole():
     assert block_count(sums(p(1, SHORTEST - 1), 0), TARGET) == 1
     assert block_count(sums(p(1, SHORTEST, 2), 0), TARGET) == 1
     assert block_count(sums(p(1, SHORTEST), 0), TARGET) == 8
-    assert block_count(sums(p(1, SHORTEST), 0), replace(TARGET, threads=1)) == 1
+    assert block_count(sums(p(1, SHORTEST), 0), machine(units=1)) == 1
 
 
 @pytest.mark.parametrize("size", [8 * SHORTEST, 8 * SHORTEST + 3])

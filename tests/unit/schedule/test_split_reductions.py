@@ -3,46 +3,43 @@
 import numpy as np
 import pytest
 
+from tests.unit.machines import machine
 from weft import GlobalCounters, Tensor
 from weft.ir.build import param, reduce_axes, sink, store
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.schedule.schedule import make_schedule
 from weft.schedule.split_reductions import wanted_parts
 from weft.target.target import Target
 
 
-def target(**details: object) -> Target:
-    return Target("TEST", "NONE", "any", ELEMENTWISE, frozenset(), frozenset(), **details)
-
-
-def kernels(shape: tuple[int, ...], axes: tuple[int, ...], machine: Target) -> int:
+def kernels(shape: tuple[int, ...], axes: tuple[int, ...], target: Target) -> int:
     x = param(1, dtypes.float32, shape)
     folded = reduce_axes(x, Op.ADD, axes)
     left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     graph = sink(store(param(0, dtypes.float32, left), folded))
-    return len(make_schedule(graph, machine).kernels.src)
+    return len(make_schedule(graph, target).kernels.src)
 
 
 def test_one_result_of_many_elements_takes_two_kernels() -> None:
-    assert kernels((1 << 20,), (0,), target(threads=2)) == 2
-    assert kernels((1024, 1024), (0, 1), target(threads=2)) == 2
+    assert kernels((1 << 20,), (0,), machine(units=2)) == 2
+    assert kernels((1024, 1024), (0, 1), machine(units=2)) == 2
 
 
 def test_one_thread_short_folds_and_many_results_take_one() -> None:
-    assert kernels((1 << 20,), (0,), target()) == 1
-    assert kernels((1 << 12,), (0,), target(threads=2)) == 1
-    assert kernels((1024, 1024), (1,), target(threads=2)) == 1
+    assert kernels((1 << 20,), (0,), machine()) == 1
+    assert kernels((1 << 12,), (0,), machine(units=2)) == 1
+    assert kernels((1024, 1024), (1,), machine(units=2)) == 1
 
 
 def test_a_size_without_divisors_stays_whole() -> None:
-    assert kernels((1048583,), (0,), target(threads=2)) == 1
+    assert kernels((1048583,), (0,), machine(units=2)) == 1
 
 
 def test_a_gpu_wants_more_parts() -> None:
-    assert wanted_parts(target(has_groups=True)) > wanted_parts(target(threads=8))
-    assert kernels((256, 4096), (1,), target(has_groups=True)) == 2
+    assert wanted_parts(machine(group_threads=256, units=132)) > wanted_parts(machine(units=8))
+    assert kernels((256, 4096), (1,), machine(group_threads=256, units=132)) == 2
 
 
 @pytest.mark.parametrize("name", ["sum", "max", "min", "mean"])
@@ -64,12 +61,12 @@ def test_what_others_read_too_is_kept() -> None:
     x, both = param(1, dtypes.float32, (4, 4)), param(2, dtypes.float32, (4, 4))
     kept = make(Op.STAGE, x.dtype, (x * 2,), ("global", ()))
     stores = (store(param(0, x.dtype, (4, 4)), kept), store(both, kept + 1))
-    assert len(make_schedule(sink(*stores), target()).kernels.src) >= 2
+    assert len(make_schedule(sink(*stores), machine()).kernels.src) >= 2
 
 
 def test_narrow_columns_are_split_by_rows() -> None:
-    machine = target(threads=2, vector_bits=256, vector_registers=16)
-    assert kernels((1 << 14, 100), (0,), machine) == 2
-    assert kernels((1 << 14, 200), (0,), machine) == 1
-    assert kernels((32, 1 << 10, 100), (1,), machine) == 1
-    assert kernels((1 << 14, 100), (0,), target(threads=2)) == 1
+    narrow = machine(units=2, vector_bits=256, vector_registers=16)
+    assert kernels((1 << 14, 100), (0,), narrow) == 2
+    assert kernels((1 << 14, 200), (0,), narrow) == 1
+    assert kernels((32, 1 << 10, 100), (1,), narrow) == 1
+    assert kernels((1 << 14, 100), (0,), machine(units=2)) == 1

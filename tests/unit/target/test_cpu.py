@@ -21,15 +21,15 @@ from weft.target.cpu import LLVM_OPS, best_level, cpu_target, parse_cpu
 )
 def test_a_target_by_its_name(text: str, bits: int, registers: int):
     target = parse_cpu(text)
-    assert (target.vector_bits, target.vector_registers) == (bits, registers)
+    assert (target.compute.vector_bits, target.compute.vector_registers) == (bits, registers)
     assert target.name == "CPU:LLVM:" + text.rpartition(":")[2]
-    assert not target.has_groups and not target.has_barrier
+    assert not target.has_groups
 
 
 def test_threads_and_caches_are_told():
     target = cpu_target("aarch64", (), threads=6, cache_bytes=(64 << 10, 4 << 20, 8 << 20))
-    assert target.threads == 6
-    assert target.cache_bytes == (64 << 10, 4 << 20, 8 << 20)
+    assert target.units == 6
+    assert tuple(cache.size for cache in target.caches) == (64 << 10, 4 << 20, 8 << 20)
     assert target.local_bytes == 1 << 20
 
 

@@ -117,7 +117,7 @@ def _below(tensor: Tensor) -> list[Any]:
 
 
 def test_memory_is_freed_with_the_last_tensor():
-    from weft.engine.storage import GlobalCounters
+    from weft.engine.counters import GlobalCounters
 
     before = GlobalCounters.mem_used
     x = Tensor(np.zeros(1000))

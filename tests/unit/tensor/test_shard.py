@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from weft import Tensor, Variable, dtypes
-from weft.engine.storage import parts_of, read_bytes
+from weft.engine.buffers import parts_of
+from weft.engine.contents import read_bytes
 from weft.ir.layouts import layout_of
 from weft.support.errors import DeviceError
 

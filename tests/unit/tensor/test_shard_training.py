@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from weft import Tensor, function, jit, nn
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.ir.layouts import layout_of
 from weft.nn import optim
 from weft.support.errors import DeviceError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from weft import GlobalCounters, Variable, function
-from weft.engine import realize
+from weft.engine import work
 from weft.engine.compile import CompileStatistics
 from weft.support.settings import Context
 from weft.tensor import Tensor
@@ -103,9 +103,9 @@ def test_results_are_those_of_ints_and_nothing_is_made_twice(program):
     for values in VALUES:
         with Context(DEVICE="PYTHON"):  # the oracle, with ints
             expected = program(*values).numpy()
-        before = len(realize._PREPARED), CompileStatistics.generated
+        before = len(work._PREPARED), CompileStatistics.generated
         found = program(*bound(values)).numpy()
-        after = len(realize._PREPARED), CompileStatistics.generated
+        after = len(work._PREPARED), CompileStatistics.generated
         assert found.shape == expected.shape
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         assert made is None or after == before
@@ -131,7 +131,7 @@ def test_a_cache_is_written_and_read_position_by_position():
     found = []
     for result in steps(P.bind):
         found.append(result)
-        made.add((len(realize._PREPARED), CompileStatistics.generated))
+        made.add((len(work._PREPARED), CompileStatistics.generated))
     assert len(made) == 1
     with Context(DEVICE="PYTHON"):
         expected = list(steps(int))
@@ -190,7 +190,7 @@ def test_functions_are_scheduled_once_for_all_values():
         found = whole(rows()[: N.bind(n)]).numpy()
         weights = np.exp(ROWS[:n])
         np.testing.assert_allclose(found, weights / weights.sum(0), rtol=1e-5)
-        made.add((len(realize._PREPARED), CompileStatistics.generated))
+        made.add((len(work._PREPARED), CompileStatistics.generated))
     assert len(made) == 1
 
 
@@ -243,3 +243,14 @@ def test_copies_between_devices(device):
     np.testing.assert_array_equal(moved.numpy(), ROWS[:3] * 2)
     back = (moved + 1).to(device)
     np.testing.assert_array_equal(back.numpy(), ROWS[:3] * 2 + 1)
+
+
+@pytest.mark.parametrize("only", [1, 3])
+def test_a_size_that_has_one_value(only):
+    n = Variable("n", only, only).bind(only)
+    x = Tensor.arange(8).float().realize()
+    rows = x[:n].reshape(n, 1).expand(n, 3)
+    wanted = np.arange(only, dtype=np.float32)
+    assert (x[:n] * 2).sum().item() == 2 * wanted.sum()
+    assert rows.sum().item() == 3 * wanted.sum()
+    assert x[:n].cat(x).max().item() == 7

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.ir.ops import Op
 from weft.ir.spec.spec import verify
 from weft.ir.spec.tensor import TENSOR_SPEC

@@ -16,8 +16,8 @@ from weft.ir.dtypes import INDEX, DType
 from weft.ir.linear import linear
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
 from weft.rules.logic import conditions
 from weft.rules.simplify import simplify

@@ -18,8 +18,8 @@ from weft.ir.linear import linear
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.program import Estimate
 from weft.ir.shapes import largest_size, shape_of
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
 _FREE: Final = frozenset((Op.CAST, Op.BITCAST))

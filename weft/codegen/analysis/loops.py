@@ -15,7 +15,7 @@ from typing import Final
 from weft.ir.dtypes import BOOL, INDEX
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
 from weft.ir.uop import UOp, make, on_sweep
-from weft.ir.walk import topological
+from weft.ir.walk import map_graph, topological
 from weft.rules.simplify import simplify
 
 LOOP: Final = "loop"
@@ -114,12 +114,11 @@ def replace_ranges(
     A range that `closed` does not mention is closed as before; one that it maps to nothing is
     closed no more. A fold over no range is the value itself.
     """
-    made: dict[UOp, UOp] = dict(values)
-    for node in nodes_of(kernel):
-        if node in made:
-            continue
-        made[node] = rebuilt(node, made, closed)
-    return with_loops(made[kernel], loops)
+
+    def replaced(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        return rebuilt(node, made, closed)
+
+    return with_loops(map_graph(kernel, replaced, known=values, order=nodes_of(kernel)), loops)
 
 
 def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:

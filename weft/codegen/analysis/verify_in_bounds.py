@@ -13,9 +13,9 @@ from weft.ir.bounds import bounds
 from weft.ir.build import Size
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.spec.kernel import behind
 from weft.ir.text import locate
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.rules.in_bounds import is_in_bounds
 from weft.support.errors import InternalError

@@ -18,6 +18,7 @@ from weft.support.errors import OptRefused
 from weft.target.target import Target
 
 Recipe = tuple[Opt, ...]
+# Unrolled copies that a compiler takes quickly, and iterations of a loop that is worth unrolling.
 MOST_COPIES: Final = 64
 SMALL_LOOP: Final = 8
 
@@ -54,7 +55,7 @@ def _added(kernel: UOp, target: Target) -> Iterator[Opt]:
         extent = extent_of(ranges[number])
         if kind == LOOP and extent is not None and extent <= SMALL_LOOP:
             yield Unroll(number)
-        if kind == LOOP and not target.has_groups and target.threads > 1:
+        if kind == LOOP and not target.has_groups and target.units > 1:
             yield Bind(number, GRID)
 
 

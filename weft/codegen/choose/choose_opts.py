@@ -44,8 +44,11 @@ def _require_threads(kernel: UOp, context: Context) -> None:
     ranges = ranges_of(kernel)
     axes = {axis: extent_of(ranges[number]) for number, axis in thread_axes(kernel).items()}
     count = math.prod(extent or 1 for extent in axes.values())
-    if count > context.target.group_limit or len(axes) > MOST_AXES:
+    grid = context.target.grid
+    is_long = any((axes.get(n) or 1) > limit for n, limit in enumerate(grid.thread_limits))
+    if count > grid.group_threads or len(axes) > MOST_AXES or is_long:
+        limits = f", along them {grid.thread_limits}" if grid.thread_limits else ""
         raise NotSupported(
             f"{count} threads on {len(axes)} axes of a group, on {context.target.name}",
-            law=f"a group has {MOST_AXES} axes and {context.target.group_limit} threads at most",
+            law=f"a group has {MOST_AXES} axes and {grid.group_threads} threads at most{limits}",
         )

@@ -15,37 +15,34 @@ from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.choose.chooser import HEAVY, Chooser
 from weft.codegen.choose.contraction_fill import fill_panel, fill_rows
-from weft.codegen.choose.register_tile import Tile
-from weft.codegen.opts.stage_factor import Windows
-from weft.codegen.opts.table import Accumulate, Bind, Epilogue, Merge, Stage, Unroll, Vectorize
+from weft.codegen.choose.register_tile import MOST_ROWS, Tile
+from weft.codegen.opts.stage_value import Ranges
+from weft.codegen.opts.table import Accumulate, Bind, Merge, Stage, Unroll, Vectorize
+from weft.codegen.opts.windows import Windows
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.target.compute import Simd
 
-# Turns of the fold in a block.
-FOLD_BLOCK: Final = 512
-# The share of the second cache that a panel may take; the rest is for rows and the result.
-PANEL_SHARE: Final = 0.4
-# Bytes from turn to turn of the fold at which rows are read where they are.
-SHORT_STEP: Final = 16
-# Operations on each element of the result from which they are a loop of their own.
+# Operations on each element of the result from which they are a loop of their own: unrolled for
+# every accumulator, longer ones double the time to compile.
 LONG_EPILOGUE: Final = 8
-# Multiply-adds of a vector in the time that an element of the rows takes once more.
-ROWS_AGAIN: Final = 0.8
-# Multiply-adds in the innermost loop that short loops inside of it may become.
+# Multiply-adds in the innermost loop that short loops inside of it may become, for that reason.
 MOST_PRODUCTS: Final = 128
 
 
 class ContractionLoops:
     """A contraction while its loops are shaped, from the result down to its accumulators."""
 
-    def __init__(self, chooser: Chooser, shape: ContractionShape) -> None:
+    def __init__(self, chooser: Chooser, shape: ContractionShape, compute: Simd) -> None:
         self.chooser = chooser
         self.shape = shape
+        self.compute, self.numbers = compute, compute.loops
         target = chooser.target
         size = shape.contraction.fold.dtype.itemsize
-        self.lanes = target.vector_bits // (8 * size)
-        self.panel_size = int(min(PANEL_SHARE * target.cache_bytes[1], target.local_bytes) / size)
+        self.lanes = compute.vector_bits // (8 * size)
+        near = self.numbers.panel_share * target.caches[1].size
+        self.panel_size = int(min(near, target.local_bytes) / size)
         self.row = max(shape.rows, key=self.extent)
         self.column = shape.columns[-1]
         self.outer = shape.batch + shape.columns[:-1]
@@ -54,6 +51,11 @@ class ContractionLoops:
         self.fold = shape.folded
         self.blocks: list[int] = []  # ordered blocks of the fold
         self.window: tuple[int, int] | None = None  # a tap of the fold, and its steps
+
+    @property
+    def rows_apart(self) -> int:
+        """Rows of a tile: a power of two apart, they share a set of the first cache."""
+        return self.chooser.target.caches[0].ways or MOST_ROWS
 
     def extent(self, number: int) -> int:
         return self.chooser.extent(number) or 1
@@ -65,7 +67,8 @@ class ContractionLoops:
 
     def split_fold(self, columns: int) -> None:
         """Blocks of the fold, so that a panel of these columns stays near."""
-        most = min(FOLD_BLOCK * 5 // 4, max(self.panel_size // columns, 1))
+        block = self.numbers.reduction_block
+        most = min(block * 5 // 4, max(self.panel_size // columns, 1))
         while self.turns(self.fold[1:]) > 2 * most and self.accumulates(self.fold[0]):
             self.blocks, self.fold = [*self.blocks, self.fold[0]], self.fold[1:]
         whole = self.turns(self.fold)
@@ -73,7 +76,7 @@ class ContractionLoops:
         if whole <= most:
             return
         rest = whole // self.extent(first)
-        goal = -(-whole // FOLD_BLOCK) if most >= FOLD_BLOCK else -(-whole // most)
+        goal = -(-whole // min(block, most))
         counts = [n for n in range(goal, 2 * goal + 1) if self.extent(first) % n == 0]
         count = counts[0] if counts else goal
         size = -(-self.extent(first) // count)
@@ -114,8 +117,8 @@ class ContractionLoops:
         panels = self.extent(self.column)
         columns = tile.vectors * self.lanes
         most = max(self.panel_size // (columns * self.turns(self.fold)), 1)
-        threads = self.chooser.target.threads
-        again = ROWS_AGAIN * self.lanes / (panels * columns)
+        threads = self.compute.units
+        again = self.numbers.row_again * self.lanes / (panels * columns)
 
         def cost(size: int) -> float:
             """Work past the end, threads that wait, and what is done again for each block."""
@@ -131,8 +134,10 @@ class ContractionLoops:
         size = self.turns(layout) * self.shape.contraction.fold.dtype.itemsize
         if size > 2 * self.chooser.target.local_bytes:  # a fold that could not be cut
             return []
-        stage = Stage(self.fold[-1], self.shape.factor, tuple(layout), windows)
-        if not self.chooser.take(stage):
+        taps = dict(windows)
+        ranges: Ranges = tuple((n, taps[n]) if n in taps else n for n in layout)
+        factor = ("factor", self.fold[-1], self.shape.factor)
+        if not self.chooser.take(Stage(factor, ranges)):
             return []
         return list(range(first, first + len(layout)))
 
@@ -149,7 +154,7 @@ class ContractionLoops:
         """Rows, the order of the loops, threads, and what stays in registers."""
         chooser = self.chooser
         spread = self.outer + blocks
-        threads = chooser.target.threads
+        threads = self.compute.units
         others = self.others if fill else []
         while others and self.turns(spread) < threads:
             spread, others = [*spread, others[0]], others[1:]
@@ -172,7 +177,7 @@ class ContractionLoops:
         if self.has_long_epilogue():
             first = chooser.next_number()
             kept = tuple(n for n in (*tile_rows, *inner) if self.extent(n) > 1)
-            if not chooser.take(Epilogue(self.fold[-1], kept), Vectorize(vector)):
+            if not chooser.take(Stage(("fold", self.fold[-1]), kept), Vectorize(vector)):
                 return False
             *unrolled, vector = range(first, first + len(kept))
         else:
@@ -191,7 +196,7 @@ class ContractionLoops:
 
     def spread_rows(self, rows: list[int], turns: int) -> list[int]:
         """Where other loops are too few for all threads, share out the rows too."""
-        threads = self.chooser.target.threads
+        threads = self.compute.units
         tiles = self.extent(rows[0])
         if turns >= threads or tiles < 2:
             return []
@@ -202,7 +207,7 @@ class ContractionLoops:
         return [outer]
 
     def bind(self, spread: list[int]) -> None:
-        if self.chooser.target.threads < 2:
+        if self.compute.units < 2:
             return
         for number in spread:
             if not self.chooser.take(Bind(number, "grid")):
@@ -226,7 +231,7 @@ class ContractionLoops:
         place = next(n for n in self.rows_places() if n.op == Op.INDEX)
         (access,) = self.chooser.accesses(place)
         step = access.stride(self.fold[-1])
-        return step is None or not 0 < step * access.dtype.itemsize <= SHORT_STEP
+        return step is None or not 0 < step * access.dtype.itemsize <= self.numbers.short_step
 
     def rows_places(self) -> list[UOp]:
         """The place that the factor with the rows is loaded from, as the opts have left it."""
@@ -253,7 +258,9 @@ class ContractionLoops:
         if not is_even:
             layout.append(chooser.split(block, tile.rows, "mask"))
             first += 1
-        taken = chooser.take(Stage(self.fold[-1], 1 - self.shape.factor, tuple(layout)))
+        taken = chooser.take(
+            Stage(("factor", self.fold[-1], 1 - self.shape.factor), tuple(layout))
+        )
         copies = chooser.split(block, tile.rows) if is_even else layout[-1]
         rows = list(dict.fromkeys((self.row, block)))
         return rows, copies, list(range(first, first + len(layout))) if taken else []

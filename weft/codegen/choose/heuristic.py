@@ -37,22 +37,21 @@ from weft.codegen.choose.heuristic_folds import (
     walk_row_by_row,
 )
 from weft.codegen.lower.hardware import MOST_AXES
-from weft.codegen.opts.share_values import shared_value
-from weft.codegen.opts.table import Bind, Merge, Opt, Share, Split, Unroll, Vectorize
+from weft.codegen.opts.stage_value import value_again
+from weft.codegen.opts.table import Bind, Merge, Opt, Split, Stage, Unroll, Vectorize
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
+from weft.target.compute import Simt
+from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-MOST_COPIES: Final = 4
 # Slow ops of a kernel that is still worth two copies: they share constants and fill the pipes.
 FEW_HEAVY: Final = 2
 # Turns of the grid per thread, so that a slow thread does not hold up the others.
 TURNS_PER_THREAD: Final = 4
-# Turns that make a loop worth having for itself.
+# Turns that make a loop worth having for itself: shorter ones are unrolled anyway.
 LEAST_PART: Final = 8
-# Threads in a group: enough to hide latency, few enough to share the registers.
-THREADS: Final = 256
 
 
 def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
@@ -61,13 +60,13 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     chooser.refine_ranges()
     chooser.merge_loops()
     chooser.share_values()
-    if target.vector_bits and (target.has_groups or not tile_contraction(chooser)):
+    if target.access_bits and not tile_contraction(chooser):
         chooser.vectorize_around_folds()
         tile_rows(chooser)
         walk_row_by_row(chooser)
         nest_long_sums(chooser)
-    if target.has_groups:
-        chooser.spread_over_threads()
+    if isinstance(target.compute, Simt):
+        chooser.spread_over_threads(target.compute)
     else:
         chooser.spread_over_cores()
     return tuple(chooser.opts), chooser.kernel
@@ -106,14 +105,14 @@ class _Chooser(Chooser):
         folds = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
         for node, own in folds:
             extent = self.extent(own[0]) or 1 << 60
-            is_near = extent * node.dtype.itemsize <= self.target.cache_bytes[0] // 2
+            is_near = extent * node.dtype.itemsize <= self.target.caches[0].size // 2
             if len(own) != 1 or not is_near or not self.is_contiguous(own[0]):
                 continue
             for _, others in self.closers():
                 for number in others:
-                    value = shared_value(self.kernel, own[0], number)
+                    value = value_again(self.kernel, own[0], number)
                     if value is not None and any(value.ops >> op & 1 for op in HEAVY):
-                        self.take(Share(own[0], number))
+                        self.take(Stage(("again", own[0], number), (own[0],)))
 
     def vectorize_around_folds(self) -> None:
         """Lanes along the stores where folds are short; along any loop where that fails."""
@@ -147,7 +146,8 @@ class _Chooser(Chooser):
             tried.add(inner)
             if inner < 0 or read_in_order(self, number, is_fold):
                 continue
-            if inner != number and has_tail and (self.extent(number) or 0) <= MOST_COPIES:
+            is_short = (self.extent(number) or 0) <= self.target.compute.copies
+            if inner != number and has_tail and is_short:
                 self.take(Unroll(number))  # the mask of each copy is a constant
             elif inner != number:
                 self.unroll(number, is_fold)
@@ -170,7 +170,7 @@ class _Chooser(Chooser):
         if not rows or not columns or any(a.stride(rows[0]) == 1 for a in reads):
             return False
         across, along = rows[0], columns[-1]
-        lanes = self.target.vector_bits // max(width(a) for a in [written, *reads])
+        lanes = self.target.access_bits // max(width(a) for a in [written, *reads])
         while lanes > 1 and any((self.extent(n) or 1) % lanes for n in (across, along)):
             lanes //= 2
         if lanes < 4:
@@ -228,7 +228,7 @@ class _Chooser(Chooser):
         """How many lanes fit: of the widest dtype that the loop touches, and of the loop."""
         extent = self.extent(number) or 0
         widths = [width(a) for a in accesses if a.stride(number) != 0]
-        lanes = self.target.vector_bits // max(widths, default=32)
+        lanes = self.target.access_bits // max(widths, default=32)
         while lanes > extent:
             lanes //= 2
         return max(lanes, 1)
@@ -242,9 +242,11 @@ class _Chooser(Chooser):
             return
         extent = self.extent(number) or 1
         heavy = sum(node.op in HEAVY for node in nodes_of(self.kernel))
-        most = MOST_COPIES if is_fold or not heavy else 2 if heavy <= FEW_HEAVY else 1
-        for copies in (4, 2):
-            if copies <= most and extent % copies == 0 and extent > copies:
+        most = self.target.compute.copies
+        if heavy and not is_fold:
+            most = min(most, 2) if heavy <= FEW_HEAVY else 1
+        for copies in (most, most // 2):
+            if copies > 1 and extent % copies == 0 and extent > copies:
                 self.split_and(number, copies, "clamp", Unroll)
                 return
 
@@ -265,11 +267,11 @@ class _Chooser(Chooser):
 
     def spread_over_cores(self) -> None:
         """Outer loops become the grid, as many as keep every thread busy."""
-        if self.target.threads < 2 or self.work() < 2 * self.target.costs.launch:
+        if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
             return
         turns = 1
         for number in self.common_loops():
-            if turns >= TURNS_PER_THREAD * self.target.threads:
+            if turns >= TURNS_PER_THREAD * self.target.units:
                 return
             if self.take(Bind(number, GRID)):
                 turns *= self.extent(number) or 1 << 30
@@ -287,13 +289,13 @@ class _Chooser(Chooser):
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
         cost, costs = estimate(self.original), self.target.costs
-        moved = (cost.bytes_read + cost.bytes_written) * costs.memory
+        moved = (cost.bytes_read + cost.bytes_written) * self.target.memory(GLOBAL).cost
         return cost.operations * costs.op + moved
 
-    def spread_over_threads(self) -> None:
+    def spread_over_threads(self, compute: Simt) -> None:
         """The innermost loop of the stores goes to threads, the others to groups."""
         loops = self.common_loops()
-        most = min(THREADS, self.target.group_limit)
+        most = min(compute.group_threads, self.target.grid.group_threads)
         # A clamped load is one of another element, which a neighbor may be writing.
         tail = "mask" if self.is_in_place() else "clamp"
         for number in loops[: -MOST_AXES - 1 : -1]:

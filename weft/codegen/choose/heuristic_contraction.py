@@ -21,33 +21,25 @@ from typing import Final, NamedTuple
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import ranges_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.contraction_loops import FOLD_BLOCK, ContractionLoops
+from weft.codegen.choose.contraction_loops import ContractionLoops
 from weft.codegen.choose.heuristic_folds import SHORT_FOLD
 from weft.codegen.choose.register_tile import (
     MOST_ROWS,
     MOST_VECTORS,
-    PORTS,
-    ROWS_APART,
     Tile,
     best_tile,
     cycles,
 )
-from weft.codegen.opts.stage_factor import Windows, windowed
 from weft.codegen.opts.table import Merge, Split
+from weft.codegen.opts.windows import Windows, windowed
 from weft.ir.ops import Op
+from weft.target.compute import Simd
 
-# Rows from which a panel is worth the copy, if the factor can be read as vectors or if it cannot.
-LEAST_ROWS: Final = 16
-FEW_ROWS: Final = 4
-# Rows from which a copy is worth it for the alignment of its vectors alone.
-MANY_ROWS: Final = 64
-# Lanes that may be wasted before columns of several ranges are taken together.
+# Lanes that may be wasted before columns of several ranges are taken together: less is not worth
+# the loops that it takes.
 WASTE: Final = 1.05
-# Lanes that a row of the result may leave empty, and vectors of products that a copy takes.
+# Lanes that a row of the result may leave empty before other forms are always better.
 MOST_WASTE: Final = 1.34
-COPY: Final = 6
-# What masks of the last vectors make of the products.
-MASKED: Final = 1.15
 # Costs that differ by less are the same; then smaller panels are better.
 SAME: Final = 1.01
 
@@ -72,11 +64,11 @@ class RowTile(NamedTuple):
 
 def tile_contraction(chooser: Chooser) -> bool:
     """Shape the loops of a kernel that is one contraction; False, and nothing done, if not."""
-    shape = ContractionShape.of(chooser)
-    if shape is None:
+    shape, compute = ContractionShape.of(chooser), chooser.target.compute
+    if shape is None or not isinstance(compute, Simd):
         return False
     mark = chooser.mark()
-    if _Recipe(chooser, shape).run():
+    if _Recipe(chooser, shape, compute).run():
         return True
     chooser.undo_to(mark)
     return False
@@ -91,9 +83,10 @@ class _Recipe(ContractionLoops):
         is_staged = joined.turns > 1 or self.wants_panel()
         is_cut = joined.turns > 1 or self.waste(self.extent(self.column)) > WASTE
         is_short = self.turns(self.fold) <= SHORT_FOLD and len(self.shape.columns) > 1
-        if is_cut and is_short and (rows < LEAST_ROWS or not is_staged):
+        if is_cut and is_short and (rows < self.numbers.panel_rows or not is_staged):
             return False  # it is written out, and each element of it read where it is
-        least = LEAST_ROWS if self.is_contiguous() else FEW_ROWS
+        numbers = self.numbers
+        least = numbers.panel_rows if self.is_contiguous() else numbers.computed_panel_rows
         if rows < least and is_staged:
             return False
         apart = self.rows_in_tile() if is_cut and is_staged else None
@@ -111,14 +104,13 @@ class _Recipe(ContractionLoops):
 
     def tile_of(self, columns: int, has_room: bool) -> Tile:
         """The best tile; short ranges of rows, as the taps of a window, fill it together."""
-        registers = self.chooser.target.vector_registers
         rows, taken = self.extent(self.row), [self.row]
         for number in sorted(self.others, key=self.extent):
             if rows * self.extent(number) <= MOST_ROWS:
                 rows *= self.extent(number)
                 taken.append(number)
-        near = MOST_ROWS if len(taken) > 1 else ROWS_APART
-        tile = best_tile(rows, columns, self.lanes, registers, near, has_room)
+        near = MOST_ROWS if len(taken) > 1 else self.rows_apart
+        tile = best_tile(rows, columns, self.lanes, self.compute, near, has_room)
         if len(taken) > 1 and (tile.rows < rows or self.wants_copied_rows()):
             return self.tile_for(columns, has_room)
         self.together = taken[1:]
@@ -143,7 +135,7 @@ class _Recipe(ContractionLoops):
         if result.stride(before) != extent or not (is_wasteful or self.wants_panel()):
             return alone
         self.find_window(before)
-        fold = min(self.turns(self.fold), FOLD_BLOCK)
+        fold = min(self.turns(self.fold), self.numbers.reduction_block)
         is_cut_up = math.gcd(extent, self.lanes) < 2  # no vectors to copy it with
         most = 1 if is_cut_up else self.extent(before)
         counts = [n for n in range(2, most + 1) if self.extent(before) % n == 0]
@@ -187,8 +179,9 @@ class _Recipe(ContractionLoops):
         tile = self.tile_for(columns, has_room=joined.turns == 1)
         products = self.products(tile, columns, self.lanes_for(columns)) / columns
         if joined.turns > 1 and columns % (tile.vectors * self.lanes):
-            products *= MASKED
-        copied = COPY / lanes * self.kept_columns(joined) / (joined.turns * extent)
+            products *= self.numbers.masked
+        copied = self.numbers.copied_vector / lanes * self.kept_columns(joined)
+        copied /= joined.turns * extent
         return self.shared_out(products, copied, self.turns(self.outer) // joined.turns)
 
     def cost_of_rows(self, apart: RowTile) -> float:
@@ -198,20 +191,19 @@ class _Recipe(ContractionLoops):
         blocks = -(-turns // apart.turns)
         share = blocks / (turns * extent)
         products = self.products(apart.tile, columns, apart.lanes) * share
-        copied = COPY * apart.tile.vectors * share
+        copied = self.numbers.copied_vector * apart.tile.vectors * share
         return self.shared_out(products, copied, self.turns(self.outer) // turns * blocks)
 
     def shared_out(self, products: float, copied: float, blocks: int) -> float:
         """What threads take that share out blocks, each with a panel of its own."""
-        threads = self.chooser.target.threads
+        threads = self.compute.units
         if blocks < threads:  # some fill the same panel
             return products + copied * threads / blocks
         return (products + copied) * -(-blocks // threads) * threads / blocks
 
     def tile_for(self, columns: int, has_room: bool) -> Tile:
-        registers = self.chooser.target.vector_registers
         rows, lanes = self.extent(self.row), self.lanes_for(columns)
-        return best_tile(rows, columns, lanes, registers, has_room=has_room)
+        return best_tile(rows, columns, lanes, self.compute, self.rows_apart, has_room)
 
     def lanes_for(self, columns: int) -> int:
         """Lanes of vectors that columns fill at least once."""
@@ -221,7 +213,8 @@ class _Recipe(ContractionLoops):
         """Multiply-adds of vectors in the time that a turn of the fold takes for all rows."""
         rows = self.extent(self.row)
         times = self.turns(self.shape.rows) // rows
-        return PORTS * times * cycles(tile, rows, columns, lanes)
+        ports = self.compute.multiply_adds
+        return ports * times * cycles(tile, rows, columns, lanes, self.compute)
 
     def waste(self, columns: int) -> float:
         return -(-columns // self.lanes) * self.lanes / columns
@@ -242,9 +235,9 @@ class _Recipe(ContractionLoops):
         (access,) = self.chooser.accesses(factor.src[0])
         span = sum((access.stride(n) or 0) * self.extent(n) for n in [*self.fold, self.column])
         is_aligned = all((access.stride(n) or 0) % self.lanes == 0 for n in self.fold)
-        if not is_aligned and self.turns(self.shape.rows) >= MANY_ROWS:
+        if not is_aligned and self.turns(self.shape.rows) >= self.numbers.aligned_panel_rows:
             return True  # each vector would lie in two lines of the cache
-        return span * factor.dtype.itemsize > self.chooser.target.cache_bytes[1] // 4
+        return span * factor.dtype.itemsize > self.chooser.target.caches[1].size // 4
 
     # ---- the structures
 
@@ -305,10 +298,11 @@ class _Recipe(ContractionLoops):
         if len(self.shape.columns) < 2 or lanes < 4 or width * lanes > MOST_WASTE * extent:
             return None
         turns = self.extent(self.shape.columns[-2])
-        registers = self.chooser.target.vector_registers
         found: list[RowTile] = []
         for count in range(1, min(MOST_VECTORS // width, turns) + 1):
-            tile = best_tile(self.extent(self.row), count * width * lanes, lanes, registers)
+            columns = count * width * lanes
+            rows = self.extent(self.row)
+            tile = best_tile(rows, columns, lanes, self.compute, self.rows_apart)
             if tile.vectors == count * width and tile.rows > 1:
                 found.append(RowTile(count, lanes, tile))
         return min(found, key=self.cost_of_rows, default=None)

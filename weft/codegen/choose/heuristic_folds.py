@@ -25,29 +25,15 @@ from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
+from weft.target.compute import Simd
 
-MOST_ROWS: Final = 6
-# Accumulators that hide how long an addition takes, and how few still do.
-ACCUMULATORS: Final = 8
-LEAST_ACCUMULATORS: Final = 4
-# Vectors of a row that is too short to keep the machine busy, and how many of those do.
-SHORT_ROW: Final = 2
-SHORT_ROWS: Final = 4
-# Rows of the other factor that one is multiplied with at once.
-STREAMS: Final = 4
-# Bytes from row to row that make it slow to walk down a column, and rows to walk at once.
-LONG_STEP: Final = 2048
-ROWS_AT_ONCE: Final = 8
-# Bits of the vectors that memory is read in, if it is only read.
-STREAMED_BITS: Final = 256
-# Turns of a fold that is written out, and nodes that it may become.
+# Turns of a fold that is written out, and nodes that it may become: more take long to compile.
 SHORT_FOLD: Final = 16
 MOST_NODES: Final = 512
-# Turns of a sum whose rounding would be seen, and of the blocks that it is made of then.
+# Turns of a sum whose rounding would be seen, and of the blocks that it is made of then: the error
+# grows with the longer of the two.
 LONG_SUM: Final = 4096
 BLOCK: Final = 512
-# Rows of a factor whose vectors stay in registers.
-MOST_TOGETHER: Final = 8
 
 
 def read_in_order(chooser: Chooser, number: int, is_fold: bool) -> bool:
@@ -72,12 +58,12 @@ def streamed_lanes(chooser: Chooser, lanes: int) -> int:
     Memory sets its speed, and a line of it that comes in two vectors is asked for sooner than one
     that comes in one.
     """
-    fold = _reading_fold(chooser)
-    if fold is None or is_contraction(fold) or chooser.target.has_groups:
+    fold, compute = _reading_fold(chooser), chooser.target.compute
+    if fold is None or is_contraction(fold) or not isinstance(compute, Simd):
         return lanes
-    if estimate(chooser.original).bytes_read <= chooser.target.cache_bytes[1]:
+    if estimate(chooser.original).bytes_read <= chooser.target.caches[1].size:
         return lanes
-    return min(lanes, max(lanes * STREAMED_BITS // chooser.target.vector_bits, 1))
+    return min(lanes, max(lanes * compute.loops.streamed_bits // compute.vector_bits, 1))
 
 
 def _reading_fold(chooser: Chooser) -> UOp | None:
@@ -91,18 +77,20 @@ def _reading_fold(chooser: Chooser) -> UOp | None:
 
 def _read_rows(chooser: Chooser, number: int, fold: UOp) -> bool:
     """Several accumulators for a row, and several rows where a row is short."""
-    extent = chooser.extent(number) or 1
+    extent, compute = chooser.extent(number) or 1, chooser.target.compute
     is_lane = kinds_of(chooser.kernel)[number] == VECTOR
     if not is_lane:
-        even = [n for n in range(ACCUMULATORS, ACCUMULATORS // 2 - 1, -1) if extent % n == 0]
-        copies = min(extent, *even[:1], ACCUMULATORS)
+        wanted = compute.accumulators
+        even = [n for n in range(wanted, wanted // 2 - 1, -1) if extent % n == 0]
+        copies = min(extent, *even[:1], wanted)
         if chooser.split_and(number, copies, "clamp", Unroll) < 0:
             return False
     rows = [n for node, own in chooser.closers() if node.op == Op.STORE for n in own]
     row = next((n for n in reversed(rows) if fold.ranges >> n & 1), None)
-    is_short = is_lane or extent <= SHORT_ROW
-    if is_short and row is not None and (chooser.extent(row) or 0) > SHORT_ROWS:
-        chooser.split_and(row, SHORT_ROWS, "clamp", Unroll)
+    # Vectors of a row that start in one cycle are too few; rows for all cycles of one are enough.
+    is_short = is_lane or extent <= compute.multiply_adds
+    if is_short and row is not None and (chooser.extent(row) or 0) > compute.latency:
+        chooser.split_and(row, compute.latency, "clamp", Unroll)
     return True
 
 
@@ -110,7 +98,7 @@ def _keep_columns(chooser: Chooser, number: int, fold: UOp) -> bool:
     """All columns of a fold down the rows in registers, so that whole rows are read."""
     is_lane = kinds_of(chooser.kernel)[number] == VECTOR
     vectors = 1 if is_lane else chooser.extent(number) or 1
-    room = chooser.target.vector_registers - (0 if fold.src[0].op == Op.LOAD else 2)
+    room = chooser.target.kept_vectors - (0 if fold.src[0].op == Op.LOAD else 2)
     own = [r.arg for r in own_ranges(fold)]
     stores = chooser.stores()
     if vectors > room or len(stores) != 1 or not fold.ranges >> number & 1:
@@ -120,7 +108,7 @@ def _keep_columns(chooser: Chooser, number: int, fold: UOp) -> bool:
     if len(steps) != 1 or not (is_lane or chooser.take(Unroll(number))):
         return False
     down = max(own, key=lambda n: chooser.extent(n) or 0)
-    copies = LEAST_ACCUMULATORS // vectors
+    copies = chooser.target.compute.latency // vectors
     if copies > 1 and (chooser.extent(down) or 0) >= 4 * copies:
         chooser.split_and(down, copies, "clamp", Unroll)
     return True
@@ -134,11 +122,12 @@ def _tile_products(chooser: Chooser, fold: UOp) -> bool:
         (max(range_ids(part), key=lambda n: chooser.extent(n) or 0) for part in _sides(parts)),
         key=lambda n: chooser.extent(n) or 0,
     )
-    rows = min(chooser.extent(few) or 1, MOST_TOGETHER)
-    columns = (chooser.target.vector_registers - 1) // (rows + 1)
+    compute = chooser.target.compute
+    rows = min(chooser.extent(few) or 1, compute.accumulators)
+    columns = (chooser.target.kept_vectors - 1) // (rows + 1)
     mark = chooser.mark()
     inner = [chooser.split_and(few, rows, "clamp", Unroll)]
-    inner.append(chooser.split_and(many, min(columns, STREAMS), "clamp", Unroll))
+    inner.append(chooser.split_and(many, min(columns, compute.streams), "clamp", Unroll))
     loops = [n for n, kind in kinds_of(chooser.kernel).items() if kind == LOOP]
     around = [n for n in loops if fold.ranges >> n & 1 and n not in (few, many)]
     nest = [n for n in (many, few) if n in loops]
@@ -161,9 +150,10 @@ def tile_rows(chooser: Chooser) -> None:
         x, y = factors
         lean = x if not x.ranges & vectors else y
         rows = lean.ranges & node.ranges & ~(x.ranges & y.ranges)
+        most = chooser.target.compute.unrolled_rows
         for _, own in chooser.closers():
             for number in reversed(own):
-                if rows >> number & 1 and _tile(chooser, number, MOST_ROWS):
+                if rows >> number & 1 and _tile(chooser, number, most):
                     return
 
 
@@ -221,7 +211,10 @@ def walk_row_by_row(chooser: Chooser) -> None:
     The folds of a block of rows go on in the result, which stays in the cache.
     """
     folds = [(node, own) for node, own in chooser.closers() if node.op == Op.REDUCE]
-    stores = chooser.stores()
+    stores, compute = chooser.stores(), chooser.target.compute
+    if not isinstance(compute, Simd):
+        return
+    numbers = compute.loops
     if len(folds) != 1 or len(folds[0][1]) != 1 or len(stores) != 1:
         return
     (number,) = folds[0][1]
@@ -229,17 +222,17 @@ def walk_row_by_row(chooser: Chooser) -> None:
     kinds = kinds_of(chooser.kernel)
     columns = [n for n, kind in kinds.items() if kind == LOOP and _is_column(chooser, n, result)]
     rows = [a for a in chooser.accesses() if a.node.op == Op.INDEX and a is not result]
-    long = [a for a in rows if (a.stride(number) or 0) * a.dtype.itemsize >= LONG_STEP]
+    long = [a for a in rows if (a.stride(number) or 0) * a.dtype.itemsize >= numbers.long_step]
     if not columns or not long:
         return
-    if (chooser.extent(number) or 0) < 4 * ROWS_AT_ONCE or chooser.target.has_groups:
+    if (chooser.extent(number) or 0) < 4 * numbers.rows_at_once:
         return
     column = columns[-1]
     turns = chooser.extent(column) or 1
-    parts = min(2 * chooser.target.threads, turns) if chooser.target.threads > 1 else 1
+    parts = min(2 * compute.units, turns) if compute.units > 1 else 1
     mark = chooser.mark()
     inner = chooser.split(column, -(-turns // parts))
-    rows_at_once = chooser.split(number, ROWS_AT_ONCE)
+    rows_at_once = chooser.split(number, numbers.rows_at_once)
     outer = [column] if inner != column else []
     others = [n for n in kinds if n not in (column, number) and kinds[n] == LOOP]
     batch = [n for n in others if any(a.stride(n) != 0 for a in long)]
@@ -254,7 +247,7 @@ def walk_row_by_row(chooser: Chooser) -> None:
 
 def _is_column(chooser: Chooser, number: int, result: Access) -> bool:
     """Whether the turns of a loop are vectors behind each other in the result."""
-    lanes = chooser.target.vector_bits // width(result)
+    lanes = chooser.target.access_bits // width(result)
     return result.stride(number) in (lanes, 2 * lanes, 4 * lanes)
 
 

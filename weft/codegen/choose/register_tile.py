@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from weft.target.compute import Simd
+
+# Tiles that are tried: beyond these, more rows or vectors only leave less room for the others.
 MOST_ROWS: Final = 14
-# Rows that lie apart by a power of two share a set of the first cache, which has so many places.
-ROWS_APART: Final = 8
 MOST_VECTORS: Final = 8
-# Cycles until a multiply-add can be added to again, and how many start in one.
-LATENCY: Final = 4
-PORTS: Final = 2
-# What a load that fills a vector with a single element costs, in loads of vectors.
-SPREAD: Final = 1.5
-# Cycles until the second cache has brought a lane of a vector, which a tile reads once.
-FAR: Final = 0.09
-# Cycles of a turn that counting and the first loads take.
-TURN: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -32,8 +24,8 @@ def best_tile(
     rows: int,
     columns: int,
     lanes: int,
-    registers: int,
-    most_rows: int = ROWS_APART,
+    compute: Simd,
+    most_rows: int,
     has_room: bool = True,
 ) -> Tile:
     """The tile that needs the fewest cycles for a result of this size.
@@ -43,14 +35,15 @@ def best_tile(
     registers, and one more is left for a constant of what is done with the result. Columns that
     no tile divides are read past their end if there is room, and masked by registers if not.
 
-    >>> best_tile(1024, 1024, 16, 32)
+    >>> avx512, avx2 = Simd(vector_registers=32), Simd(vector_registers=16)
+    >>> best_tile(1024, 1024, 16, avx512, most_rows=8)
     Tile(rows=6, vectors=4)
-    >>> best_tile(1024, 1024, 8, 16)
+    >>> best_tile(1024, 1024, 8, avx2, most_rows=8)
     Tile(rows=6, vectors=2)
-    >>> best_tile(1024, 1020, 8, 16, has_room=False)
+    >>> best_tile(1024, 1020, 8, avx2, most_rows=8, has_room=False)
     Tile(rows=5, vectors=2)
     """
-
+    registers = compute.vector_registers
     tiles = [
         Tile(m, v)
         for v in range(1, min(MOST_VECTORS, -(-columns // lanes)) + 1)
@@ -59,13 +52,15 @@ def best_tile(
     ]
     return min(
         tiles,
-        key=lambda tile: (cycles(tile, rows, columns, lanes), -tile.rows * tile.vectors),
+        key=lambda tile: (cycles(tile, rows, columns, lanes, compute), -tile.rows * tile.vectors),
     )
 
 
-def cycles(tile: Tile, rows: int, columns: int, lanes: int) -> float:
-    """How long the tiles of a result of this size take for a turn of the fold."""
-    work = tile.rows * tile.vectors / PORTS
-    loads = (SPREAD * tile.rows + tile.vectors) / PORTS
+def cycles(tile: Tile, rows: int, columns: int, lanes: int, compute: Simd) -> float:
+    """How long the tiles of a result of this size take for an iteration of the reduction."""
+    numbers = compute.loops
+    work = tile.rows * tile.vectors / compute.multiply_adds
+    loads = (numbers.broadcast * tile.rows + tile.vectors) / compute.multiply_adds
+    far = numbers.second_cache_lane * lanes * tile.vectors
     tiles = -(-rows // tile.rows) * -(-columns // (tile.vectors * lanes))
-    return tiles * (max(work, loads, FAR * lanes * tile.vectors, LATENCY) + TURN)
+    return tiles * (max(work, loads, far, compute.latency) + numbers.iteration)

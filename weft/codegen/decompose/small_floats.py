@@ -10,6 +10,7 @@ large becomes infinity, or NaN in a format without infinities.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from weft.codegen.analysis.loops import rebuilt
@@ -20,7 +21,7 @@ from weft.ir.dtypes import BOOL, FIXED, FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.small_floats import FloatFormat
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import topological
+from weft.ir.walk import map_graph, topological
 from weft.target.target import Target
 
 _F32: Final = dtypes.float32
@@ -35,20 +36,21 @@ _PLACES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.AFTER, Op.INDEX))
 def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
     """Compute in float32 what the target has no instructions for."""
     target = context.target
-    nodes = topological(kernel, enter=lambda node: node.op not in (Op.PARAM, Op.BUFFER))
-    if not any(_is_lacking(dtype, target) for dtype in {node.dtype for node in nodes}):
+
+    def enter(node: UOp) -> bool:
+        return node.op not in (Op.PARAM, Op.BUFFER)
+
+    dtypes_used = {node.dtype for node in topological(kernel, enter=enter)}
+    if not any(_is_lacking(dtype, target) for dtype in dtypes_used):
         return kernel
-    made: dict[UOp, UOp] = {}
-    for node in nodes:
-        made[node] = _emulated(node, made, target)
-    return made[kernel]
+    return map_graph(kernel, lambda node, made: _emulated(node, made, target), enter=enter)
 
 
 def _is_lacking(dtype: DType, target: Target) -> bool:
     return dtype.kind == FLOAT and dtype.bits < 32 and dtype.scalar not in target.native_dtypes
 
 
-def _emulated(node: UOp, made: dict[UOp, UOp], target: Target) -> UOp:
+def _emulated(node: UOp, made: Mapping[UOp, UOp], target: Target) -> UOp:
     dtype = node.dtype
     if node.op == Op.STORE and _is_lacking(node.src[1].dtype, target):
         raw = _bits(made[node.src[1]], node.src[1].dtype)

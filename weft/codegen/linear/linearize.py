@@ -14,9 +14,9 @@ from weft.codegen.linear.place_stores import Block, Task, place_stores
 from weft.codegen.linear.store_order import stores_of
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.spec.program import LEAVES
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 

@@ -24,8 +24,8 @@ from weft.codegen.linear.store_order import (
     stores_of,
 )
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 

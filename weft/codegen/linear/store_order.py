@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 

@@ -13,7 +13,7 @@ PARAMs keep their shape, which says how large they are, and are indexed by one n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.codegen.analysis.loops import own_ranges, rebuilt
 from weft.codegen.context import Context
@@ -21,9 +21,9 @@ from weft.codegen.lower.hardware import idle_threads, thread_axes
 from weft.ir.build import Size, all_of, index, index_of, load, store
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp, make, range_ids
-from weft.ir.walk import topological
+from weft.ir.views import behind
+from weft.ir.walk import map_graph, topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
 
@@ -31,23 +31,23 @@ from weft.support.errors import InternalError
 def flatten_memory(kernel: UOp, context: Context) -> UOp:
     """Lower STAGE and READ, and make every INDEX flat."""
     axes = thread_axes(kernel)
-    made: dict[UOp, UOp] = {}
     stages: dict[UOp, _Stage] = {}
-    for node in topological(kernel):
+
+    def flattened(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         if node.op == Op.INDEX:
             memory, gate, *indices = [made[source] for source in node.src]
             flat = flat_index(indices, fill_sizes(behind(memory), behind(memory).arg[1], 0))
-            made[node] = index_of(memory, [flat], gate)
-        elif node.op == Op.STAGE:
+            return index_of(memory, [flat], gate)
+        if node.op == Op.STAGE:
             stages[node] = _Stage(kernel, node, len(stages), axes, made)
-            made[node] = stages[node].filled
-        elif node.op == Op.READ:
-            made[node] = stages[behind(node.src[0])].read(node, made)
-        elif node.op == Op.STORE and axes:
-            made[node] = _by_one_thread(rebuilt(node, made, {}), idle_threads(kernel, node, axes))
-        else:
-            made[node] = rebuilt(node, made, {})
-    return made[kernel]
+            return stages[node].filled
+        if node.op == Op.READ:
+            return stages[behind(node.src[0])].read(node, made)
+        new = rebuilt(node, made, {})
+        is_shared = node.op == Op.STORE and bool(axes)
+        return _by_one_thread(new, idle_threads(kernel, node, axes)) if is_shared else new
+
+    return map_graph(kernel, flattened)
 
 
 def _by_one_thread(node: UOp, idle: Sequence[UOp]) -> UOp:
@@ -81,7 +81,7 @@ class _Stage:
     """
 
     def __init__(
-        self, kernel: UOp, node: UOp, number: int, axes: dict[int, int], made: dict[UOp, UOp]
+        self, kernel: UOp, node: UOp, number: int, axes: dict[int, int], made: Mapping[UOp, UOp]
     ) -> None:
         space, self.sizes = node.arg
         if space not in ("local", "register"):
@@ -107,7 +107,7 @@ class _Stage:
         sizes = [*(int(r.src[0].arg) for r in self.copies), *self.sizes]
         return flat_index([*self.copies, *indices], sizes)
 
-    def read(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
+    def read(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         """The LOAD that a READ becomes."""
         memory, gate, *indices = [made[source] for source in node.src]
         return load(index_of(memory, [self._position(indices)], gate))

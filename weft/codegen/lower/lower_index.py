@@ -7,7 +7,7 @@ VARIABLE, which a program receives as int64, is cast where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.codegen.analysis.loops import kinds_of, replace_ranges
@@ -17,7 +17,7 @@ from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.ir.ops import COMPARE, Op
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import topological
+from weft.ir.walk import map_graph, topological
 
 _NARROW: Final = (-(1 << 31), (1 << 31) - 1)
 _PLACES: Final = frozenset((Op.PARAM, Op.BUFFER))
@@ -38,20 +38,18 @@ def bind_hardware(kernel: UOp, context: Context) -> UOp:
 
 def lower_index(kernel: UOp, context: Context) -> UOp:
     """Give every index expression int32 or int64."""
-    made: dict[UOp, UOp] = {}
-    for node in topological(kernel, enter=lambda node: node.op not in _PLACES):
-        src = tuple([made.get(source, source) for source in node.src])
-        if node.op in _PLACES:
-            made[node] = node  # the sizes of an argument are not computed
-        elif node.dtype.kind == INDEX:
-            made[node] = _with_width(node, src)
-        elif node.op in COMPARE and node.src[0].dtype.kind == INDEX:
-            made[node] = make(node.op, node.dtype, _of_one_width(src))
-        elif src == node.src:
-            made[node] = node
-        else:
-            made[node] = make(node.op, node.dtype, src, node.arg)
-    return made[kernel]
+    return map_graph(kernel, _lowered, enter=lambda node: node.op not in _PLACES)
+
+
+def _lowered(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    if node.op in _PLACES:
+        return node  # the sizes of an argument are not computed
+    src = tuple([made[source] for source in node.src])
+    if node.dtype.kind == INDEX:
+        return _with_width(node, src)
+    if node.op in COMPARE and node.src[0].dtype.kind == INDEX:
+        return make(node.op, node.dtype, _of_one_width(src))
+    return node if src == node.src else make(node.op, node.dtype, src, node.arg)
 
 
 def _with_width(node: UOp, src: tuple[UOp, ...]) -> UOp:

@@ -22,6 +22,7 @@ Here linearize runs `s` before the loop `i`.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.codegen.analysis.loops import IN_TURN, extent_of, loops_of, rebuilt, with_loops
@@ -31,49 +32,70 @@ from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.folds import identity
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import topological
+from weft.ir.walk import map_graph, topological
 
 FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN))
 
 
 def widen_reductions(kernel: UOp, context: Context) -> UOp:
     """Fold small floats in float32 and round once, at the end or for each prefix."""
-    made: dict[UOp, UOp] = {}
-    for node in topological(kernel):
+
+    def widened(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = rebuilt(node, made, {})
-        if new.op in FOLDS and new.dtype.kind == FLOAT and new.dtype.bits < 32:
-            wide = make(Op.CAST, dtypes.float32, (new.src[0],))
-            folded = make(new.op, dtypes.float32, (wide, *new.src[1:]), new.arg)
-            new = make(Op.CAST, new.dtype, (folded,))
-        made[node] = new
-    return made[kernel]
+        if new.op not in FOLDS or new.dtype.kind != FLOAT or new.dtype.bits >= 32:
+            return new
+        wide = make(Op.CAST, dtypes.float32, (new.src[0],))
+        folded = make(new.op, dtypes.float32, (wide, *new.src[1:]), new.arg)
+        return make(Op.CAST, new.dtype, (folded,))
+
+    return map_graph(kernel, widened)
 
 
 def lower_reductions(kernel: UOp, context: Context) -> UOp:
     """Make the accumulator of every REDUCE and SCAN explicit."""
-    made: dict[UOp, UOp] = {}
     turns = _Turns(kernel)
-    count = 0
-    for node in topological(kernel):
-        new = rebuilt(node, made, {})
-        if new.op in FOLDS:
-            values, ranges = turns.of(new)
-            new = _accumulated(new, values, ranges, count)
-            count += 1
-        made[node] = new
+    numbers = itertools.count()
+
+    def lowered(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        if node.op not in FOLDS:
+            return rebuilt(node, made, {})
+        values, ranges = turns.of(node)
+        return _accumulated(
+            node, [made[v] for v in values], [made[r] for r in ranges], next(numbers)
+        )
+
+    result = map_graph(kernel, lowered, sources=turns.sources)
     loops = [(number, kind) for number, kind in loops_of(kernel) if kind != IN_TURN]
-    return with_loops(made[kernel], loops) if turns.mask else made[kernel]
+    return with_loops(result, loops) if turns.mask else result
 
 
 class _Turns:
-    """The turns of folds that are written out; nodes that several folds share are copied once."""
+    """The iterations of reductions that are written out; nodes that several share are copied once.
+
+    They are written out before anything below them is lowered: a reduction inside one that is
+    written out is another reduction in each iteration, with an accumulator of its own.
+    """
 
     def __init__(self, kernel: UOp) -> None:
         self.mask = sum(1 << number for number, kind in loops_of(kernel) if kind == IN_TURN)
         self.made: dict[tuple[tuple[UOp, int], ...], dict[UOp, UOp]] = {}
+        self.folds: dict[UOp, tuple[list[UOp], list[UOp]]] = {}
 
     def of(self, fold: UOp) -> tuple[list[UOp], list[UOp]]:
         """The values that a fold takes in each turn of its loops, and those loops."""
+        known = self.folds.get(fold)
+        if known is None:
+            known = self.folds[fold] = self.written_out(fold)
+        return known
+
+    def sources(self, node: UOp) -> Sequence[UOp]:
+        """What a node is computed from, once its iterations are written out."""
+        if node.op not in FOLDS:
+            return node.src
+        values, ranges = self.of(node)
+        return (*values, *ranges)
+
+    def written_out(self, fold: UOp) -> tuple[list[UOp], list[UOp]]:
         value, *ranges = fold.src
         written = [r for r in ranges if self.mask >> r.arg & 1]
         if not written:

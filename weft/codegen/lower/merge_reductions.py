@@ -10,13 +10,14 @@ ranges, as in the gradient of a convolution, becomes a sum over all ranges.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from weft.codegen.analysis.contraction import is_contraction
 from weft.codegen.analysis.loops import kinds_of, ranges_of, rebuilt, with_loops
 from weft.codegen.context import Context
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute, topological, users
+from weft.ir.walk import map_graph, substitute, topological, users
 
 
 def merge_reductions(kernel: UOp, context: Context) -> UOp:
@@ -38,13 +39,12 @@ def merge_reductions(kernel: UOp, context: Context) -> UOp:
 def _with_flat_sums(kernel: UOp) -> UOp:
     """Join a sum with the one that it adds up, where nobody else uses that."""
     readers = users(kernel)
-    made: dict[UOp, UOp] = {}
-    for node in topological(kernel):
+
+    def flattened(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = rebuilt(node, made, {})
-        if is_sum(new):
-            new = _flat_sum(new, node, readers)
-        made[node] = new
-    return made[kernel]
+        return _flat_sum(new, node, readers) if is_sum(new) else new
+
+    return map_graph(kernel, flattened)
 
 
 def is_sum(node: UOp) -> bool:

@@ -8,6 +8,7 @@ range inside another that closes it. Memory is indexed by one number where that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from weft.codegen.analysis.loops import (
@@ -27,7 +28,7 @@ from weft.ir.build import index_of, param
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 
 
@@ -35,16 +36,15 @@ def normalize_kernel(kernel: UOp, context: Context) -> UOp:
     """List all ranges, drop those of one turn, simplify indices and gates."""
     units = {r: r.const_like(0) for r in ranges_of(kernel).values() if extent_of(r) == 1}
     none: dict[UOp, tuple[UOp, ...]] = dict.fromkeys(units, ())
-    made: dict[UOp, UOp] = dict(units)
-    for node in topological(kernel):
-        if node in made:
-            continue
+
+    def normal(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = _loaded(rebuilt(node, made, none))
         if new.op == Op.KERNEL:
             new = _closed_by_stores(new)
-        made[node] = simplify(new) if is_index_arithmetic(new) else new
+        return simplify(new) if is_index_arithmetic(new) else new
+
     kinds = kinds_of(kernel)
-    result = made[kernel]
+    result = map_graph(kernel, normal, known=units)
     present = ranges_of(result)
     listed = [(number, kind) for number, kind in kinds.items() if number in present]
     missing = [(number, LOOP) for number in sorted(present) if number not in kinds]

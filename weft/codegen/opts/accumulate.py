@@ -11,6 +11,8 @@ Nest: each block is folded for itself, and then the results are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weft.codegen.analysis.loops import (
     ORDERED,
     extent_of,
@@ -19,11 +21,11 @@ from weft.codegen.analysis.loops import (
     rebuilt,
     with_loops,
 )
-from weft.codegen.opts.stage_factor import fold_over
+from weft.codegen.opts.stage_value import fold_over
 from weft.ir.build import index_of, load
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import map_graph, substitute
 from weft.rules.simplify import simplify
 
 
@@ -70,12 +72,13 @@ def accumulate(kernel: UOp, number: int) -> UOp:
 def nest_folds(kernel: UOp, number: int) -> UOp:
     """The kernel with every fold over a range as a fold of folds over that range alone."""
     inner = ranges_of(kernel)[number]
-    made: dict[UOp, UOp] = {}
-    for node in topological(kernel):
+
+    def nested(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = rebuilt(node, made, {})
-        if new.op == Op.REDUCE and inner in new.src[1:]:
-            first = make(Op.REDUCE, new.dtype, (new.src[0], inner), new.arg)
-            rest = tuple(r for r in new.src[1:] if r is not inner)
-            new = make(Op.REDUCE, new.dtype, (first, *rest), new.arg)
-        made[node] = new
-    return made[kernel]
+        if new.op != Op.REDUCE or inner not in new.src[1:]:
+            return new
+        first = make(Op.REDUCE, new.dtype, (new.src[0], inner), new.arg)
+        rest = tuple(r for r in new.src[1:] if r is not inner)
+        return make(Op.REDUCE, new.dtype, (first, *rest), new.arg)
+
+    return map_graph(kernel, nested)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.codegen.analysis.accesses import accesses_of, walks_as_one
-from weft.codegen.analysis.contraction import factors_of
 from weft.codegen.analysis.loops import (
     GRID,
     IN_TURN,
+    LOOP,
     ORDERED,
     UPCAST,
     VECTOR,
@@ -21,13 +21,26 @@ from weft.codegen.analysis.loops import (
 )
 from weft.codegen.opts.accumulate import carried_sum
 from weft.codegen.opts.split_range import has_room
-from weft.codegen.opts.stage_factor import Windows, fold_over, windowed
+from weft.codegen.opts.stage_value import (
+    AGAIN,
+    FACTOR,
+    NODES,
+    SPACES,
+    Layout,
+    Node,
+    Ranges,
+    faults_of_layout,
+    fold_over,
+    value_of,
+)
+from weft.codegen.opts.windows import windowed
 from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
-from weft.ir.spec.kernel import behind
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 
+# What the program level can say (lanes), and what a compiler takes quickly (unrolled copies).
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
 # What is computed once per value of the ranges it depends on.
@@ -190,8 +203,8 @@ def is_folded(kernel: UOp, number: int) -> Iterator[str]:
     if any(node.op != Op.REDUCE for node in closers):
         yield f"range {number} is not only folded over"
     for node in nodes_of(kernel):
-        if node.op in _PLACED and node.ranges >> number & 1:
-            yield f"a fold or stage is computed once per turn of range {number}"
+        if node.op in (Op.STAGE, Op.SCAN) and node.ranges >> number & 1:
+            yield f"a stage or scan is computed once per iteration of range {number}"
             return
 
 
@@ -212,56 +225,89 @@ def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
 
 
 def can_be_staged(
-    kernel: UOp, number: int, which: int, numbers: Sequence[int], windows: Windows
+    kernel: UOp, node: Node, ranges: Ranges, space: str, layout: Layout
 ) -> Iterator[str]:
-    """Whether a factor of the fold over a range can be computed ahead over these ranges."""
-    fold = fold_over(kernel, number)
-    factors = None if fold is None else factors_of(fold)
-    if factors is None or which not in (0, 1):
-        yield f"range {number} is not that of a sum of products, with factors 0 and 1"
+    """Whether a value can be computed ahead over these ranges, and kept in this layout."""
+    if not node or NODES.get(str(node[0])) != len(node):
+        yield "a stage is of (fold, range), (factor, range, which) or (again, range, other)"
         return
-    taps = [tap for _, tap in windows]
-    if len({*numbers, *taps}) != len(numbers) + len(taps):
-        yield "a tap is a range that the stage is not laid out along, and of one window"
+    if space not in SPACES:
+        yield f"a stage is in one of {', '.join(SPACES)}, not in {space!r}"
+    positions = [each if isinstance(each, int) else each[0] for each in ranges]
+    taps = [each[1] for each in ranges if not isinstance(each, int)]
+    named = [int(n) for n in (node[1:2] if node[0] == FACTOR else node[1:])]
+    for number in (*named, *positions, *taps):
+        if number not in ranges_of(kernel):
+            yield from known_range(kernel, number)
+            return
+    value = value_of(kernel, node)
+    if value is None:
+        yield _no_value(node)
         return
-    yield from _is_laid_out(kernel, factors[which], numbers, taps)
-    ranges = ranges_of(kernel)
-    for position, tap in windows:
-        if position not in numbers:
-            yield f"the stage is not laid out along range {position}"
-        elif not windowed(factors[which], ranges[position], ranges[tap], 1 + max(ranges)):
-            yield f"the factor does not depend on {position} and {tap} by overlapping windows"
-
-
-def can_be_kept(kernel: UOp, number: int, numbers: Sequence[int]) -> Iterator[str]:
-    """Whether the fold over a range can be computed ahead over these ranges."""
-    fold = fold_over(kernel, number)
-    if fold is None:
-        yield f"range {number} is not that of one fold"
+    if len({*positions, *taps}) != len(positions) + len(taps) or not positions:
+        yield "a stage is filled over one or more ranges and taps, each named once"
         return
-    yield from _is_laid_out(kernel, fold, numbers)
+    if node[0] == AGAIN:
+        yield from _can_be_filled_by(kernel, node, ranges)
+    else:
+        yield from _can_be_copied_over(kernel, value, ranges, [*positions, *taps])
+    yield from is_for_all_copies(kernel, value, (*positions, *taps))
+    if layout:
+        yield from faults_of_layout(layout, [_extent_of(kernel, value, each) for each in ranges])
 
 
-def _is_laid_out(
-    kernel: UOp, value: UOp, numbers: Sequence[int], taps: Sequence[int] = ()
+def _no_value(node: Node) -> str:
+    number = node[1]
+    if node[0] == FACTOR:
+        return f"range {number} is not that of a sum of products, with factors 0 and 1"
+    if node[0] == AGAIN:
+        return f"no value of the fold over {number} is computed again over {node[2]}"
+    return f"range {number} is not that of one fold"
+
+
+def _can_be_filled_by(kernel: UOp, node: Node, ranges: Ranges) -> Iterator[str]:
+    """Whether the loop of a fold can fill a stage of what it computes."""
+    for number in node[1:]:
+        yield from is_plain_loop(kernel, int(number), (LOOP,))
+    if ranges != node[1:2]:
+        yield f"the loop over range {node[1]} fills the stage, and no other"
+
+
+def _can_be_copied_over(
+    kernel: UOp, value: UOp, ranges: Ranges, numbers: Sequence[int]
 ) -> Iterator[str]:
-    if len(set(numbers)) != len(numbers) or not numbers:
-        yield "a stage is laid out along one or more ranges, each named once"
+    """Whether a value can be computed over ranges of its own."""
+    known = ranges_of(kernel)
     if value.ops >> Op.SCAN & 1:
         yield "the value goes on from turn to turn of a loop"
-    ranges = ranges_of(kernel)
-    for each in (*numbers, *taps):
-        if not value.ranges >> each & 1:
-            yield f"the value does not depend on range {each}"
-        if extent_of(ranges[each]) is None or ranges[each].src[0].ranges:
-            yield f"the extent of range {each} is not constant"
-    yield from is_for_all_copies(kernel, value, (*numbers, *taps))
+    for number in numbers:
+        if not value.ranges >> number & 1:
+            yield f"the value does not depend on range {number}"
+        if extent_of(known[number]) is None or known[number].src[0].ranges:
+            yield f"the extent of range {number} is not constant"
+    for each in ranges:
+        if isinstance(each, tuple) and not windowed(
+            value, known[each[0]], known[each[1]], 1 + max(known)
+        ):
+            position, tap = each
+            yield f"the value does not depend on {position} and {tap} by overlapping windows"
+
+
+def _extent_of(kernel: UOp, value: UOp, each: int | tuple[int, int]) -> int:
+    """How many positions a range or window has."""
+    known = ranges_of(kernel)
+    if isinstance(each, int):
+        return extent_of(known[each]) or 1
+    positions, taps = (extent_of(known[number]) or 1 for number in each)
+    window = windowed(value, known[each[0]], known[each[1]], 1 + max(known))
+    return (positions - 1) * (window.step if window else 1) + taps
 
 
 def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
     """Whether lanes and copies of a loop can read one stage, filled over these ranges."""
     for number, kind in kinds_of(kernel).items():
-        if kind in UPCAST and value.ranges >> number & 1 and number not in numbers:
+        is_copied = kind in UPCAST or kind == IN_TURN
+        if is_copied and value.ranges >> number & 1 and number not in numbers:
             yield f"a stage is filled once per turn of range {number}"
 
 

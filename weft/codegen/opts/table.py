@@ -15,19 +15,17 @@ from typing import Final
 
 from weft.codegen.opts.loops import Bind, Merge, Order, Split, Unroll, Vectorize
 from weft.codegen.opts.opt import Opt
-from weft.codegen.opts.values import Accumulate, Epilogue, Nest, Share, Stage
+from weft.codegen.opts.values import Accumulate, Nest, Stage
 from weft.ir.uop import UOp
 
 __all__ = [
     "OPTS",
     "Accumulate",
     "Bind",
-    "Epilogue",
     "Merge",
     "Nest",
     "Opt",
     "Order",
-    "Share",
     "Split",
     "Stage",
     "Unroll",
@@ -37,7 +35,7 @@ __all__ = [
 
 OPTS: Final = (
     *(Split, Merge, Order, Bind, Vectorize, Unroll),
-    *(Stage, Epilogue, Accumulate, Share, Nest),
+    *(Stage, Accumulate, Nest),
 )
 
 

@@ -25,8 +25,8 @@ def from_json(text: str) -> tuple[Opt, ...]:
 
     >>> from_json('[["Order", [1, 0]]]')
     (Order(ranges=(1, 0)),)
-    >>> from_json('[["Stage", 2, 1, [1], [[1, 2]]]]')
-    (Stage(fold=2, factor=1, ranges=(1,), windows=((1, 2),)),)
+    >>> from_json('[["Stage", ["factor", 2, 1], [0, [1, 2]]]]')
+    (Stage(node=('factor', 2, 1), ranges=(0, (1, 2)), space='local', layout=()),)
     """
     kinds: dict[str, Callable[..., Opt]] = {kind.__name__: kind for kind in OPTS}
     return tuple(kinds[name](*map(_as_tuples, details)) for name, *details in json.loads(text))

@@ -1,4 +1,4 @@
-"""Opts that decide where values are kept: staged near the core, continued in memory, shared.
+"""Opts that decide where values are: staged near the core, continued in memory, nested.
 
 The docstring of each opt shows a kernel before and after; the tests run them.
 """
@@ -12,21 +12,21 @@ from weft.codegen.analysis.loops import LOOP
 from weft.codegen.opts import legality as opt_laws
 from weft.codegen.opts.accumulate import accumulate, nest_folds
 from weft.codegen.opts.opt import Opt
-from weft.codegen.opts.share_values import share_value, shared_value
-from weft.codegen.opts.stage_factor import Windows, stage_factor, stage_fold
+from weft.codegen.opts.stage_value import Layout, Node, Ranges, stage_value
 from weft.ir.uop import UOp
 
 
 @dataclass(frozen=True)
 class Stage(Opt):
-    """Compute a factor of a contraction ahead, over some of its ranges, and keep it near.
+    """Compute a value ahead, over some of its ranges, and materialize it near.
 
-    `fold` is a range that the contraction folds over, `factor` is 0 for the left one and 1 for the
-    right. The order of `ranges` is the layout, the last one contiguous. The ranges that fill the
-    stage take the next free numbers in that order, to be shaped by opts of their own. It is filled
-    once for all the loops that it does not depend on, if they stand inside the others.
+    `node` says which: ("factor", f, 0) is the left factor of the contraction that reduces over
+    range f, and 1 the right one. The order of `ranges` is that of the memory, the last one
+    contiguous. The ranges that fill the stage take the next free numbers in that order, to be
+    shaped by opts of their own. It is filled once for all the loops that it does not depend on, if
+    they stand inside the others.
 
-    opt: Stage(2, 1, (2, 1))
+    opt: Stage(("factor", 2, 1), (2, 1))
     before:
         p0 = param 0: float32[8, 4]
         p1 = param 1: float32[8, 3]
@@ -51,10 +51,10 @@ class Stage(Opt):
           v0 = reduce ADD over r2: load p1[r0, r2] * read s0[r2, r1]
           store p0[r0, r1] = v0 for r0, r1
 
-    `windows` are pairs of ranges, one of the layout and a tap, that the factor depends on by a
-    sum alone. What overlapping windows have in common is then kept once.
+    A range may be a window: a position and a tap, that the value depends on by a sum alone. What
+    overlapping windows have in common is then computed once.
 
-    opt: Stage(2, 1, (1,), ((1, 2),))
+    opt: Stage(("factor", 2, 1), ((1, 2),))
     before:
         p0 = param 0: float32[8, 4]
         p1 = param 1: float32[8, 3]
@@ -77,33 +77,12 @@ class Stage(Opt):
           s0 = stage local[r3 of 9] = load p2[r3] for r3
           v0 = reduce ADD over r2: load p1[r0, r2] * read s0[r1 * 2 + r2]
           store p0[r0, r1] = v0 for r0, r1
-    """
 
-    fold: int
-    factor: int
-    ranges: tuple[int, ...]
-    windows: Windows = ()
+    ("fold", f) is the whole reduction over range f: a tile of it before the store, which then
+    walks over it with loops of its own. What is done with the result is written once, and not for
+    each accumulator.
 
-    def reasons(self, kernel: UOp) -> Iterable[str]:
-        pairs = [number for window in self.windows for number in window]
-        for number in (self.fold, *self.ranges, *pairs):
-            yield from opt_laws.known_range(kernel, number)
-        yield from opt_laws.can_be_staged(
-            kernel, self.fold, self.factor, self.ranges, self.windows
-        )
-
-    def rewritten(self, kernel: UOp) -> UOp:
-        return stage_factor(kernel, self.fold, self.factor, self.ranges, self.windows)
-
-
-@dataclass(frozen=True)
-class Epilogue(Opt):
-    """Keep a tile of a fold before the store, which then walks over it with loops of its own.
-
-    What is done with the result is then written once, and not for each accumulator. The ranges
-    that compute the tile take the next free numbers.
-
-    opt: Epilogue(2, (1,))
+    opt: Stage(("fold", 2), (1,))
     before:
         p0 = param 0: float32[8, 4]
         p1 = param 1: float32[8, 4, 3]
@@ -124,18 +103,71 @@ class Epilogue(Opt):
           v0 = reduce ADD over r2: load p1[r0, r3, r2]
           s0 = stage local[r3 of 4] = v0 for r3
           store p0[r0, r1] = exp(read s0[r1]) for r0, r1
+
+    ("again", f, r) is what a reduction over f computes in each iteration and the loop over r would
+    compute again. The loop of the reduction fills the stage.
+
+    opt: Stage(("again", 1, 2), (1,))
+    before:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[4, 8]
+        r0 < 4
+        r1 < 8
+        r2 < 8
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r1: exp(load p1[r0, r1])
+          store p0[r0, r2] = exp(load p1[r0, r2]) / v0 for r0, r2
+    after:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[4, 8]
+        r0 < 4
+        r1 < 8
+        r2 < 8
+        v0 = exp(load p1[r0, r1])
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          s0 = stage local[r1 of 8] = v0 for r1
+          v1 = reduce ADD over r1: v0
+          store p0[r0, r2] = read s0[r2] / v1 for r0, r2
+
+    `layout` is an index expression for each axis of the memory, over the positions i0, i1, … in
+    the ranges. Writer and reader take their indices from it, so that a swizzle is said once.
+
+    opt: Stage(("factor", 2, 1), (2, 1), "local", ("i0", "i0 ^ i1"))
+    before:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 3]
+        p2 = param 2: float32[4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        kernel "k" r0 loop, r1 loop, r2 loop:
+          v0 = reduce ADD over r2: load p1[r0, r2] * load p2[r1, r2]
+          store p0[r0, r1] = v0 for r0, r1
+    after:
+        p0 = param 0: float32[8, 4]
+        p1 = param 1: float32[8, 3]
+        p2 = param 2: float32[4, 3]
+        r0 < 8
+        r1 < 4
+        r2 < 3
+        r3 < 3
+        r4 < 4
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop, r4 loop:
+          s0 = stage local[r3 of 3, r3 ^ r4 of 4] = load p2[r4, r3] for r3, r4
+          v0 = reduce ADD over r2: load p1[r0, r2] * read s0[r2, r1 ^ r2]
+          store p0[r0, r1] = v0 for r0, r1
     """
 
-    fold: int
-    ranges: tuple[int, ...]
+    node: Node
+    ranges: Ranges
+    space: str = "local"
+    layout: Layout = ()
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        for number in (self.fold, *self.ranges):
-            yield from opt_laws.known_range(kernel, number)
-        yield from opt_laws.can_be_kept(kernel, self.fold, self.ranges)
+        return opt_laws.can_be_staged(kernel, self.node, self.ranges, self.space, self.layout)
 
     def rewritten(self, kernel: UOp) -> UOp:
-        return stage_fold(kernel, self.fold, self.ranges)
+        return stage_value(kernel, self.node, self.ranges, self.space, self.layout)
 
 
 @dataclass(frozen=True)
@@ -175,51 +207,6 @@ class Accumulate(Opt):
 
     def rewritten(self, kernel: UOp) -> UOp:
         return accumulate(kernel, self.range)
-
-
-@dataclass(frozen=True)
-class Share(Opt):
-    """Keep what a fold computes in each turn for a loop that would compute it again.
-
-    opt: Share(1, 2)
-    before:
-        p0 = param 0: float32[4, 8]
-        p1 = param 1: float32[4, 8]
-        r0 < 4
-        r1 < 8
-        r2 < 8
-        kernel "k" r0 loop, r1 loop, r2 loop:
-          v0 = reduce ADD over r1: exp(load p1[r0, r1])
-          store p0[r0, r2] = exp(load p1[r0, r2]) / v0 for r0, r2
-    after:
-        p0 = param 0: float32[4, 8]
-        p1 = param 1: float32[4, 8]
-        r0 < 4
-        r1 < 8
-        r2 < 8
-        v0 = exp(load p1[r0, r1])
-        kernel "k" r0 loop, r1 loop, r2 loop:
-          s0 = stage local[r1 of 8] = v0 for r1
-          v1 = reduce ADD over r1: v0
-          store p0[r0, r2] = read s0[r2] / v1 for r0, r2
-    """
-
-    fold: int
-    again: int
-
-    def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.fold)
-        yield from opt_laws.known_range(kernel, self.again)
-        yield from opt_laws.is_plain_loop(kernel, self.fold, (LOOP,))
-        yield from opt_laws.is_plain_loop(kernel, self.again, (LOOP,))
-        value = shared_value(kernel, self.fold, self.again)
-        if value is None:
-            yield f"no value of the fold over {self.fold} is computed again over {self.again}"
-        else:
-            yield from opt_laws.is_for_all_copies(kernel, value, (self.fold,))
-
-    def rewritten(self, kernel: UOp) -> UOp:
-        return share_value(kernel, self.fold, self.again)
 
 
 @dataclass(frozen=True)

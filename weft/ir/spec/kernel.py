@@ -6,6 +6,7 @@ of the KERNEL, never in a node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from weft.ir.accumulation import hidden
@@ -28,6 +29,7 @@ from weft.ir.spec.common import (
 from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.spec.tensor import fold_kind
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
 
 SPACES: Final = frozenset(("global", "local", "register"))
 
@@ -36,15 +38,12 @@ def _is_scalar(node: UOp) -> Answer:
     return node.dtype.lanes == 1
 
 
+def scalars(ops: Iterable[int]) -> Row:
+    return row("a kernel computes scalars", ops, _is_scalar)
+
+
 def _no_shape(node: UOp) -> Answer:
     return not any(map(shape_of, node.src))
-
-
-def behind(node: UOp) -> UOp:
-    """What a node is once the order of effects is left out."""
-    while node.op == Op.AFTER:
-        node = node.src[0]
-    return node
 
 
 def _range(node: UOp) -> Answer:
@@ -165,7 +164,8 @@ def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     """A STORE that folds into its place over a loop that is not ordered."""
     kinds = dict(root.arg[1]) if root.op == Op.KERNEL else {}
     for node in nodes if kinds else ():
-        if node.op == Op.STORE and node.src[0].op == Op.INDEX:
+        is_place = node.op == Op.STORE and node.src[0].op == Op.INDEX
+        if is_place and behind(node.src[0].src[0]).op != Op.MEMORY:
             for number in range_ids(hidden(node)):
                 if kinds.get(number) != "ordered":
                     return node, f"range {number} is not listed as ordered"
@@ -175,12 +175,34 @@ def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 _FOLDS: Final = (Op.REDUCE, Op.SCAN)
 _VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
 
-_ROWS: Final[tuple[Row, ...]] = (
-    row("a kernel computes scalars", _VALUES, _is_scalar),
+# The tables that the forms of a kernel on its way to a program share; `lowered` has the others.
+RANGE_ROWS: Final = (row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),)
+STORE_ROWS: Final = (
+    row("STORE writes a value of the dtype of its place", Op.STORE, _stored),
+    row("STORE closes ranges, each once", Op.STORE, lambda node: _are_ranges(node.src[2:])),
+)
+FOLD_ROWS: Final = (
+    row("REDUCE folds by an op over ranges, and over no axes", Op.REDUCE, _reduce),
+    row("SCAN folds by an op over one range, and over no axes", Op.SCAN, _scan),
+    row("a fold keeps the dtype", _FOLDS, like_first),
+    row("the fold is defined for the dtype", _FOLDS, fold_kind),
+)
+TABLE_ROWS: Final = (row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),)
+RANGE_LAWS: Final = (
+    GraphRow("two ranges never share a number", _same_number),
+    GraphRow("no range is free at the root", _free_range),
+)
+SCAN_LAWS: Final = (
+    GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
+)
+ORDER_LAWS: Final = (GraphRow("a loop whose turns fold into one place is ordered", _unturned),)
+
+KERNEL_ROWS: Final[tuple[Row, ...]] = (
+    scalars(_VALUES),
     row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
-    row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),
+    *RANGE_ROWS,
     row("INDEX is a place in a PARAM or BUFFER", Op.INDEX, _place),
     row("a place has the dtype of its memory", Op.INDEX, like_first),
     row(
@@ -190,25 +212,16 @@ _ROWS: Final[tuple[Row, ...]] = (
     ),
     row("LOAD reads a place", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)),
     row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
-    row("STORE writes a value of the dtype of its place", Op.STORE, _stored),
-    row("STORE closes ranges, each once", Op.STORE, lambda node: _are_ranges(node.src[2:])),
+    *STORE_ROWS,
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
     row("READ has a STAGE, a bool gate and one index per size", Op.READ, _read),
-    row("REDUCE folds by an op over ranges, and over no axes", Op.REDUCE, _reduce),
-    row("SCAN folds by an op over one range, and over no axes", Op.SCAN, _scan),
-    row("a fold keeps the dtype", _FOLDS, like_first),
-    row("the fold is defined for the dtype", _FOLDS, fold_kind),
+    *FOLD_ROWS,
     *AFTER_ROWS,
-    row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),
+    *TABLE_ROWS,
     row("a PROGRAM is a kernel of some target, over memory and sizes", Op.PROGRAM, _program),
     row("a KERNEL and a SINK hold effects", (Op.KERNEL, Op.SINK), _effects),
     *CALL_ROWS,
 )
-_GRAPH_ROWS: Final = (
-    GraphRow("two ranges never share a number", _same_number),
-    GraphRow("no range is free at the root", _free_range),
-    GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
-    GraphRow("a loop whose turns fold into one place is ordered", _unturned),
-)
+KERNEL_LAWS: Final = (*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS)
 
-KERNEL_SPEC: Final = Spec("kernel", _ROWS, _GRAPH_ROWS)
+KERNEL_SPEC: Final = Spec("kernel", KERNEL_ROWS, KERNEL_LAWS)

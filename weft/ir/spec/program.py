@@ -20,10 +20,11 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.kernel import SPACES, behind
+from weft.ir.spec.kernel import SPACES
 from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 
 MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 # What a program only names: it need not be listed.
@@ -145,19 +146,33 @@ def _used_outside(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     return None
 
 
+MEMORY_ROWS: Final = (row("MEMORY is (name, space, size)", Op.MEMORY, _memory),)
+SPECIAL_ROWS: Final = (
+    row("a SPECIAL is (kind, axis)", Op.SPECIAL, lambda node: has_types(node.arg, str, int)),
+)
+PLACE_ROWS: Final = (
+    row("INDEX has memory, a bool gate and one flat index", Op.INDEX, _place),
+    row("a place holds one element of its memory, or a vector", Op.INDEX, _place_dtype),
+    row("LOAD reads a place, with its dtype", Op.LOAD, _load),
+)
+VECTOR_ROWS: Final = (
+    row("VECTOR joins lanes of one dtype", Op.VECTOR, _vector),
+    row("LANES picks lanes that exist", Op.LANES, _lanes),
+)
+COUNTER_ROWS: Final = (
+    row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
+)
+
 _ROWS: Final[tuple[Row, ...]] = (
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     *AFTER_ROWS,
-    row("MEMORY is (name, space, size)", Op.MEMORY, _memory),
-    row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
-    row("a SPECIAL is (kind, axis)", Op.SPECIAL, lambda node: has_types(node.arg, str, int)),
-    row("INDEX has memory, a bool gate and one flat index", Op.INDEX, _place),
-    row("a place holds one element of its memory, or a vector", Op.INDEX, _place_dtype),
-    row("LOAD reads a place, with its dtype", Op.LOAD, _load),
+    *MEMORY_ROWS,
+    *COUNTER_ROWS,
+    *SPECIAL_ROWS,
+    *PLACE_ROWS,
     row("STORE writes a value of the dtype of its place", Op.STORE, _store),
-    row("VECTOR joins lanes of one dtype", Op.VECTOR, _vector),
-    row("LANES picks lanes that exist", Op.LANES, _lanes),
+    *VECTOR_ROWS,
     row("control is void", (Op.IF, Op.END, Op.BARRIER, Op.LINEAR), _control),
     row("IF asks a bool", Op.IF, lambda node: is_bool(node.src[0])),
     row("END closes a RANGE or an IF", Op.END, lambda node: node.src[0].op in OPENERS),

@@ -52,12 +52,21 @@ def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Answer]) -> R
 
 
 class Spec:
-    """The laws of one level. `scope` is what a graph of that level is called in messages."""
+    """The laws of one level. `scope` is what a graph of that level is called in messages.
+
+    Bodies of calls are of the level of their caller, unless `bodies` says otherwise: a pass does
+    not enter them, so what it has lowered may still be in there.
+    """
 
     def __init__(
-        self, scope: str, rows: Sequence[Row], graph_rows: Sequence[GraphRow] = ()
+        self,
+        scope: str,
+        rows: Sequence[Row],
+        graph_rows: Sequence[GraphRow] = (),
+        bodies: Spec | None = None,
     ) -> None:
         self.scope = scope
+        self.bodies = bodies or self
         self.rows = tuple(rows)
         self.graph_rows = tuple(graph_rows)
         self._by_op: dict[int, list[Row]] = {}
@@ -105,10 +114,10 @@ def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
 
 
 def _laws_of_body(body: UOp, spec: Spec) -> Spec:
-    """A body is of the level of its caller, unless it is a kernel."""
+    """A body is of the level that its caller says, unless it is a kernel."""
     from weft.ir.spec.kernel import KERNEL_SPEC
 
-    return KERNEL_SPEC if body.op in FILLING else spec
+    return KERNEL_SPEC if body.op in FILLING else spec.bodies
 
 
 def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:

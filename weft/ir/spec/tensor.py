@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from weft.ir.build import Size
+from weft.ir.build import GLOBAL_STAGE, Size
 from weft.ir.dtypes import INTEGER
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.scalar import KINDS
@@ -32,7 +32,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.spec import Answer, Row, Spec, row
+from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 
@@ -176,7 +176,7 @@ def _index_shapes(node: UOp) -> Answer:
 
 
 def _stage(node: UOp) -> Answer:
-    return len(node.src) == 1 and bool(node.arg == ("global", ()))
+    return len(node.src) == 1 and bool(node.arg == GLOBAL_STAGE)
 
 
 def _place(node: UOp) -> Answer:
@@ -257,3 +257,33 @@ _ROWS: Final[tuple[Row, ...]] = (
 )
 
 TENSOR_SPEC: Final = Spec("tensor graph", _ROWS)
+
+
+def _item_of_call(node: UOp) -> Answer:
+    return node.src[0].op != Op.TUPLE or "its TUPLE stands below it"
+
+
+def _scattered_elsewhere(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
+    """A SCATTER that is not stored in the memory that it starts from."""
+    for node in nodes:
+        for position, source in enumerate(node.src):
+            if source.op != Op.SCATTER:
+                continue
+            if node.op != Op.STORE or position != 1 or node.src[0] is not source.src[0]:
+                return source, "it is used without memory of its own"
+    return None
+
+
+_NORMALIZED_ROWS: Final = (
+    *(entry for entry in _ROWS if Op.CUSTOM_GRADIENT not in entry.ops),
+    row("ITEM picks what a CALL gives", Op.ITEM, _item_of_call),
+)
+# After `normalize`: a gradient of its own, and a TUPLE that is taken apart, are gone.
+NORMALIZED_SPEC: Final = Spec("normalized tensor graph", _NORMALIZED_ROWS, bodies=TENSOR_SPEC)
+# After `store-scatters`.
+STORED_SPEC: Final = Spec(
+    "tensor graph with stored scatters",
+    _NORMALIZED_ROWS,
+    (GraphRow("a SCATTER is stored in the memory that it starts from", _scattered_elsewhere),),
+    bodies=TENSOR_SPEC,
+)

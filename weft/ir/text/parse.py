@@ -53,6 +53,8 @@ def parse(text: str, file: str = "text") -> UOp:
             return parser.finish()
     except LineError as fault:
         raise _text_error(fault.what, fault.at, number, line, file, fault.fix) from None
+    except ValueError:  # of int(), which limits digits
+        raise _text_error("a number has too many digits", 0, number, line, file) from None
     except RecursionError:
         raise _text_error("the expression is nested too deeply", 0, number, line, file) from None
 

@@ -14,6 +14,7 @@ from weft.ir.dtypes import BOOL, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.program import Program
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.render.c_family import memory as c_family_memory
 from weft.render.c_family.expressions import Expressions
@@ -29,7 +30,7 @@ from weft.render.c_family.language import (
 )
 from weft.render.c_family.memory import PlaceText
 from weft.render.c_family.names import Names
-from weft.render.c_family.uses import Uses, behind
+from weft.render.c_family.uses import Uses
 from weft.support.errors import InternalError
 from weft.target.c import entry_name
 from weft.target.target import Target

@@ -10,14 +10,8 @@ from collections.abc import Iterator
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
-
-
-def behind(node: UOp) -> UOp:
-    """What a node is once the order of effects is left out."""
-    while node.op == Op.AFTER:
-        node = node.src[0]
-    return node
 
 
 class Uses:

@@ -13,16 +13,17 @@ from weft.ir.dtypes import INTEGER
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.render.llvm.casts import narrow, widen
 from weft.render.llvm.facts import Widths, plan_contractions, plan_widths
 from weft.render.llvm.types import literal
 from weft.render.llvm.writer import Writer
 from weft.support.errors import InternalError
+from weft.target.llvm import backend_of
 from weft.target.target import Target
 
 _NO_WIDTHS: Final = Widths(frozenset(), frozenset(), frozenset())
-GPU_RENDERERS: Final = frozenset(("PTX",))
 
 
 class Place(NamedTuple):
@@ -45,18 +46,16 @@ class Code:
     def __init__(self, program: Program, target: Target, contract: bool) -> None:
         self.program = program
         self.target = target
-        self.is_gpu = target.renderer in GPU_RENDERERS
+        self.backend = backend_of(target)
         self.writer = Writer()
         self.values: dict[UOp, str] = {}
         self.values_64: dict[UOp, str] = {}
         self.pointers: dict[UOp, tuple[str, str]] = {}  # of memory: (type, operand)
         self.places: dict[UOp, Place | None] = {}  # of INDEX nodes; None is never touched
         self.labels: dict[UOp, str] = {}  # of open loops and conditions
-        # x86 takes several instructions for the MAX and MIN that others have as one.
-        self.has_maximum = not target.arch.startswith("x86_64")
         instructions = program.instructions.src
-        # A GPU computes in 32 bits at half the price.
-        self.widths = _NO_WIDTHS if self.is_gpu else plan_widths(instructions)
+        is_wide = self.backend.has_wide_indices
+        self.widths = plan_widths(instructions) if is_wide else _NO_WIDTHS
         self.contracted = plan_contractions(instructions) if contract else frozenset[UOp]()
         self.leaves = [
             node
@@ -77,9 +76,7 @@ class Code:
         return self._known(self.values if _has_64_bits(node) else self.values_64, node)
 
     def _known(self, table: dict[UOp, str], node: UOp) -> str:
-        while node.op == Op.AFTER:
-            node = node.src[0]
-        found = table.get(node)
+        found = table.get(behind(node))
         if found is None:
             raise InternalError(f"render: a source is not listed before its use: {node!r}")
         return found

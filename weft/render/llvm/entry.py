@@ -1,10 +1,11 @@
 """The function around a program: its arguments, variables and counters.
 
-On a CPU it is `void name(ptr args, ptr vars, i64 begin, i64 end)`: `args` points to the addresses
-of the memory arguments and `vars` to the int64 values of the variables; it runs the groups from
-`begin` to `end - 1` of the grid, numbered with the last axis fastest. A group has one thread.
+A back end has one of two. A *slice* (CPU) is `void name(ptr args, ptr vars, i64 begin, i64 end)`:
+`args` points to the addresses of the memory arguments and `vars` to the int64 values of the
+variables; it runs the groups from `begin` to `end - 1` of the grid, numbered with the last axis
+fastest. A group has one thread.
 
-On a GPU it is a kernel with the memory arguments and then the variables as its parameters, and the
+A *kernel* (GPU) has the memory arguments and then the variables as its parameters, and the
 hardware counts: axis 0 is x, 1 is y and 2 is z.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from weft.ir.build import Size
 from weft.ir.ops import Op
@@ -20,8 +22,9 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.render.llvm.code import Code
 from weft.render.llvm.facts import is_narrow
-from weft.render.llvm.memory import GLOBAL_SPACE, allocate
+from weft.render.llvm.memory import allocate
 from weft.support.errors import InternalError
+from weft.target.llvm import KERNEL, SLICE
 
 _AXES = "xyz"
 WriteNode = Callable[[Code, UOp], None]
@@ -34,7 +37,7 @@ def symbol(name: str) -> str:
     raise InternalError(f"render: {name!r} is no name of a function")
 
 
-def open_cpu(code: Code, write_node: WriteNode) -> str:
+def _open_slice(code: Code, write_node: WriteNode) -> str:
     """Write what stands before the first instruction; return the head of the function."""
     writer = code.writer
     writer.lines.append("entry:")
@@ -115,7 +118,7 @@ def _write_group_counters(code: Code, group: list[str]) -> None:
                 raise InternalError(f"render: a program for a CPU has no {kind} axis {axis}")
 
 
-def close_cpu(code: Code) -> None:
+def _close_slice(code: Code) -> None:
     """Write what stands behind the last instruction."""
     writer = code.writer
     if not _is_one_group(code.program.groups):
@@ -127,11 +130,12 @@ def close_cpu(code: Code) -> None:
     writer.do("ret void")
 
 
-def open_gpu(code: Code, write_node: WriteNode) -> str:
+def _open_kernel(code: Code, write_node: WriteNode) -> str:
     """Write what stands before the first instruction; return the head of the kernel."""
     writer = code.writer
     writer.lines.append("entry:")
-    pointer_type = f"ptr addrspace({GLOBAL_SPACE})"
+    backend = code.backend
+    pointer_type = f"ptr addrspace({backend.global_space})"
     for node in code.leaves:
         if node.op == Op.PARAM:
             code.pointers[node] = pointer_type, f"%p{node.arg[0]}"
@@ -144,21 +148,35 @@ def open_gpu(code: Code, write_node: WriteNode) -> str:
     variables = [f"i64 %n{i}" for i in range(len(code.program.variables))]
     name = symbol(code.program.name)
     threads = ",".join(str(size) for size in (*code.program.threads, 1, 1, 1)[:3])
-    attributes = f'nounwind "nvvm.reqntid"="{threads}"'
-    return f"define ptx_kernel void {name}({', '.join(slots + variables)}) {attributes} {{"
+    attributes = f'nounwind "{backend.group_attribute}"="{threads}"'
+    arguments = ", ".join(slots + variables)
+    return f"define {backend.convention} void {name}({arguments}) {attributes} {{"
 
 
 def _write_special(code: Code, node: UOp) -> None:
     kind, axis = node.arg
-    register = {"group": "ctaid", "thread": "tid"}.get(kind)
-    if register is None or axis >= len(_AXES):
+    counter = code.backend.counters.get(kind)
+    if counter is None or axis >= len(_AXES):
         raise InternalError(f"render: a GPU has no {kind} axis {axis}")
-    counter = code.writer.call(f"llvm.nvvm.read.ptx.sreg.{register}.{_AXES[axis]}", "i32")
+    number = code.writer.call(f"{counter}.{_AXES[axis]}", "i32")
     if is_narrow(node) and node.dtype.bits == 32:
-        code.define(node, counter)
+        code.define(node, number)
     else:
-        code.define_64(node, code.writer.value(f"zext i32 {counter} to i64"))
+        code.define_64(node, code.writer.value(f"zext i32 {number} to i64"))
 
 
-def close_gpu(code: Code) -> None:
+def _close_kernel(code: Code) -> None:
     code.writer.do("ret void")
+
+
+class Entry(NamedTuple):
+    """What stands around the instructions of a program."""
+
+    open: Callable[[Code, WriteNode], str]
+    close: Callable[[Code], None]
+
+
+ENTRIES: Final = {
+    SLICE: Entry(_open_slice, _close_slice),
+    KERNEL: Entry(_open_kernel, _close_kernel),
+}

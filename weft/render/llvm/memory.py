@@ -16,13 +16,12 @@ from typing import Final
 from weft.ir.dtypes import BOOL, UINT, DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.render.llvm.code import Code, Place
 from weft.render.llvm.facts import is_narrow
 from weft.render.llvm.types import element_type, memory_type, suffix, value_type, with_lanes, zero
 from weft.support.errors import InternalError
 
-GLOBAL_SPACE: Final = 1
-SHARED_SPACE: Final = 3
 ALIGNMENT: Final = 64
 # Every thread has that much stack and some to spare; a target allows less than this.
 MOST_STACK_BYTES: Final = 3 << 19
@@ -36,13 +35,13 @@ def allocate(code: Code) -> None:
             continue
         name, space, size = node.arg
         array = f"[{size} x {element_type(node.dtype)}]"
-        if code.is_gpu and space == "local":
+        shared = code.backend.local_space
+        if shared and space == "local":
             label = code.writer.name(f"@{''.join(c for c in name if c.isalnum())}_")
             code.writer.globals.append(
-                f"{label} = internal addrspace({SHARED_SPACE}) global {array} undef,"
-                f" align {ALIGNMENT}"
+                f"{label} = internal addrspace({shared}) global {array} undef, align {ALIGNMENT}"
             )
-            code.pointers[node] = f"ptr addrspace({SHARED_SPACE})", label
+            code.pointers[node] = f"ptr addrspace({shared})", label
         else:
             total += size * node.dtype.itemsize
             stack = code.writer.value(f"alloca {array}, align {ALIGNMENT}")
@@ -56,9 +55,7 @@ def allocate(code: Code) -> None:
 def write_place(code: Code, node: UOp) -> Place | None:
     """Write the address of an INDEX; None if it is never touched."""
     memory, gate, index = node.src
-    while memory.op == Op.AFTER:
-        memory = memory.src[0]
-    pointer_type, base = code.pointer(memory)
+    pointer_type, base = code.pointer(behind(memory))
     gate_text = "" if gate.op == Op.CONST and gate.arg else code.operand(gate)
     if gate.op == Op.CONST and not gate.arg:
         return None
@@ -84,7 +81,7 @@ def _known_lanes(gate: UOp) -> tuple[bool, ...]:
 
 def _offset(code: Code, index: UOp) -> str:
     """The index with its type; LLVM reads a narrow one as signed."""
-    if not code.is_gpu or not is_narrow(index):
+    if code.backend.has_wide_indices or not is_narrow(index):
         return f"i64 {code.operand_64(index)}"
     if index.dtype.kind != UINT:
         return f"{value_type(index.dtype)} {code.operand(index)}"
@@ -101,7 +98,7 @@ def write_load(code: Code, dtype: DType, place: Place | None) -> str:
         loaded = _load(code, dtype, place.pointer_type, place.pointer)
     elif place.gate_lanes > 1:
         loaded = _masked_load(code, dtype, place)
-    elif place.is_argument and not code.is_gpu:
+    elif place.is_argument and code.backend.reads_zeros:
         zeros = code.writer.zeros(dtype.itemsize)
         pointer = code.writer.select(("i1", place.gate), "ptr", place.pointer, zeros)
         loaded = _load(code, dtype, "ptr", pointer)

@@ -1,6 +1,6 @@
 """LLVM IR for a program, for CPUs and, through LLVM's PTX back end, for NVIDIA GPUs.
 
-The engine calls `render` with what codegen made; `runtime.cpu.compiler` turns the text into
+The engine calls `render` with what codegen made; `runtime/llvm/compiler.py` turns the text into
 machine code or PTX. The text depends on the program and the target alone. It is written so that
 LLVM has little left to do: vectors are explicit, values stand at the depth codegen gave them,
 loops count up in SSA form, and memory inside the kernel is on the stack, from where one pass
@@ -23,7 +23,7 @@ from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.program import Program
 from weft.ir.uop import UOp
 from weft.render.llvm.code import Code
-from weft.render.llvm.entry import close_cpu, close_gpu, open_cpu, open_gpu
+from weft.render.llvm.entry import ENTRIES
 from weft.render.llvm.facts import facts_of
 from weft.render.llvm.memory import write_load, write_place, write_store
 from weft.render.llvm.ops import Step, write_difference, write_op
@@ -36,7 +36,8 @@ from weft.target.target import Target
 def render(program: Program, target: Target, contract: bool = True) -> str:
     """The program as the text of an LLVM module with one function of the program's name."""
     code = Code(program, target, contract)
-    head = (open_gpu if code.is_gpu else open_cpu)(code, _write_elementwise)
+    entry = ENTRIES[code.backend.entry]
+    head = entry.open(code, _write_elementwise)
     for node in program.instructions.src:
         _verify_float(node, target)
         form = _FORMS.get(node.op)
@@ -44,7 +45,7 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
             form(code, node)
         elif node.op not in _UNWRITTEN:
             raise InternalError(f"render: {name(node.op)} is no instruction")
-    (close_gpu if code.is_gpu else close_cpu)(code)
+    entry.close(code)
     return code.writer.module(head)
 
 
@@ -91,7 +92,7 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         operands=tuple([read(source) for source in sources]),
         facts=facts_of(node, code.contracted),
         constant=last.arg if last.op == Op.CONST else None,
-        has_maximum=code.has_maximum,
+        has_maximum=code.backend.has_maximum,
     )
     return write(code.writer, step)
 
@@ -173,8 +174,8 @@ def _close(code: Code, node: UOp) -> None:
 
 
 def _write_barrier(code: Code, node: UOp) -> None:
-    if code.is_gpu:  # a group on a CPU has one thread
-        code.writer.call("llvm.nvvm.barrier.cta.sync.aligned.all", "void", ("i32", "0"))
+    if code.backend.barrier:  # a group on a CPU has one thread
+        code.writer.call(code.backend.barrier, "void", ("i32", "0"))
 
 
 _Form = Callable[[Code, UOp], None]

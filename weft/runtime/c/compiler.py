@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shutil
@@ -40,6 +41,13 @@ def find_compiler(wanted: str | None = None) -> str:
         law="the device C compiles kernels with the compiler of the system",
         fix="install gcc or clang, or use the device CPU, which brings its own compiler",
     )
+
+
+@functools.cache
+def compiler_version(path: str) -> str:
+    """What a compiler says about itself, with its path and what it is told."""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True)
+    return " ".join((path, *FLAGS, done.stdout.strip()))
 
 
 def host_arch(cpu_info: str = "/proc/cpuinfo") -> str:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.ir.program import Program
-from weft.runtime.c.compiler import compile_c, find_compiler, host_arch
+from weft.runtime.c.compiler import compile_c, compiler_version, find_compiler, host_arch
+from weft.runtime.device import Abilities
 from weft.support.errors import ArgumentError, OutOfMemory
 from weft.target.c import c_target, entry_name
 from weft.target.target import Target
@@ -33,8 +34,10 @@ class HostMemory:
     owner: object = None
 
 
-class CDevice:
+class CDevice(Abilities):
     """One CPU, one thread. `renderer` writes programs in C."""
+
+    has_addresses = True
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class CDevice:
         compiler: str | None = None,
     ) -> None:
         self.name = name
-        self.compiler = find_compiler(compiler)
+        self.command = find_compiler(compiler)
         self.target = c_target(host_arch())
         self._renderer = renderer
 
@@ -74,11 +77,16 @@ class CDevice:
             )
         return memoryview((ctypes.c_char * size).from_address(handle.address)).cast("B")
 
+    @property
+    def compiler(self) -> str:
+        """The compiler of the system and its version."""
+        return compiler_version(self.command)
+
     def render(self, program: Program) -> str:
         return self._renderer(program, self.target)
 
     def compile(self, program: Program) -> bytes:
-        return compile_c(program.source, self.target.arch, self.compiler)
+        return compile_c(program.source, self.target.arch, self.command)
 
     def load(self, program: Program) -> CExecutable:
         return CExecutable(program)

@@ -6,22 +6,27 @@ a renderer, because runtime and render are siblings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.ir.program import Program
 from weft.runtime.cpu import memory as cpu_memory
-from weft.runtime.cpu.compiler import compile_object, compiler_name, load_object
 from weft.runtime.cpu.launch import CpuExecutable, Launch, RunList
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool, pool_for
+from weft.runtime.device import Abilities
+from weft.runtime.host import host
+from weft.runtime.llvm.compiler import compile_object, compiler_name
+from weft.runtime.llvm.linker import load_object
 from weft.target.target import Target
 
 Renderer = Callable[[Program, Target], str]
 
 
-class CpuDevice:
+class CpuDevice(Abilities):
     """This machine's CPU, for a target that it can run."""
+
+    has_addresses = True
 
     def __init__(
         self, renderer: Renderer, target: Target, name: str = "CPU", pool: Pool | None = None
@@ -30,6 +35,9 @@ class CpuDevice:
         self.target = target
         self.pool = pool_for(target) if pool is None else pool
         self._renderer = renderer
+        self.host_memory = self
+        self.lists = self
+        self.facts = (f"{target.units} threads", host().cpu)
 
     @property
     def compiler(self) -> str:
@@ -68,9 +76,9 @@ class CpuDevice:
     def load(self, program: Program) -> CpuExecutable:
         binary = program.binary or self.compile(program)
         library = load_object(binary, (program.name,), self.target)
-        return CpuExecutable(program, library, self.pool, self.target.costs)
+        return CpuExecutable(program, library, self.pool, self.target)
 
-    def run_list(self, launches: list[Launch]) -> RunList:
+    def run_list(self, launches: Sequence[Launch]) -> RunList:
         """Several kernels as one native call."""
         return RunList(launches, self.pool)
 

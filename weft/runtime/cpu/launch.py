@@ -10,19 +10,19 @@ import ctypes
 import math
 import struct
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from weft.ir.program import Estimate, Program
 from weft.ir.sizes import most
-from weft.runtime.cpu.compiler import Library
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool
 from weft.runtime.cpu.pool_code import RECORD_WORDS
+from weft.runtime.llvm.linker import Library
 from weft.support.errors import InternalError
-from weft.target.target import Costs
+from weft.target.memory import GLOBAL
+from weft.target.target import Target
 
-# A share of work below this is not worth another thread: waking one takes 25 microseconds or more.
-LEAST_NANOSECONDS: Final = 20_000
 # More chunks than threads, so that a thread that is slow or late leaves its share to others.
 CHUNKS_PER_THREAD: Final = 4
 
@@ -31,36 +31,40 @@ _COUNT: Final = 1
 _CHUNK: Final = 2
 _SIZE: Final = 4
 
-# A kernel, its arguments, its variables and its grid.
-Launch = tuple["CpuExecutable", Sequence[CpuMemory], Sequence[int], tuple[int, ...]]
+_address: Final = attrgetter("address")
+# A kernel, its arguments (None: a run brings it), its variables and its grid.
+Launch = tuple["CpuExecutable", Sequence[CpuMemory | None], Sequence[int], tuple[int, ...]]
 
 
-def chunk_size(groups: int, threads: int, nanoseconds: float) -> int:
+def chunk_size(groups: int, threads: int, nanoseconds: float, wake: float) -> int:
     """How many groups a thread takes at a time; all of them if sharing does not pay.
 
-    >>> chunk_size(100, 4, nanoseconds=1e6), chunk_size(100, 4, nanoseconds=500)
-    (7, 100)
+    That is where a share would take less than it takes to `wake` a thread.
+
+    >>> [chunk_size(100, 4, nanoseconds=spent, wake=2e4) for spent in (1e6, 500)]
+    [7, 100]
     """
-    chunks = min(groups, threads * CHUNKS_PER_THREAD, nanoseconds / LEAST_NANOSECONDS)
+    chunks = min(groups, threads * CHUNKS_PER_THREAD, nanoseconds / wake)
     if threads == 1 or chunks < 2:
         return max(groups, 1)
     return -(-groups // int(chunks))
 
 
-def nanoseconds(estimate: Estimate, costs: Costs) -> float:
+def nanoseconds(estimate: Estimate, target: Target) -> float:
     """What a run takes on one thread; without an estimate, long enough to be shared."""
-    moved = estimate.bytes_read + estimate.bytes_written
-    return (estimate.operations * costs.op + moved * costs.memory) or math.inf
+    moved = (estimate.bytes_read + estimate.bytes_written) * target.memory(GLOBAL).cost
+    return (estimate.operations * target.costs.op + moved) or math.inf
 
 
 class CpuExecutable:
     """A program in memory. It is unloaded when this object goes."""
 
-    def __init__(self, program: Program, library: Library, pool: Pool, costs: Costs) -> None:
+    def __init__(self, program: Program, library: Library, pool: Pool, target: Target) -> None:
         self.name = program.name
         self.pool = pool
         self._library = library
-        self._cost = nanoseconds(program.estimate, costs)
+        self._cost = nanoseconds(program.estimate, target)
+        self._wake = target.costs.wake
         self._most_groups = math.prod([most(size) for size in program.groups]) or 1
         self._arguments = len(program.parameters)
         variables = len(program.variables)
@@ -78,20 +82,28 @@ class CpuExecutable:
 
     def grid(self, groups: tuple[int, ...]) -> tuple[int, int]:
         """How many groups there are, and how many a thread takes at a time."""
-        planned, count, chunk = self._plan
-        if planned != groups:
-            count = math.prod(groups)
-            share = count / self._most_groups  # a symbolic grid is estimated at its greatest
-            chunk = chunk_size(count, self.pool.threads, self._cost * share)
-            self._plan = groups, count, chunk
+        count = math.prod(groups)
+        share = count / self._most_groups  # a symbolic grid is estimated at its greatest
+        chunk = chunk_size(count, self.pool.threads, self._cost * share, self._wake)
+        self._plan = groups, count, chunk
         return count, chunk
 
     def record(
-        self, memory: Sequence[CpuMemory], variables: Sequence[int], groups: tuple[int, ...]
+        self,
+        memory: Sequence[CpuMemory | None],
+        variables: Sequence[int],
+        groups: tuple[int, ...],
     ) -> bytes:
         """The record of a run. It holds addresses, so whoever keeps it keeps the memory."""
-        count, chunk = self.grid(groups)
-        addresses = [part.address for part in memory]
+        planned, count, chunk = self._plan
+        if planned != groups:
+            count, chunk = self.grid(groups)
+        # A list comprehension is a call of its own; most launches have all of their memory.
+        addresses = (
+            [0 if part is None else part.address for part in memory]
+            if None in memory
+            else map(_address, memory)
+        )
         try:
             return self._struct.pack(
                 *(self._function, count, chunk, self._arguments, self._words),
@@ -145,6 +157,10 @@ class RunList:
     def position(self, number: int, slot: int) -> int:
         """Which of the words is an argument of a kernel: an address, or behind those a value."""
         return self._starts[number] + slot
+
+    def memory_at(self, number: int, slot: int, size: int) -> CpuMemory:
+        """The memory that an argument of a kernel has now."""
+        return CpuMemory(self.words[self.position(number, slot)], size)
 
     def set_grid(self, numbers: Sequence[int], groups: tuple[int, ...]) -> None:
         """Let some launches of one kernel run over another grid."""

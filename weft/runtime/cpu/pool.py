@@ -22,11 +22,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from weft.runtime.cpu.compiler import Library, compile_object, compiler_name, load_object
 from weft.runtime.cpu.memory import CpuMemory, allocate
 from weft.runtime.cpu.pool_code import NAMES, RECORD_WORDS, pool_bytes, pool_module
+from weft.runtime.llvm.compiler import compile_object, compiler_name
+from weft.runtime.llvm.linker import Library, load_object
 from weft.support.cache import DiskCache
 from weft.target.cpu import parse_cpu
+from weft.target.llvm import backend_of
 from weft.target.target import Target
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class _Native:
     """The functions of the pool's module, loaded once per process."""
 
     def __init__(self, target: Target) -> None:
-        source = pool_module(target.arch.partition(",")[0])
+        source = pool_module(backend_of(target).name)
         key = "\n".join((compiler_name(target), target.name, source))
         binary = _CACHE.get_or_make(key, lambda: compile_object(source, target))
         self._library: Library = load_object(binary, NAMES, target)
@@ -181,7 +183,7 @@ def _shared_pool(threads: int, target: Target) -> Pool:
 
 def pool_for(target: Target) -> Pool:
     """The pool that all devices with as many threads share."""
-    return _shared_pool(target.threads, target)
+    return _shared_pool(target.units, target)
 
 
 def _forget_all() -> None:

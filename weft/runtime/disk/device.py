@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.program import Program
-from weft.runtime.device import Executable
-from weft.support.errors import ArgumentError, DeviceError, NotSupported
+from weft.runtime.device import Abilities, Executable
+from weft.support.errors import ArgumentError, DeviceError, NotSupported, file_error
 from weft.target.target import Target
 
 _DTYPES = frozenset(SCALARS.values()) - {dtypes.void}
@@ -38,11 +38,11 @@ class DiskFile:
                 if self.size:  # an empty file cannot be mapped
                     self._map = mmap.mmap(file.fileno(), self.size, access=access)
         except (OSError, ValueError) as failure:
-            reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-            raise DeviceError(
-                f"DISK: {self.path} cannot be opened: {reason}",
-                law="a tensor on DISK is a file that exists and may be read",
-            ) from None
+            law = "a tensor on DISK is a file that exists and may be read"
+            what = f"DISK: {self.path} cannot be opened"
+            if isinstance(failure, OSError):
+                raise file_error(what, failure, law=law) from None
+            raise DeviceError(f"{what}: {failure}", law=law) from None
 
     def for_writing(self) -> None:
         if not self._is_writable:
@@ -104,8 +104,11 @@ class DiskMemory:
         return DiskMemory(self.file, self._first + offset, size)
 
 
-class DiskDevice:
+class DiskDevice(Abilities):
     """One file. Its name is `DISK:` and the path."""
+
+    stores_files = True
+    compiler = ""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -133,8 +136,9 @@ class DiskDevice:
             with open(self.path, "wb") as file:
                 file.truncate(size)
         except OSError as failure:
-            raise DeviceError(
-                f"DISK: {self.path} cannot be made: {failure.strerror}",
+            raise file_error(
+                f"DISK: {self.path} cannot be made",
+                failure,
                 law="a tensor on DISK is a file in a folder that exists and may be written",
             ) from None
         return self.open()

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from weft.ir.program import Program
-from weft.runtime.device import Handle
+from weft.runtime.device import Abilities, Handle
 from weft.support.errors import DeviceError
 from weft.target.target import Target
 
 Renderer = Callable[[Program, Target], str]
 
 
-class NullDevice:
+class NullDevice(Abilities):
     """Handles are sizes."""
 
-    stores_nothing = True  # so a copy to it needs no contents
+    stores_nothing = True
+    compiler = ""  # programs stay source
 
     def __init__(self, renderer: Renderer, target: Target, name: str = "NULL") -> None:
         self.name = name

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft.ir.program import Program
+from weft.runtime.device import Abilities
 from weft.runtime.opencl.platform import describe, import_pyopencl, require_device
 from weft.support.errors import InternalError, NotSupported, OutOfMemory
 from weft.target.c import entry_name
@@ -34,7 +35,7 @@ class OpenclMemory:
     size: int
 
 
-class OpenclDevice:
+class OpenclDevice(Abilities):
     """`renderer` writes programs in OpenCL C; with `profiling` the queue takes times."""
 
     def __init__(
@@ -93,6 +94,11 @@ class OpenclDevice:
             self._cl.enqueue_copy(self.queue, data, handle.buffer, is_blocking=True)
 
     # Programs.
+
+    @property
+    def compiler(self) -> str:
+        """The driver, which compiles."""
+        return self._driver().decode()
 
     def render(self, program: Program) -> str:
         return self._renderer(program, self.target)

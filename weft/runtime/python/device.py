@@ -6,22 +6,34 @@ device, and slow.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.ops import ELEMENTWISE
 from weft.ir.program import Program
-from weft.runtime.device import Executable
+from weft.ir.uop import UOp
+from weft.reference.tensor import evaluate
+from weft.runtime.device import Abilities, Executable
 from weft.support.errors import NotSupported
 from weft.target.target import Target
 
 _DTYPES = frozenset(SCALARS.values()) - {dtypes.void}
 
 
-class PythonDevice:
+class PythonDevice(Abilities):
     """Memory in bytearrays."""
+
+    compiler = ""
 
     def __init__(self, name: str = "PYTHON") -> None:
         self.name = name
         self.target = Target("PYTHON", "INTERPRETER", "any", ELEMENTWISE, _DTYPES, _DTYPES)
+        self.graphs = self
+
+    def evaluate(self, roots: Sequence[UOp], arrays: Mapping[int, Any]) -> list[Any]:
+        """The values of tensor graphs, by the oracle."""
+        return list(evaluate(roots, arrays))
 
     def allocate(self, size: int) -> memoryview:
         return memoryview(bytearray(size))

@@ -16,6 +16,7 @@ from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse.kernel import Kernel, Path, turns
+from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
 _TRANSCENDENTAL = frozenset(
@@ -83,7 +84,7 @@ class Work:
         `folds` are those that the value reads; inlining it computes them with as few threads as
         the use has, and again at each of `repeats` repetitions unless they get memory instead.
         """
-        threads = self.target.threads
+        threads = self.target.units
         is_shared = node.op == Op.REDUCE or repeats < _REUSE  # near each other
         work = self.of(node) if is_shared else self.in_full(node)
         recompute = 0.0
@@ -123,7 +124,7 @@ class Work:
             return 0.0
         if node.op in ELEMENTWISE:
             return costs.transcendental if node.op in _SLOW else costs.op
-        return node.dtype.itemsize * costs.level1
+        return node.dtype.itemsize * self.target.caches[0].cost
 
 
 def _below(node: UOp) -> tuple[UOp, ...]:
@@ -170,10 +171,9 @@ def size_of(node: UOp) -> int:
 def memory_cost(target: Target, node: UOp, readers: int) -> float:
     """What it costs to write a value once and read it in `readers` kernels, with all threads."""
     size = size_of(node) * node.dtype.itemsize
-    level = target.costs.memory if size > target.cache_bytes[-1] else target.costs.level3
-    if size <= target.cache_bytes[1]:
-        level = target.costs.level2
-    return size * level * (1 + readers) / target.threads + target.costs.launch
+    far = (*target.caches[1:], target.memory(GLOBAL))  # the first is too near for a value
+    level = next((memory.cost for memory in far if size <= memory.size), far[-1].cost)
+    return size * level * (1 + readers) / target.units + target.costs.launch
 
 
 def sums_reused_products(node: UOp) -> bool:

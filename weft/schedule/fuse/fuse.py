@@ -19,6 +19,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import version_of
 from weft.ir.walk import topological
 from weft.schedule.fuse.cost import (
     depends_on_order,
@@ -33,7 +34,7 @@ from weft.schedule.fuse.keep_values import KeptValues
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.uses import CALLS, Kept, Use, leaf_bits, placed_results
 from weft.schedule.indexing import everywhere, through
-from weft.schedule.memory import MEMORY, version_of
+from weft.schedule.memory import MEMORY
 
 # Folds of one kernel, from which on further ones get memory: code grows, compilers are slow.
 MOST_FOLDS: Final = 16

@@ -10,11 +10,11 @@ from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.schedule.context import Context
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.hazards import apply_repair, order_writes
-from weft.schedule.memory import memory_of
 from weft.support.errors import InternalError
 
 MOST_REPAIRS: Final = 20

@@ -10,14 +10,15 @@ the tensor graph, after which it is fused again.
 from __future__ import annotations
 
 from weft.ir.bounds import bounds
+from weft.ir.build import global_stage
 from weft.ir.dtypes import INDEX, dtypes
 from weft.ir.ops import Op
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
+from weft.ir.views import memory_of, version_of
 from weft.ir.walk import rebuild, topological
 from weft.schedule.fuse.fuse import Fusion
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.indexing import Place
-from weft.schedule.memory import memory_of, version_of
 from weft.schedule.normalize import as_target, call_arguments
 
 
@@ -161,4 +162,4 @@ def apply_repair(sink: UOp, repair: Repair) -> UOp:
 
 
 def _staged(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)

@@ -12,6 +12,7 @@ from typing import Final
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
+from weft.ir.views import memory_of, unmoved, version_of
 from weft.schedule.fuse.cost import fold_sizes, folds_below, size_of, sums_reused_products
 from weft.schedule.fuse.inline_values import InlinedValues
 from weft.schedule.fuse.kernel import Kernel, Store, scatter_kernel
@@ -20,10 +21,8 @@ from weft.schedule.indexing import Place, through
 from weft.schedule.memory import (
     MEMORY,
     gather_place,
-    memory_of,
     resolve_view,
     target_of,
-    version_of,
 )
 from weft.schedule.scans import loop_forms
 
@@ -126,9 +125,7 @@ class KeptValues(InlinedValues):
 
         Index tensors may send two elements to one place, and some to none.
         """
-        view = store.src[0]
-        while view.op in MOVEMENT:
-            view = view.src[0]
+        view = unmoved(store.src[0])
         version = self._version_after.get(store)
         return view.op != Op.INDEX and (version is None or not self._replacing[version])
 

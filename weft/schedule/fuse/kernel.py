@@ -81,9 +81,10 @@ class Kernel:
 
     def fresh(self, extent: Size) -> UOp:
         """A new range of this kernel; the index 0 where there is only one turn."""
-        if isinstance(extent, int) and extent == 1:
+        size = simplify(index(extent))  # of a variable with one value, that value
+        if size.op == Op.CONST and size.arg == 1:
             return index(0)
-        made = range_(len(self.ranges), simplify(index(extent)))
+        made = range_(len(self.ranges), size)
         self.ranges.append(made)
         return made
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.gradient.shaping import expand, iota, pad, reshape, shrink
 from weft.ir.build import Size
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout
+from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
@@ -59,7 +59,7 @@ def joined(pieces: Sequence[UOp], axis: int) -> UOp:
     total = sum(sizes)
     shape = (*shape_of(pieces[0])[:axis], total, *shape_of(pieces[0])[axis + 1 :])
     ones = tuple(total if number == axis else 1 for number in range(len(shape)))
-    position = expand(reshape(iota(dtypes.int64, total), ones), shape)
+    position = expand(reshape(iota(total, dtypes.int64), ones), shape)
     result: UOp | None = None
     end = total
     for piece, size in zip(reversed(pieces), reversed(sizes), strict=True):

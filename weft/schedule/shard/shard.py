@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Union
 
-from weft.gradient.shaping import zeros_like
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Flow, Layout, flow, is_laid
-from weft.ir.ops import MOVEMENT, Op, name
+from weft.ir.movement import zeros_like
+from weft.ir.ops import Op, name
 from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of
 from weft.ir.walk import rebuild, topological
 from weft.schedule.shard.moves import boxed, folded, gathered, has_place
 from weft.support.errors import DeviceError, NotSupported
@@ -160,9 +161,7 @@ def _one(value: Value) -> Parts:
 
 
 def _is_memory(node: UOp) -> bool:
-    while node.op in MOVEMENT or node.op in (Op.AFTER, Op.INDEX):
-        node = node.src[0]
-    return node.op == Op.BUFFER
+    return memory_of(node).op == Op.BUFFER
 
 
 def _after(node: UOp, sources: list[Parts]) -> Parts:

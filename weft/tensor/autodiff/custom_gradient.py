@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
-from weft.ir.dtypes import dtypes
+from weft.ir.build import items, one_or_tuple, tuple_of
 from weft.ir.ops import Op
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.uop import UOp, make
@@ -48,7 +48,7 @@ def with_gradient(
     values: Sequence[UOp], inputs: Sequence[UOp], gradient: Gradient, device: str
 ) -> list[UOp]:
     """The same values, whose gradients with respect to the inputs are those of a function."""
-    traced = Traced([], [])
+    traced = Traced()
 
     def entered(nodes: Sequence[UOp]) -> list[Tensor | None]:
         """A tensor for each node; None for a gradient of what has none."""
@@ -62,14 +62,12 @@ def with_gradient(
     parts = _require_gradients(found, inputs)
     slots = tuple(slot for slot, part in enumerate(parts) if part is not None)
     bodies, arguments = close_over([part.uop for part in parts if part is not None], traced)
-    body = make(Op.TUPLE, dtypes.void, tuple(bodies))
+    body = tuple_of(bodies)
     others = arguments[len(traced.arguments) :]
-    value = values[0] if len(values) == 1 else make(Op.TUPLE, dtypes.void, tuple(values))
+    value = one_or_tuple(values)
     arg = (body, len(inputs), slots)
     whole = make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs, *others), arg)
-    if len(values) == 1:
-        return [whole]
-    return [make(Op.ITEM, part.dtype, (whole,), number) for number, part in enumerate(values)]
+    return [whole] if len(values) == 1 else items(whole, values)
 
 
 def _one_or_all(tensors: list[Tensor | None]) -> Any:

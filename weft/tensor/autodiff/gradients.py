@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from weft.engine.storage import BUFFERS
+from weft.engine.buffers import BUFFERS
+from weft.ir import movement
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
-from weft.tensor import nodes
 from weft.tensor.autodiff.history import unfold
 from weft.tensor.autodiff.leaves import is_leaf, live_leaves, remember
 from weft.tensor.trace.state import GoneStorage, tracing
@@ -36,7 +36,7 @@ def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
                 law="without a gradient to start from, the output is one number",
                 fix="reduce it, for example with sum() or mean(), or pass gradient=",
             )
-        return nodes.filled(self.dtype, 1.0, self.shape)
+        return movement.full(self.dtype, 1.0, self.shape)
     if gradient.shape != self.shape:
         raise ShapeError(
             f"{name}: the gradient to start from has another shape",

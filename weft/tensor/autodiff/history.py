@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
-from weft.engine.storage import has_memory
+from weft.engine.buffers import has_memory
 from weft.ir.dtypes import FLOAT, VOID
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of

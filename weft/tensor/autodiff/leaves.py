@@ -11,6 +11,7 @@ from weakref import ref
 from weft.support.errors import DTypeError
 
 if TYPE_CHECKING:
+    from weft.ir.uop import UOp
     from weft.tensor.tensor import Tensor
 
 _LEAVES: Final[dict[int, ref[Tensor]]] = {}
@@ -42,6 +43,16 @@ def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
 def is_leaf(tensor: Tensor) -> bool:
     """Whether a tensor was created, and not computed."""
     return id(tensor) in _LEAVES
+
+
+def leaves_with_gradient() -> list[UOp]:
+    """The values of the leaves that require a gradient."""
+    found: list[UOp] = []
+    for reference in list(_LEAVES.values()):
+        leaf = reference()
+        if leaf is not None and leaf.requires_grad and not leaf._storage.is_gone:
+            found.append(leaf._storage.uop)
+    return found
 
 
 def live_leaves() -> list[Tensor]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.ir.dtypes import dtypes
+from weft.ir import movement
+from weft.ir.build import items, one_or_tuple, tuple_of
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute
-from weft.tensor import nodes
 from weft.tensor.trace.tracing import Traced
 
 if TYPE_CHECKING:
@@ -50,17 +50,10 @@ def with_tangent(results: Tensors, inputs: Tensors, rule: Rule) -> Tensors:
         if len(_ARGUMENTS) >= _MOST_ARGUMENTS:
             _ARGUMENTS.pop(next(iter(_ARGUMENTS)))
         argument = _ARGUMENTS[key] = _argument(values, given, rule, results[0].device)
-    if len(values) == 1:
-        return (results[0]._new(_attached(values[0], given, argument)),)
-    whole = _attached(make(Op.TUPLE, dtypes.void, tuple(values)), given, argument)
-    return tuple(
-        each._new(make(Op.ITEM, each.dtype, (whole,), number))
-        for number, each in enumerate(results)
-    )
-
-
-def _attached(value: UOp, given: list[UOp], argument: Any) -> UOp:
-    return make(Op.CUSTOM_GRADIENT, value.dtype, (value, *given), argument)
+    value = one_or_tuple(values)
+    whole = make(Op.CUSTOM_GRADIENT, value.dtype, (value, *given), argument)
+    parts = [whole] if len(values) == 1 else items(whole, values)
+    return tuple(each._new(part) for each, part in zip(results, parts, strict=True))
 
 
 def _argument(values: list[UOp], given: list[UOp], rule: Rule, device: str) -> Any:
@@ -84,13 +77,13 @@ def _turned_around(rule: Rule, inputs: Tensors, results: Tensors, seeds: Tensors
     """The gradients of the inputs, given those of the results."""
     from weft.gradient.reverse import differentiate
 
-    traced = Traced([], [])
+    traced = Traced()
     changes = tuple(each._new(traced.enter(each.uop)) for each in inputs)
     moved = [each.uop for each in rule(results, inputs, changes)]
-    seed = make(Op.TUPLE, dtypes.void, tuple(each.uop for each in seeds))
-    found = differentiate(make(Op.TUPLE, dtypes.void, tuple(moved)), traced.parameters, seed)
+    seed = tuple_of(each.uop for each in seeds)
+    found = differentiate(tuple_of(moved), traced.parameters, seed)
     # A linear function has a slope that does not depend on where it is taken.
-    zeros = {each: nodes.filled(each.dtype, 0, shape_of(each)) for each in traced.parameters}
+    zeros = {each: movement.full(each.dtype, 0, shape_of(each)) for each in traced.parameters}
     return tuple(
         each.zeros_like() if slope is None else each._new(substitute(slope, zeros))
         for each, slope in zip(inputs, found, strict=True)

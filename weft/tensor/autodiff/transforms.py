@@ -12,55 +12,45 @@ whatever else is passed stays as it is.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from weft.gradient.batch import batch
 from weft.gradient.reverse import gradients
-from weft.ir.build import param
+from weft.ir import movement
 from weft.ir.dtypes import FLOAT
-from weft.ir.shapes import Shape, shape_of
+from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function
 from weft.tensor.trace.pure import Outside, pure
+from weft.tensor.trace.tracing import Traced, placeholder
 from weft.tensor.trees import map_tensors, refill, tensors_in
 
 Function = Callable[..., Any]
 Argnums = int | Sequence[int]
 
-# Parameters of traced functions have numbers that nothing else has.
-_numbers: Final = itertools.count(1 << 50)
-
-
-def _stand_in(node: UOp, shape: Shape | None = None) -> UOp:
-    """A parameter like a node, which is no other node."""
-    return param(next(_numbers), node.dtype, shape_of(node) if shape is None else shape)
-
 
 class _Trace:
-    """A function called on parameters: its results, and what the parameters stand for."""
+    """A function called on placeholders: its results, and what the placeholders stand for."""
 
     def __init__(self, wrapped: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        self.stands_for: dict[UOp, UOp] = {}
+        self._traced = Traced()
         self._outside = Outside()
         try:
             results = wrapped(*[map_tensors(each, self._enter) for each in args], **kwargs)
         except BaseException:  # what it wrote before stays written
-            self.settle_writes()
+            self._outside.settle(self._traced.stands_for)
             raise
+        self.stands_for = self._traced.stands_for
         # Values of their own: `settle_writes` must not reach them through memory.
         self.results = map_tensors(results, lambda t: t._new(t.uop))
 
     def _enter(self, tensor: Tensor) -> Tensor:
-        stand_in = _stand_in(tensor.uop)
-        self.stands_for[stand_in] = tensor.uop
-        made = tensor._new(stand_in)
+        made = tensor._new(self._traced.enter(tensor.uop))
         made.requires_grad = tensor.requires_grad
         return made
 
@@ -133,7 +123,7 @@ class _Differentiated:
                 if part is not None:
                     total[number] = part if known_part is None else known_part + part
         return [
-            nodes.filled(target.dtype, 0, shape_of(target)) if part is None else part
+            movement.full(target.dtype, 0, shape_of(target)) if part is None else part
             for part, target in zip(total, self.targets, strict=True)
         ]
 
@@ -183,7 +173,7 @@ def value_and_grad(
         found = _Differentiated("grad", wrapped, args, argnums, **kwargs)
         results = found.trace.results
         output = _scalar_output("grad", results[0] if has_aux else results)
-        seed = nodes.filled(output.dtype, 1, output.shape)
+        seed = movement.full(output.dtype, 1, output.shape)
         slopes = found.tensors(found.gradients([output], [seed]))
         found.trace.settle_writes()
         value, settled = found.trace.settled((results, tuple(slopes)))
@@ -264,9 +254,9 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     found.trace.purify()
     outputs = tensors_in(found.trace.results)
     floats = [each for each in outputs if each.dtype.kind == FLOAT]
-    seeds = [_stand_in(each.uop) for each in floats]
+    seeds = [placeholder(each.uop) for each in floats]
     # A linear function has one slope, and some are written in a way that has none at 0.
-    ones = {seed: nodes.filled(seed.dtype, 1, shape_of(seed)) for seed in seeds}
+    ones = {seed: movement.full(seed.dtype, 1, shape_of(seed)) for seed in seeds}
     slopes = found.gradients(floats, seeds)
     moved: dict[UOp, UOp | None] = dict.fromkeys(seeds)
     for slope, change in zip(slopes, changes, strict=True):
@@ -301,11 +291,11 @@ def jacobian(wrapped: Function, argnums: Argnums = 0) -> Callable[..., Any]:
 
         def of_output(output: Tensor) -> Any:
             size = output.numel()
-            seed = _stand_in(output.uop)
+            seed = placeholder(output.uop)
             slopes = found.gradients([output], [seed])
             basis = Tensor.eye(size, dtype=output.dtype, device=output.device)
             rows = batch(slopes, {seed: basis.reshape((size, *output.shape)).uop}, size)
-            shaped = [nodes.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows]
+            shaped = [movement.reshape(row, (*output.shape, *shape_of(row)[1:])) for row in rows]
             settled = found.trace.settled(tuple(found.tensors(shaped)))
             return found.arranged(settled)
 
@@ -342,7 +332,7 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
     def transformed(*args: Any, **kwargs: Any) -> Any:
         axes = _axes_of(args, in_dims)
         size = _batch_size(args, axes)
-        batched: dict[UOp, UOp] = {}
+        traced = Traced()
         places = iter(axes)
 
         def enter(tensor: Tensor) -> Tensor:
@@ -350,16 +340,15 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
             if axis is None:
                 return tensor
             front = tensor.movedim(axis_of("vmap", axis, tensor.ndim), 0).uop
-            stand_in = _stand_in(front, shape_of(front)[1:])
-            batched[stand_in] = front
-            return tensor._new(stand_in)
+            return tensor._new(traced.enter(front, shape_of(front)[1:]))
 
         outside = Outside()
         try:
             results = wrapped(*[map_tensors(each, enter) for each in args], **kwargs)
+            batched = traced.stands_for
             _require_no_writes(outside, batched)
         except BaseException:
-            outside.undo(batched)
+            outside.undo(traced.parameters)
             raise
         outputs = tensors_in(results)
         made = batch(pure([each.uop for each in outputs], batched), batched, size)

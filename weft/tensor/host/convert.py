@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weft.engine.devices import canonical_name
-from weft.engine.disk import is_file
-from weft.engine.storage import buffer_of, read_bytes
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import read_bytes
+from weft.engine.devices import canonical_name, is_file
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype
+from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
+from weft.ir.movement import Step, with_values
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
 from weft.tensor.methods.examples import with_example
-from weft.tensor.nodes import Step, with_values
 from weft.tensor.trace.state import tracing
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def numpy(self: Tensor) -> Array:
     >>> (Tensor([1, 2]) * 2).numpy()
     array([2, 4], dtype=int32)
     """
-    values = from_storage(self.dtype, stored_array(self))
+    values = from_storage(self._storage.uop.dtype, stored_array(self))
     values.flags.writeable = False
     return values
 
@@ -97,7 +98,8 @@ def stored_array(self: Tensor) -> Array:
         rows, steps = _read_rows(tracing.trace.constant(self.uop), ())
     else:
         realize_all((self,))
-        rows, steps = _read_rows(self._storage.uop, tuple(map(with_values, self._steps)))
+        steps = tuple(map(with_values, self._steps)) if self._steps else ()
+        rows, steps = _read_rows(self._storage.uop, steps)
     for step in steps:
         rows = _moved(rows, step)
     return rows
@@ -395,7 +397,7 @@ def clone(self: Tensor, device: str | None = None) -> Tensor:
 
 
 def _staged(node: UOp) -> UOp:
-    return make(Op.STAGE, node.dtype, (node,), ("global", ()))
+    return global_stage(node)
 
 
 def detach(self: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.support.errors import ArgumentTypeError, DTypeError, NotSupported
 
 CPU: Final = (1, 0)

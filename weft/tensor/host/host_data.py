@@ -6,13 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.engine.devices import Place
-from weft.engine.disk import is_file
-from weft.engine.storage import buffer_from
+from weft.engine.contents import buffer_from
+from weft.engine.devices import Place, is_file
+from weft.ir.array_casts import cast
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
-from weft.reference.numpy_casts import cast
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.host.dlpack import consume
 from weft.tensor.trace.state import tracing

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engine.storage import buffer_from, shared_buffer
+from weft.engine.contents import buffer_from, shared_buffer
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.tensor.checks import ints_of, known, shape_from
+from weft.tensor.create.creation import constant, device_name
 from weft.tensor.host import dlpack
 from weft.tensor.host.convert import dtype_of, stored_array
 from weft.tensor.host.host_data import dtype_of_array
-from weft.tensor.methods.creation import constant, device_name
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

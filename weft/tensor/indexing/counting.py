@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.ir import movement
 from weft.ir.build import scatter, where
 from weft.ir.dtypes import BOOL, INTEGER, dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import broadcast_shape, known, require_one_device
 from weft.tensor.indexing.order_statistics import operand_of, starts_of_runs
 from weft.tensor.indexing.sorting import positions_in_order
@@ -67,7 +67,7 @@ def _search(rows: Tensor, wanted: Tensor, is_right: bool) -> UOp:
     size = known(rows.shape[-1])
     shape = wanted.shape
     counter = dtypes.int32 if size * max(rows.numel() // max(size, 1), 1) < 2**31 else dtypes.int64
-    found = nodes.filled(counter, 0, shape)
+    found = movement.full(counter, 0, shape)
     if not size or 0 in shape:
         return found
     flat = _in_memory(rows.flatten())
@@ -93,9 +93,9 @@ def _in_memory(rows: Tensor) -> UOp:
 
 def _row_numbers(shape: Shape, rank: int, dtype: Any) -> UOp:
     """For each element of a shape the number of its row; there is one row for rank 1."""
-    number = nodes.filled(dtype, 0, shape)
+    number = movement.full(dtype, 0, shape)
     for axis in range(len(shape) - 1) if rank > 1 else ():
-        number = number * known(shape[axis]) + nodes.positions(shape, axis, dtype)
+        number = number * known(shape[axis]) + movement.positions(shape, axis, dtype)
     return number
 
 
@@ -108,7 +108,7 @@ def _selected(mask: Tensor, size: int | None) -> tuple[Tensor, Tensor, int]:
     count = flat.cumsum(0, dtype=dtypes.int32)
     if size is None:
         size = int(flat.sum().item())
-    number = mask._new(nodes.iota(size))
+    number = mask._new(movement.iota(size))
     places = count.searchsorted(number, right=True)
     return places, places < known(flat.shape[0]), size
 
@@ -132,7 +132,7 @@ def nonzero(self: Tensor, size: int | None = None, fill_value: int = 0) -> Tenso
         columns.append(rest % known(extent) if extent else rest)
         rest = rest // known(extent) if extent else rest
     if not columns:
-        return self._new(nodes.filled(dtypes.int64, 0, (size, 0)))
+        return self._new(movement.full(dtypes.int64, 0, (size, 0)))
     rows = columns[-1].stack(*reversed(columns[:-1]), dim=1)
     return is_there.unsqueeze(1).where(rows, fill_value)
 
@@ -199,7 +199,7 @@ def unique(
         number = (starts.cumsum(0) - 1).gather(0, positions_in_order(order))
         results.append(number.reshape(self.shape))
     if return_counts:
-        ends = places.cat(places._new(nodes.filled(dtypes.int64, size, (1,))))
+        ends = places.cat(places._new(movement.full(dtypes.int64, size, (1,))))
         results.append(ends.diff() if count else places)
     return tuple(results) if len(results) > 1 else results[0]
 
@@ -207,8 +207,8 @@ def unique(
 def _counted(number: Tensor, bins: int, weights: Tensor | None) -> Tensor:
     """How often each of the numbers 0 to below `bins` occurs, or the sum of its weights."""
     if weights is None:
-        weights = number._new(nodes.filled(dtypes.int64, 1, number.shape))
-    none = nodes.filled(weights.dtype, 0, (bins,))
+        weights = number._new(movement.full(dtypes.int64, 1, number.shape))
+    none = movement.full(weights.dtype, 0, (bins,))
     counts = scatter(none, weights.uop, (number >= 0).uop, [number.uop], Op.ADD)
     return number._new(counts)
 
@@ -255,7 +255,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
         )
     flat = self.flatten().detach()
     if not flat.shape[0]:
-        return self._new(nodes.filled(self.dtype, 0, (bins,)))
+        return self._new(movement.full(self.dtype, 0, (bins,)))
     low, high = (
         lift(flat, min, "histc").cast(flat.dtype),
         lift(flat, max, "histc").cast(flat.dtype),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import BOOL, INTEGER, UINT, dtypes
 from weft.ir.ops import Op
@@ -19,7 +20,6 @@ from weft.ir.shapes import shape_of
 from weft.ir.sizes import least, minus, times
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import (
     axis_of,
     broadcast_shape,
@@ -56,7 +56,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         rank = len(shape_of(place))
         first = axes[0]
         order = [*range(count, count + first), *range(count), *range(count + first, rank)]
-        place = nodes.permute(place, order) if order != sorted(order) else place
+        place = movement.permute(place, order) if order != sorted(order) else place
     return self._new(place)
 
 
@@ -64,21 +64,21 @@ def place_of(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, in
     """INDEX of the view, indexed axes in front; and how many axes the indices have."""
     rest = [axis for axis in range(view.ndim) if axis not in axes]
     order = [*axes, *rest]
-    memory = view.uop if order == sorted(order) else nodes.permute(view.uop, order)
+    memory = view.uop if order == sorted(order) else movement.permute(view.uop, order)
     tensors = [_index_tensor(view, index) for index in indices]
     shape = broadcast_shape("index", *(each.shape for each in tensors))
     gates, places = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
         is_checked = isinstance(index, (np.ndarray, Inside))
         number, gate = in_axis(tensor.uop, view.shape[axis], is_checked)
-        places.append(number if not shape_of(number) else nodes.broadcast(number, shape))
+        places.append(number if not shape_of(number) else movement.broadcast(number, shape))
         gates += [gate] if gate is not None and not shape else []
-        gates += [nodes.broadcast(gate, shape)] if gate is not None and shape else []
+        gates += [movement.broadcast(gate, shape)] if gate is not None and shape else []
     gate = gates[0] if gates else const(dtypes.bool, True)
     for other in gates[1:]:
         gate = gate & other
     if shape and not any(shape_of(each) for each in places):
-        places[0] = nodes.broadcast(places[0], shape)
+        places[0] = movement.broadcast(places[0], shape)
     return make(Op.INDEX, memory.dtype, (memory, gate, *places)), len(shape)
 
 
@@ -176,10 +176,10 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
         shown = shape[count : count + first] + shape[:count] + shape[count + first :]
         require_broadcast_to("index", new.shape, shown)
         order = [*range(first, first + count), *range(first), *range(first + count, len(shown))]
-        node = nodes.permute(nodes.broadcast(new.cast(view.dtype).uop, shown), order)
+        node = movement.permute(movement.broadcast(new.cast(view.dtype).uop, shown), order)
     else:
         require_broadcast_to("index", new.shape, shape)
-        node = nodes.broadcast(new.cast(view.dtype).uop, shape)
+        node = movement.broadcast(new.cast(view.dtype).uop, shape)
     view._storage.write_at(place, node)
 
 
@@ -221,6 +221,8 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if not self.ndim:
         return self._same()
     number, gate = in_axis(index.uop, self.shape[axis], False)
-    places = [number if i == axis else nodes.positions(index.shape, i) for i in range(self.ndim)]
+    places = [
+        number if i == axis else movement.positions(index.shape, i) for i in range(self.ndim)
+    ]
     gate = const(dtypes.bool, True) if gate is None else gate
     return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))

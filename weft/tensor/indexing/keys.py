@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from weft.ir import movement
 from weft.ir.build import Size
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
 from weft.ir.sizes import least, minus, most, plus
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentTypeError, IndexOutOfRange, NotSupported
-from weft.tensor import nodes
 from weft.tensor.checks import known, require_box, size_of
-from weft.tensor.nodes import Step
 from weft.tensor.trace.state import tracing
 
 if TYPE_CHECKING:
@@ -249,14 +249,15 @@ class _Reader:
         """The box, then flips, strides, and axes dropped and inserted."""
         steps: list[Step] = []
         if any(pair != (0, size) for pair, size in zip(self.box, self.shape, strict=True)):
-            steps.append(nodes.boxed_step(Op.SHRINK, self.box))
+            steps.append(movement.boxed_step(Op.SHRINK, self.box))
         if self.flipped:
             steps.append((Op.FLIP, tuple(self.flipped), ()))
         shape: list[Size] = [minus(b, a) for a, b in self.box]
         for axis, stride in enumerate(self.strides):
             if stride > 1:
-                steps += nodes.strided_steps(tuple(shape), axis, stride)
-                shape[axis] = -(-known(shape[axis]) // stride)
+                shape[axis] = size = known(shape[axis])
+                steps += movement.strided_steps(tuple(shape), axis, stride)
+                shape[axis] = -(-size // stride)
         if shape != self.final:
-            steps.append(nodes.sized_step(Op.RESHAPE, self.final))
+            steps.append(movement.sized_step(Op.RESHAPE, self.final))
         return steps

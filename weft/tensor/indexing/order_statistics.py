@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.indexing.sorting import positions_in_order
 from weft.tensor.methods.elementwise import lift
@@ -119,7 +119,7 @@ def starts_of_runs(ordered: Tensor) -> Tensor:
 
 def _places_in_runs(ordered: Tensor) -> Tensor:
     """For each element of sorted rows how many equal ones there are up to it."""
-    position = ordered._new(nodes.positions(ordered.shape, ordered.ndim - 1))
+    position = ordered._new(movement.positions(ordered.shape, ordered.ndim - 1))
     start = scan(starts_of_runs(ordered).where(position, 0), Op.MAX, -1, "mode")
     return position - start + 1
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from weft.ir import movement
 from weft.ir.build import scatter as scatter_nodes
 from weft.ir.dtypes import dtypes
 from weft.ir.folds import identity
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import known
 from weft.tensor.indexing.indexing import in_axis, require_index
 from weft.tensor.methods.elementwise import lift
@@ -63,8 +63,8 @@ def scatter(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None 
     if not self.ndim:
         return _of_one("scatter", self, dim, index, src)
     made = _updates("scatter", self, dim, index, src)
-    order = nodes.positions(index.shape, made.axis)
-    none = nodes.filled(order.dtype, -1, self.shape)
+    order = movement.positions(index.shape, made.axis)
+    none = movement.full(order.dtype, -1, self.shape)
     last = self._new(made.into(none, order, Op.MAX))  # the value that each place gets
     box = [(0, size) for size in index.shape]
     box[made.axis] = (0, self.shape[made.axis])
@@ -93,16 +93,16 @@ def scatter_reduce(
     made = _updates("scatter_reduce", self, dim, index, src)
     op, old = _FOLDS[reduce], self
     if not include_self:
-        nothing = nodes.filled(dtypes.bool, False, self.shape)
-        hits = nodes.filled(dtypes.bool, True, made.values.shape)
+        nothing = movement.full(dtypes.bool, False, self.shape)
+        hits = movement.full(dtypes.bool, True, made.values.shape)
         touched = self._new(made.into(nothing, hits, Op.OR))
         neutral = const(self.dtype, identity(op, self.dtype))
         old = touched.where(self._new(neutral), self)
     folded = self._new(made.into(old.uop, made.values.uop, op))
     if reduce != "mean":
         return folded
-    ones = nodes.filled(dtypes.int32, 1, made.values.shape)
-    start = nodes.filled(dtypes.int32, int(include_self), self.shape)
+    ones = movement.full(dtypes.int32, 1, made.values.shape)
+    start = movement.full(dtypes.int32, int(include_self), self.shape)
     count = self._new(made.into(start, ones, Op.ADD))
     rounding = None if self.dtype.is_float else "floor"
     return folded.div(count.maximum(1).cast(self.dtype), rounding_mode=rounding)
@@ -131,6 +131,6 @@ def _updates(name: str, self: Tensor, dim: int, index: Tensor, src: Any) -> _Upd
         )
     values = values.shrink([(0, size) for size in index.shape])
     number, gate = in_axis(index.uop, self.shape[axis], False)
-    others = [nodes.positions(index.shape, i) for i in range(self.ndim) if i != axis]
+    others = [movement.positions(index.shape, i) for i in range(self.ndim) if i != axis]
     gate = const(dtypes.bool, True) if gate is None else gate
     return _Updates(axis, values, gate, [*others[:axis], number, *others[axis:]])

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.build import scatter as scatter_nodes
 from weft.ir.dtypes import BOOL, INTEGER, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import const
 from weft.support.errors import ArgumentTypeError, DTypeError, IndexOutOfRange, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import (
     axis_of,
     broadcast_shape,
@@ -163,8 +163,8 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Any, *, alpha: floa
     values = (values if alpha == 1 else values * alpha).cast(self.dtype)
     whole = self.reshape(self.shape or (1,))
     lead = (*whole.shape[:axis], vector.shape[0])
-    number, gate = in_axis(nodes.broadcast(vector.uop, lead), whole.shape[axis], False)
-    places = [*(nodes.positions(lead, i) for i in range(axis)), number]
+    number, gate = in_axis(movement.broadcast(vector.uop, lead), whole.shape[axis], False)
+    places = [*(movement.positions(lead, i) for i in range(axis)), number]
     gate = const(dtypes.bool, True) if gate is None else gate
     added = scatter_nodes(whole.uop, values.uop, gate, places, Op.ADD)
     return self._new(added).reshape(self.shape)
@@ -240,7 +240,7 @@ def _added(self: Tensor, numbers: list[Tensor], values: Tensor, name: str) -> Te
     place, _ = place_of(self, list(range(len(numbers))), list(numbers))
     shape = shape_of(place)
     require_broadcast_to(name, values.shape, shape)
-    node = nodes.broadcast(values.cast(self.dtype).uop, shape)
+    node = movement.broadcast(values.cast(self.dtype).uop, shape)
     memory, gate, *indices = place.src
     return self._new(scatter_nodes(memory, node, gate, indices, Op.ADD))
 

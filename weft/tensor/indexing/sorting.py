@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from weft.ir import movement
 from weft.ir.build import where
 from weft.ir.dtypes import FLOAT, UINT, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.methods.pairs import Picked
 from weft.tensor.methods.sharding import whole_along
@@ -104,7 +104,7 @@ def positions_in_order(rows: Tensor, count: int | None = None, descending: bool 
     count = size if count is None else count
     if 0 in rows.shape or count == 0:
         shape = (*rows.shape[:-1], count)
-        return rows._new(nodes.filled(dtypes.int64, 0, shape))
+        return rows._new(movement.full(dtypes.int64, 0, shape))
     words = _words(rows.uop)
     if descending:
         words = [~word for word in words]
@@ -122,7 +122,7 @@ def positions_in_order(rows: Tensor, count: int | None = None, descending: bool 
 def _order_of_words(rows: Tensor, word: UOp, count: int) -> Tensor:
     """The positions of int64 numbers of 32 bits in order."""
     shape = shape_of(word)
-    position = nodes.positions(shape, len(shape) - 1, dtypes.int64)
+    position = movement.positions(shape, len(shape) - 1, dtypes.int64)
     packed = sorted_rows(rows._new(word << 32 | position), count)
     return rows._new(packed.uop & 0xFFFFFFFF)
 
@@ -154,20 +154,20 @@ def sorted_rows(packed: Tensor, count: int) -> Tensor:
     """The least `count` numbers of each row of unique int64 numbers, in order."""
     *lead, size = (known(each) for each in packed.shape)
     rows = math.prod(lead)
-    node = nodes.reshape(packed.uop, (rows, size))
+    node = movement.reshape(packed.uop, (rows, size))
     if size <= MOST_COUNTED:
         merged, width = _sorted_by_counting(packed, node), size
     else:
         blocks = 1 << (-(-size // BLOCK) - 1).bit_length()  # so that every merge is of pairs
         width = -(-size // blocks // LANES) * LANES
         node = _with_room(node, 1, blocks * width - size)
-        node = nodes.reshape(node, (rows * blocks, width))
+        node = movement.reshape(node, (rows * blocks, width))
         merged = _sorted_by_counting(packed, node)
         while blocks > 1:
             merged, width = _merged(merged, width, count)
             blocks //= 2
-    least = nodes.shrink(merged.uop, [(0, rows), (0, count)])
-    return packed._new(nodes.reshape(least, (*lead, count)))
+    least = movement.shrink(merged.uop, [(0, rows), (0, count)])
+    return packed._new(movement.reshape(least, (*lead, count)))
 
 
 def _with_room(node: UOp, axis: int, room: int) -> UOp:
@@ -176,9 +176,9 @@ def _with_room(node: UOp, axis: int, room: int) -> UOp:
         return node
     shape = shape_of(node)
     pairs = [(0, room if i == axis else 0) for i in range(len(shape))]
-    position = nodes.positions(shape_of(nodes.pad(node, pairs)), axis)
+    position = movement.positions(shape_of(movement.pad(node, pairs)), axis)
     last = const(node.dtype, _LAST)
-    return where(position < known(shape[axis]), nodes.pad(node, pairs), last)
+    return where(position < known(shape[axis]), movement.pad(node, pairs), last)
 
 
 def _sorted_by_counting(like: Tensor, node: UOp) -> Tensor:
@@ -190,11 +190,11 @@ def _sorted_by_counting(like: Tensor, node: UOp) -> Tensor:
     rows, size = (known(each) for each in shape_of(node))
     square = (rows, size, size)
     kept = like._new(node).contiguous().uop
-    here = nodes.broadcast(nodes.reshape(kept, (rows, size, 1)), square)
-    other = nodes.broadcast(nodes.reshape(kept, (rows, 1, size)), square)
+    here = movement.broadcast(movement.reshape(kept, (rows, size, 1)), square)
+    other = movement.broadcast(movement.reshape(kept, (rows, 1, size)), square)
     place = like._new((other < here).cast(dtypes.int32)).sum(2, dtype=dtypes.int32)
-    wanted = nodes.broadcast(nodes.reshape(place.uop, (rows, 1, size)), square)
-    hits = wanted.equal(nodes.positions(square, 1))
+    wanted = movement.broadcast(movement.reshape(place.uop, (rows, 1, size)), square)
+    hits = wanted.equal(movement.positions(square, 1))
     chosen = where(hits, other, const(node.dtype, _LAST))
     return like._new(chosen).min(2)
 
@@ -203,12 +203,12 @@ def _merged(like: Tensor, width: int, most: int) -> tuple[Tensor, int]:
     """Rows of some width merged in pairs, and their width; of each the first `most` are kept."""
     node = like.uop
     rows = known(shape_of(node)[0])
-    flat = like._new(nodes.reshape(node, (rows * width,))).contiguous().uop
+    flat = like._new(movement.reshape(node, (rows * width,))).contiguous().uop
     wide = min(2 * width, most)
     shape = (rows // 2, wide)
     counter = dtypes.int32 if rows * width < _HALF else dtypes.int64
-    place = nodes.positions(shape, 1, counter)
-    left = nodes.positions(shape, 0, counter) * (2 * width)
+    place = movement.positions(shape, 1, counter)
+    left = movement.positions(shape, 0, counter) * (2 * width)
     right = left + width
     zero, full = place.const_like(0), place.const_like(width)
     taken = where(place < width, zero, place + -width)  # from the left block

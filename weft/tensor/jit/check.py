@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weft.engine.storage import buffer_from, read_bytes
+from weft.engine.contents import buffer_from, read_bytes
+from weft.ir.array_values import from_storage, storage_dtype
 from weft.ir.dtypes import FLOAT
 from weft.ir.shapes import shape_of
-from weft.reference.numpy_values import from_storage, storage_dtype
 from weft.support.errors import NotSupported
 from weft.tensor.core import realize_all
 from weft.tensor.jit.program import Program

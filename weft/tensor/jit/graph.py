@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from weft.engine.storage import buffer_of, new_buffer
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import buffer_of
 from weft.ir.build import param, store
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind
 from weft.ir.walk import substitute_all, topological
 from weft.tensor.jit.trace import Recording
 from weft.tensor.storage import Storage, owner_of
@@ -61,7 +63,7 @@ class Graph(NamedTuple):
 
     def root_slot(self, version: UOp) -> int:
         """The slot of the memory that a version is of."""
-        return int(_base(version).arg[0])
+        return int(behind(version).arg[0])
 
 
 class Wanted(NamedTuple):
@@ -162,14 +164,8 @@ def _order(versions: list[UOp], values: list[UOp]) -> None:
     ranks: dict[UOp, int] = {}
     for node in topological(*versions, *values):
         if node.op == Op.AFTER:
-            ranks.setdefault(_base(node), len(ranks))
-    versions.sort(key=lambda version: ranks[_base(version)])
-
-
-def _base(version: UOp) -> UOp:
-    while version.op == Op.AFTER:
-        version = version.src[0]
-    return version
+            ranks.setdefault(behind(node), len(ranks))
+    versions.sort(key=lambda version: ranks[behind(version)])
 
 
 def _kept(recording: Recording, values: Sequence[UOp | None]) -> list[UOp]:

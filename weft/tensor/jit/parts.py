@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
+from weft.engine.buffers import Buffer, buffer_of, parts_of
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.replay import TapeRun
-from weft.engine.storage import Buffer, BufferKind, buffer_of, hand_over, new_buffer, parts_of
+from weft.engine.request import Request
 from weft.engine.tape import NotTapedError, Tape
+from weft.ir.build import global_stage
 from weft.ir.layouts import layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -127,11 +130,11 @@ class PartsRun:
                 if node is None:
                     return None
                 while node.op == Op.BUFFER or node in (*versions, *values):
-                    node = make(Op.STAGE, node.dtype, (node,), ("global", ()))
+                    node = global_stage(node)
                 values.append(node)
         tape = Tape()
         try:
-            made = realize_graphs([*versions, *values], (), tape)
+            made = realize_graphs(Request([*versions, *values]), (), tape)
         except NotTapedError:
             return None
         results = [made[node] for node in values]

@@ -8,20 +8,21 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
-from weft.engine.storage import BufferKind, buffer_of
-from weft.ir.build import bind
+from weft.engine.buffer_nodes import BufferKind
+from weft.engine.buffers import buffer_of
+from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.support.errors import NotSupported, UsageError
+from weft.tensor.create.random_state import is_random_state
 from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import values_of
 from weft.tensor.jit.watch.guards import State
-from weft.tensor.methods.random_state import is_random_state
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, Reason, retire
@@ -231,7 +232,7 @@ def _input_storage(row: InputRow, leaf: Tensor) -> Storage:
         return tensor._storage
     found = None if row.is_written else _try_part(tensor)
     if found is None:
-        node = make(Op.STAGE, tensor.dtype, (tensor.uop,), ("global", ()))
+        node = global_stage(tensor.uop)
         found = Storage(node, tensor.device)
         realize([found])
     return found

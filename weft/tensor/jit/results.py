@@ -12,15 +12,15 @@ from weakref import ref
 
 import numpy as np
 
+from weft.ir import movement
 from weft.ir.dtypes import DType
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute
 from weft.support.errors import NotSupported
-from weft.tensor import nodes
 from weft.tensor.jit.graph import Wanted
 from weft.tensor.jit.trace import Recording
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, build, flatten
@@ -198,7 +198,7 @@ class ResultReader:
             node = storage.uop
             if len(self._shown[storage]) == 1:
                 (steps,) = self._shown[storage]
-                node = nodes.apply_all(node, [step for step in steps if step[0] != Op.DETACH])
+                node = movement.apply_all(node, [step for step in steps if step[0] != Op.DETACH])
             self._numbers[storage] = len(self.wanted)
             self.wanted.append(Wanted(storage, node, self._take_donor(node.dtype, node.shape)))
         return self._numbers[storage]

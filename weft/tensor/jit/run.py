@@ -14,20 +14,14 @@ from sys import getrefcount
 from typing import Any, Final
 
 from weft.engine.bindings import give_bindings
-from weft.engine.devices import device
-from weft.engine.disk import is_file
+from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
+from weft.engine.buffers import BUFFERS, Buffer, buffer_of
+from weft.engine.devices import device, is_file
 from weft.engine.replay import Replay
-from weft.engine.storage import (
-    BUFFERS,
-    Buffer,
-    BufferKind,
-    buffer_of,
-    hand_over,
-    new_buffer,
-)
+from weft.ir.build import global_stage
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import substitute, substitute_all, topological
 from weft.support.settings import settings
 from weft.tensor.autodiff.history import forget_overwritten
@@ -181,7 +175,7 @@ class GraphRun:
             if value is not None:
                 node = give_bindings(substitute(value, nodes), variables)
                 if node.op == Op.BUFFER:
-                    node = make(Op.STAGE, node.dtype, (node,), ("global", ()))
+                    node = global_stage(node)
                 outputs[number] = Storage(node, each.device)
                 outputs[number].keeps_graph = False
         written = [owners[graph.root_slot(version)] for version in graph.versions]
@@ -236,7 +230,7 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
         ops |= root.ops
     name = next(iter(names)) if len(names) == 1 else None
     is_plain = not (ops & _ANEW or settings.CHECK == "levels")
-    if not isinstance(name, str) or not is_plain or device(name).target.renderer == "INTERPRETER":
+    if not isinstance(name, str) or not is_plain or device(name).graphs is not None:
         is_taped = not (ops & _SIZES or settings.CHECK == "levels" or _has_files(graph))
         parts = PartsRun(graph, constants, hides) if is_taped else None
         return GraphRun(graph, constants, hides, parts)

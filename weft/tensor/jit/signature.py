@@ -14,11 +14,11 @@ from weakref import ref
 
 from weft.engine.bindings import take_bindings, variables_of
 from weft.ir.dtypes import dtypes
+from weft.ir.movement import Step
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.core import realize_all
-from weft.tensor.nodes import Step
 from weft.tensor.storage import Storage, place_of
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from weft.engine.buffer_nodes import BufferKind
 from weft.engine.devices import Place
 from weft.engine.realize import realize as realize_graphs
-from weft.engine.storage import BufferKind
+from weft.engine.request import Request
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -244,7 +245,7 @@ class Recorder:
 
     def constant(self, node: UOp) -> UOp:
         self.require_readable(node, "read")
-        return realize_graphs([node])[node]
+        return realize_graphs(Request([node]))[node]
 
 
 def _outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:

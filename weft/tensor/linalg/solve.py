@@ -264,3 +264,16 @@ def slogdet(self: Tensor) -> SignLogDet:
         size = found.is_singular.where(-math.inf, size)
     shape, dtype = self.shape[:-2], as_float(self).dtype
     return SignLogDet(sign.reshape(shape).cast(dtype), size.reshape(shape).cast(dtype))
+
+
+def logdet(self: Tensor) -> Tensor:
+    """Return the logarithm of the determinant of (…, n, n): -inf for 0, NaN below 0.
+
+    PyTorch: logdet.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[2.0, 0.0], [0.0, 0.5]]).logdet().item()
+    0.0
+    """
+    sign, size = self.slogdet()
+    return (sign < 0).where(float("nan"), size)

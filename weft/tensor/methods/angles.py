@@ -6,10 +6,10 @@ Integers and bools become the default float; floats give floats of their dtype.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import dtypes
-from weft.tensor.methods.unary import LN2, as_float
+from weft.tensor.methods.unary import LN2, as_float, float_pair
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -189,3 +189,62 @@ def atanh(self: Tensor) -> Tensor:
     """
     x = as_float(self)
     return 0.5 * (2 * x / (1 - x)).log1p()
+
+
+def atan2(self: Tensor, other: Any) -> Tensor:
+    """Return the angle of the point (other, self) in radians, from -π to π, with signed zeros.
+
+    PyTorch: atan2; NumPy: arctan2.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([0.0, -0.0]).atan2(Tensor([1.0, -1.0])).tolist()
+    [0.0, -3.1415927410125732]
+    """
+    y, x = float_pair(self, other, "atan2")
+    below, left = y.signbit(), x.signbit()
+    rise, run = below.where(-y, y), left.where(-x, x)
+    steep = rise > run
+    short, long = steep.where(run, rise), steep.where(rise, run)
+    is_origin = (long == 0) & (short == 0)
+    is_corner = (long == math.inf) & (short == math.inf)
+    ratio = short / is_origin.where(1.0, long)
+    angle = is_corner.where(1.0, ratio).atan()
+    angle = steep.where(math.pi / 2 - angle, angle)
+    angle = left.where(math.pi - angle, angle)
+    return below.where(-angle, angle)
+
+
+def hypot(self: Tensor, other: Any) -> Tensor:
+    """Return sqrt(x² + y²) without overflow; infinite where a side is. PyTorch, NumPy: hypot.
+
+    >>> from weft.tensor import Tensor
+    >>> round(Tensor([3e30]).hypot(4e30).item() / 5e30, 6)
+    1.0
+    """
+    x, y = (each.abs() for each in float_pair(self, other, "hypot"))
+    is_less = x < y
+    short, long = is_less.where(x, y), is_less.where(y, x)
+    is_plain = (long == 0) | (long == math.inf)
+    ratio = short / is_plain.where(1.0, long)
+    length = is_plain.where(long + short, long * (1 + ratio * ratio).sqrt())
+    return ((x == math.inf) | (y == math.inf)).where(math.inf, length)
+
+
+def deg2rad(self: Tensor) -> Tensor:
+    """Convert degrees to radians. PyTorch and NumPy: deg2rad.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([180.0]).deg2rad().tolist()
+    [3.1415927410125732]
+    """
+    return as_float(self) * (math.pi / 180)
+
+
+def rad2deg(self: Tensor) -> Tensor:
+    """Convert radians to degrees. PyTorch and NumPy: rad2deg.
+
+    >>> from weft.tensor import Tensor
+    >>> round(Tensor([0.5]).rad2deg().item(), 3)
+    28.648
+    """
+    return as_float(self) * (180 / math.pi)

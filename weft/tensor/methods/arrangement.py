@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, ints_of, known
 from weft.tensor.methods.examples import with_example
 from weft.tensor.methods.joining import listed
@@ -215,8 +215,8 @@ def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     top, left = max(-offset, 0), max(offset, 0)
     rows = self.pad([*[(0, 0)] * (self.ndim - 1), (top, size - count - top)])
     wide = rows.unsqueeze(-1).expand((*self.shape[:-1], size, size))
-    row = nodes.positions(wide.shape, rank - 2)
-    column = nodes.positions(wide.shape, rank - 1)
+    row = movement.positions(wide.shape, rank - 2)
+    column = movement.positions(wide.shape, rank - 1)
     hit = column.equal(row + (left - top))
     made = self._new(make(Op.WHERE, self.dtype, (hit, wide.uop, self.uop.const_like(0))))
     return made.movedim((-2, -1), (a, b))

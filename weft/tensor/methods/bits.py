@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft.engine.disk import is_file, part_of_file, try_view
+from weft.engine.devices import is_file
+from weft.engine.disk import part_of_file, try_view
+from weft.ir import movement
 from weft.ir.dtypes import BOOL, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import DTypeError, NotSupported, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import known
 from weft.tensor.host.convert import dtype_of
 
@@ -80,11 +81,13 @@ def _scaled(name: str, shape: Shape, source: DType, target: DType) -> tuple[int,
 def _joined(node: UOp, word: DType, shape: tuple[int, ...]) -> UOp:
     """Neighbors as the parts of wider words; elementwise, so that it fuses with its users."""
     count = word.bits // node.dtype.bits
-    rows = nodes.reshape(node, (*shape, count))
+    rows = movement.reshape(node, (*shape, count))
     total: UOp | None = None
     for place in range(count):
         box = [(0, size) for size in shape]
-        part = nodes.reshape(nodes.shrink(rows, [*box, (place, place + 1)]), shape).cast(word)
+        part = movement.reshape(movement.shrink(rows, [*box, (place, place + 1)]), shape).cast(
+            word
+        )
         part = part << place * node.dtype.bits if place else part
         total = part if total is None else total | part
     assert total is not None
@@ -95,10 +98,10 @@ def _parted(node: UOp, word: DType, shape: tuple[int, ...]) -> UOp:
     """Words cut into narrower ones, the low ones first."""
     count = node.dtype.bits // word.bits
     before = shape_of(node)
-    wide = nodes.broadcast(nodes.reshape(node, (*before, 1)), (*before, count))
-    amount = nodes.iota(count, node.dtype) * const(node.dtype, word.bits)
-    shifted = make(Op.SHR, node.dtype, (wide, nodes.broadcast(amount, (*before, count))))
-    return nodes.reshape(shifted.cast(word), shape)
+    wide = movement.broadcast(movement.reshape(node, (*before, 1)), (*before, count))
+    amount = movement.iota(count, node.dtype) * const(node.dtype, word.bits)
+    shifted = make(Op.SHR, node.dtype, (wide, movement.broadcast(amount, (*before, count))))
+    return movement.reshape(shifted.cast(word), shape)
 
 
 def _file_view(self: Tensor, target: DType) -> Tensor:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from weft.ir.dtypes import BOOL, FLOAT, INT, DType, dtypes, promote, promote_scalar
+from weft.ir.movement import broadcast
 from weft.ir.ops import Op
 from weft.ir.scalar import KINDS
 from weft.ir.shapes import Shape, shape_of
@@ -21,7 +22,6 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError
 from weft.tensor.checks import broadcast_shape, require_one_device
 from weft.tensor.methods.examples import with_example
-from weft.tensor.nodes import broadcast
 from weft.tensor.turns import tracer
 
 if TYPE_CHECKING:

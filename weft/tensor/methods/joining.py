@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import dtypes, promote
 from weft.ir.ops import Op
@@ -12,10 +13,8 @@ from weft.ir.shapes import Shape
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import (
     axis_of,
-    broadcast_shape,
     known,
     require_one_device,
     size_node,
@@ -78,13 +77,13 @@ def _joined(parts: list[UOp], axis: int) -> UOp:
     for size in sizes:
         total = plus(total, size)
     whole[axis] = total
-    position = nodes.positions(tuple(whole), axis)
+    position = movement.positions(tuple(whole), axis)
     result: UOp | None = None
     end: Size = total
     for part, size in zip(reversed(parts), reversed(sizes), strict=True):
         pairs: list[tuple[Size, Size]] = [(0, 0)] * len(whole)
         pairs[axis] = (minus(end, size), minus(total, end))
-        padded = nodes.pad(part, pairs) if size != total else part
+        padded = movement.pad(part, pairs) if size != total else part
         if result is None:
             result = padded
         elif size != 0:
@@ -216,7 +215,10 @@ def _triangle(self: Tensor, name: str, offset: int, below: bool) -> Tensor:
     if self.ndim < 2:
         raise ShapeError(f"{name}: there are {self.ndim} axes", law=f"{name} needs two axes")
     shape = self.shape
-    column, row = nodes.positions(shape, self.ndim - 1), nodes.positions(shape, self.ndim - 2)
+    column, row = (
+        movement.positions(shape, self.ndim - 1),
+        movement.positions(shape, self.ndim - 2),
+    )
     inside = column < row + offset
     zero = self.uop.const_like(0)
     node = self.uop
@@ -238,12 +240,9 @@ def one_hot(self: Tensor, num_classes: int) -> Tensor:
 
 def hot(self: Tensor, num_classes: int) -> Tensor:
     """Where the new last axis counts to the element's value."""
-    classes = nodes.iota(num_classes, dtypes.int64)
+    classes = movement.iota(num_classes, dtypes.int64)
     shape = (*self.shape, num_classes)
-    left = nodes.broadcast(nodes.reshape(self.uop.cast(dtypes.int64), (*self.shape, 1)), shape)
-    return self._new(left.equal(nodes.broadcast(classes, shape)))
-
-
-def broadcast_together(*tensors: Tensor) -> tuple[Tensor, ...]:
-    shape = broadcast_shape("broadcast", *(each.shape for each in tensors))
-    return tuple(each.expand(shape) for each in tensors)
+    left = movement.broadcast(
+        movement.reshape(self.uop.cast(dtypes.int64), (*self.shape, 1)), shape
+    )
+    return self._new(left.equal(movement.broadcast(classes, shape)))

@@ -16,6 +16,7 @@ from weft.ir.ops import Op
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known, require_one_device, symbolic_fix
 from weft.tensor.host.convert import dtype_of
+from weft.tensor.linalg.checks import require_matrix
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.reduce import fold, widened
 from weft.tensor.methods.sharding import require_product_cuts
@@ -248,3 +249,22 @@ def scaled_dot_product_attention(
         scores = scores + attn_mask
     weights = scores.softmax(-1).cast(self.dtype)
     return weights.dropout(dropout_p).dot(value)
+
+
+def mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """Multiply two matrices: (n, k) @ (k, m) is (n, m). PyTorch: mm; NumPy: matmul.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2]]).mm(Tensor([[3], [4]])).tolist()
+    [[11]]
+    """
+    for each in (self, mat2):
+        require_matrix("mm", each)
+        if each.ndim != 2:
+            raise ShapeError(
+                f"mm: a tensor with {each.ndim} axes is no matrix",
+                facts=[("shape", each.shape)],
+                law="mm takes (n, k) and (k, m)",
+                fix="write a @ b for batches of matrices",
+            )
+    return self.dot(mat2)

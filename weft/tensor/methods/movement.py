@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
 from weft.ir.sizes import times, try_quotient
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import (
     axes_of,
     axis_of,
@@ -42,7 +42,7 @@ def reshape(self: Tensor, shape: Any, *args: Any) -> Tensor:
     wanted = _inferred("reshape", self.shape, ints_of("reshape", tuple(kept), ()))
     if wanted == self.shape:
         return self
-    return self._view(nodes.sized_step(Op.RESHAPE, wanted))
+    return self._view(movement.sized_step(Op.RESHAPE, wanted))
 
 
 def _inferred(name: str, shape: Shape, wanted: Sequence[Size]) -> Shape:
@@ -87,7 +87,7 @@ def expand(self: Tensor, shape: Any, *args: Any) -> Tensor:
             fix=symbolic_fix(*own, *wanted),
         )
     view = self.reshape(own)
-    return view if own == target else view._view(nodes.sized_step(Op.EXPAND, target))
+    return view if own == target else view._view(movement.sized_step(Op.EXPAND, target))
 
 
 def permute(self: Tensor, order: Any, *args: Any) -> Tensor:
@@ -229,7 +229,7 @@ def shrink(self: Tensor, arg: Sequence[tuple[Size, Size] | None]) -> Tensor:
         require_box("shrink", axis, start, stop, size)
     if all(pair == (0, size) for pair, size in zip(pairs, self.shape, strict=True)):
         return self
-    return self._view(nodes.boxed_step(Op.SHRINK, pairs))
+    return self._view(movement.boxed_step(Op.SHRINK, pairs))
 
 
 def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:

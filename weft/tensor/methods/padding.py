@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
 from weft.ir.sizes import least, minus, most
 from weft.ir.uop import const
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import known, size_of
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[Size, Size]]:
 def _with_constant(self: Tensor, pairs: list[tuple[Size, Size]], value: Scalar) -> Tensor:
     if all(a == 0 and b == 0 for a, b in pairs):
         return self._same()
-    padded = nodes.pad(self.uop, pairs)
+    padded = movement.pad(self.uop, pairs)
     if value == 0:
         return self._new(padded)
-    inside = nodes.pad(nodes.filled(dtypes.bool, True, self.shape), pairs)
+    inside = movement.pad(movement.full(dtypes.bool, True, self.shape), pairs)
     return self._new(inside.where(padded, const(self.dtype, value)))
 
 

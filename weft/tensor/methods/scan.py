@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft.gradient.settled import settled
+from weft.ir import movement
 from weft.ir.build import scan_axis
 from weft.ir.dtypes import BOOL, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor import nodes
 from weft.tensor.checks import axis_of, known
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.elementwise import lift
@@ -99,11 +99,11 @@ def _extremes(self: Tensor, op: int, axis: int, name: str) -> Picked:
     values = scan(self, op, axis, name)
     number = axis_of(name, axis, self.ndim)
     if not self.ndim:
-        return Picked(values, self._new(nodes.filled(dtypes.int64, 0, ())))
+        return Picked(values, self._new(movement.full(dtypes.int64, 0, ())))
     kept = settled(self.uop)
     greatest = values.uop if kept is self.uop else scan_axis(kept, op, number)
     sets = kept.equal(greatest) | ~kept.equal(kept)
-    position = nodes.positions(self.shape, number)
+    position = movement.positions(self.shape, number)
     latest = make(Op.WHERE, position.dtype, (sets, position, position.const_like(0)))
     places = scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
     return Picked(values, places)

@@ -352,3 +352,8 @@ def expm1(self: Tensor) -> Tensor:
     x = as_float(self)
     small = x.abs() < 1
     return small.where((small.where(x, 0.0) / 2).tanh() * (x.exp() + 1), x.exp() - 1)
+
+
+def precise(x: Tensor) -> Tensor:
+    """Small floats in float32."""
+    return x.float() if x.dtype.kind == FLOAT and x.dtype.bits < 32 else x

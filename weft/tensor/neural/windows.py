@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.ir import movement
 from weft.ir.ops import Op
-from weft.tensor import nodes
 from weft.tensor.checks import known
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def windows_along(self: Tensor, axis: int, kernel: int, stride: int, dilation: i
     keep = [(0, extent) for extent in (*lead, kernel)]
     starts = rows.shrink((*keep, (0, (count - 1) * stride + 1)))
     if stride > 1:
-        starts = starts._view(*nodes.strided_steps(starts.shape, starts.ndim - 1, stride))
+        starts = starts._view(*movement.strided_steps(starts.shape, starts.ndim - 1, stride))
     # (other axes…, tap, window) to the axes in their old order, with the taps last.
     rank = self.ndim
     order = [*range(axis), rank, *range(axis, rank - 1), rank - 1]

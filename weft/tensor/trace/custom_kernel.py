@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from weft.ir.build import Size, param
+from weft.ir.build import Size, call, item, param
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Program, as_node
@@ -18,6 +18,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp, make
+from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, ArgumentTypeError
 from weft.support.source_line import user_line
@@ -93,9 +94,9 @@ def custom_kernel(
         body = _program(build, [*made, *given])
     else:
         body = _kernel(build(*made, *given), name, made)
-    call = make(Op.CALL, dtypes.void, tuple(arguments), body)
-    call.line = user_line()
-    values = [make(Op.ITEM, kind, (call,), number) for number, kind in enumerate(kinds)]
+    done = call(body, *arguments)
+    done.line = user_line()
+    values = [item(done, number, kind) for number, kind in enumerate(kinds)]
     if gradient is not None:
         values = with_gradient(values, arguments, gradient, device)
     results = tuple(Tensor._value(value, device) for value in values)
@@ -123,7 +124,7 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
             fix="return weft.ir.build.store(place, value, ranges)",
         )
     nodes = topological(stores)
-    written = {_memory_below(node) for node in nodes if node.op == Op.STORE}
+    written = {memory_of(node.src[0]) for node in nodes if node.op == Op.STORE}
     if written != set(outputs):
         raise ArgumentError(
             "custom_kernel: the kernel writes other memory than its outputs",
@@ -136,12 +137,6 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
     made = make(Op.KERNEL, dtypes.void, src, (name, loops))
     verify(made, KERNEL_SPEC, pass_name="custom kernel")
     return made
-
-
-def _memory_below(place: UOp) -> UOp:
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
-    return place
 
 
 def _program(program: Program, memory: list[UOp]) -> UOp:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from weft.engine.devices import default_device
+from weft.ir.build import call_results, one_or_tuple
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp, make
@@ -68,7 +69,7 @@ def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
 def _called(wrapped: Function, gradient: Gradient | None) -> Function:
     @functools.wraps(wrapped)
     def called(*args: Any, **kwargs: Any) -> Any:
-        traced = Traced([], [])
+        traced = Traced()
         outside = Outside()
         devices: list[str] = []
         inner_args, inner_kwargs = map_tensors(
@@ -78,7 +79,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
         try:
             results = wrapped(*inner_args, **inner_kwargs)
         except BaseException:  # what it wrote before stays written
-            outside.settle(dict(zip(traced.parameters, traced.arguments, strict=True)))
+            outside.settle(traced.stands_for)
             raise
         finally:
             tracing.depth -= 1
@@ -101,7 +102,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
 
 
 def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
-    """A tensor that stands for an argument inside the function."""
+    """The placeholder of an argument, inside the function."""
     devices.append(tensor.device)
     made = Tensor._value(traced.enter(tensor.uop), tensor.device)
     made.requires_grad = tensor.requires_grad
@@ -163,8 +164,4 @@ def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
             law="a @function returns tensors, or tuples, lists and dicts of tensors",
         )
     bodies, arguments = close_over(outputs, traced)
-    if len(bodies) == 1:
-        return [make(Op.CALL, bodies[0].dtype, tuple(arguments), bodies[0])]
-    body = make(Op.TUPLE, dtypes.void, tuple(bodies))
-    call = make(Op.CALL, dtypes.void, tuple(arguments), body)
-    return [make(Op.ITEM, part.dtype, (call,), number) for number, part in enumerate(bodies)]
+    return call_results(one_or_tuple(bodies), *arguments)

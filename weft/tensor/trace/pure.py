@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 
-from weft.engine.storage import BufferKind
+from weft.engine.buffer_nodes import BufferKind
+from weft.ir import movement
 from weft.ir.build import index_of, scatter, where
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, substitute, topological
-from weft.tensor import nodes
 from weft.tensor.checks import known
 from weft.tensor.storage import Storage, lazy_storages, updated
 
@@ -103,7 +103,7 @@ def _written(value: UOp, store: UOp, made: dict[UOp, UOp]) -> UOp:
         view = view.src[0]
     steps.reverse()
     if index is not None:
-        shown = nodes.apply_all(value, steps)
+        shown = movement.apply_all(value, steps)
         new = _put(shown, [made[each] for each in index.src[1:]], new, shape_of(place))
     return updated(value, steps, new)
 
@@ -117,13 +117,13 @@ def _put(value: UOp, names: list[UOp], new: UOp, shape: Shape) -> UOp:
     count = prod(positions)
     if not count:
         return value
-    numbers = nodes.reshape(nodes.iota(count), positions)
-    none = nodes.filled(numbers.dtype, -1, named)
+    numbers = movement.reshape(movement.iota(count), positions)
+    none = movement.full(numbers.dtype, -1, named)
     last = scatter(none, numbers, gate, indices, Op.MAX)
     is_kept = last < 0
     picked = index_of(
-        nodes.reshape(new, (count, *rest)),
+        movement.reshape(new, (count, *rest)),
         [where(is_kept, last.const_like(0), last)],
     )
-    wide = nodes.broadcast(nodes.reshape(is_kept, (*named, *[1] * len(rest))), whole)
+    wide = movement.broadcast(movement.reshape(is_kept, (*named, *[1] * len(rest))), whole)
     return where(wide, value, picked)

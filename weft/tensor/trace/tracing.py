@@ -1,19 +1,22 @@
-"""Python functions of tensors made into bodies: what `@function` and custom gradients share.
+"""Functions of tensors, traced on placeholders: what `@function` and all transforms share.
 
-While a function is traced, parameters that nothing else has stand for its arguments. `close_over`
-then makes graphs that mention nothing but numbered PARAMs: whatever else was read (weights, the
-random state, values of an enclosing function) becomes a further argument.
+While a function is traced, a placeholder stands for each of its arguments: a PARAM with a number
+that nothing else has. Then the arguments take the place of the placeholders again (`stands_for`),
+or `close_over` makes graphs that mention nothing but numbered PARAMs: whatever else was read
+(weights, the random state, values of an enclosing function) becomes a further argument.
+
+The JIT traces on memory instead (`tensor/storage.py`), because it records writes to arguments.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from weft.ir.build import param
 from weft.ir.ops import Op
-from weft.ir.shapes import shape_of
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute_all, topological
 from weft.tensor.trace.pure import pure
@@ -22,18 +25,29 @@ _numbers: Final = itertools.count(1 << 40)
 _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
 
 
-class Traced(NamedTuple):
-    """The arguments of a function as nodes, and what stands for them inside."""
+def placeholder(node: UOp, shape: Shape | None = None) -> UOp:
+    """A parameter like a node, or of another shape, which is no other node."""
+    return param(next(_numbers), node.dtype, shape_of(node) if shape is None else shape)
 
-    arguments: list[UOp]
-    parameters: list[UOp]
 
-    def enter(self, node: UOp) -> UOp:
-        """What stands for an argument inside the function."""
-        stand_in = param(next(_numbers), node.dtype, shape_of(node))
+class Traced:
+    """The arguments of a function as nodes, and their placeholders inside."""
+
+    def __init__(self) -> None:
+        self.arguments: list[UOp] = []
+        self.parameters: list[UOp] = []
+
+    @property
+    def stands_for(self) -> dict[UOp, UOp]:
+        """The argument of each placeholder."""
+        return dict(zip(self.parameters, self.arguments, strict=True))
+
+    def enter(self, node: UOp, shape: Shape | None = None) -> UOp:
+        """The placeholder of an argument; of another shape where it stands for a part of it."""
+        inside = placeholder(node, shape)
         self.arguments.append(node)
-        self.parameters.append(stand_in)
-        return stand_in
+        self.parameters.append(inside)
+        return inside
 
 
 def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[UOp]]:
@@ -41,8 +55,8 @@ def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[
     outputs = pure(outputs, traced.parameters)
     renamed: dict[UOp, UOp] = {}
     arguments = list(traced.arguments)
-    for slot, stand_in in enumerate(traced.parameters):
-        renamed[stand_in] = param(slot, stand_in.dtype, shape_of(stand_in))
+    for slot, inside in enumerate(traced.parameters):
+        renamed[inside] = param(slot, inside.dtype, shape_of(inside))
     nodes = topological(*outputs, enter=lambda node: node.op not in _MEMORY)
     outer = _outer_copies(nodes, traced.parameters)
     if outer:

@@ -8,16 +8,16 @@ has about log2(n) bodies; `associative_scan` halves its axis until one element i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from weft.ir.build import call, param
-from weft.ir.dtypes import dtypes
-from weft.ir.ops import Op
-from weft.ir.shapes import same_shape
-from weft.ir.uop import UOp, make
+from weft.ir.build import call_results, param, tuple_of
+from weft.ir.shapes import same_shape, shape_of
+from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.doubling import doubled, in_powers
 from weft.tensor.trace.function import function
 from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
@@ -127,14 +127,12 @@ def scan(
     turn = _traced(fn, carry, xs)
     values = [each.uop for each in states]
     parts: list[list[Tensor]] = []
-    bodies, done = _bodies(turn, size), 0
-    for bit in reversed(range(size.bit_length())):
-        if size >> bit & 1:
-            chunk = [each[done : done + (1 << bit)] for each in inputs]
-            results = _called(bodies[bit], turn, values, chunk)
-            values = [each.uop for each in results[: turn.states]]
-            parts.append(results[turn.states :])
-            done += 1 << bit
+    bodies = doubled(turn.body, size, partial(_twice, turn))
+    for bit, first in in_powers(size):
+        chunk = [each[first : first + (1 << bit)] for each in inputs]
+        results = _called(bodies[bit], turn, values, chunk)
+        values = [each.uop for each in results[: turn.states]]
+        parts.append(results[turn.states :])
     final = [each._new(value) for each, value in zip(states, values, strict=True)]
     made = [_joined(list(each)) for each in zip(*parts, strict=True)] if parts else turn.empty()
     made = [each.flip(0) for each in made] if reverse else made
@@ -160,7 +158,7 @@ class _Turn(NamedTuple):
 
 
 def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _Turn:
-    traced = Traced([], [])
+    traced = Traced()
     states, inputs = tensors_in(carry), tensors_in(xs)
     outside = Outside()
     inside = [each._new(traced.enter(each.uop)) for each in states]
@@ -183,7 +181,7 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
     _require_alike("scan: the carry", states, after)
     nodes = [each.uop for each in after] + [each.unsqueeze(0).uop for each in outputs]
     bodies, arguments = close_over(nodes, traced)
-    body = make(Op.TUPLE, dtypes.void, tuple(bodies))
+    body = tuple_of(bodies)
     others = arguments[len(traced.arguments) :]
     parameters = [
         param(slot, each.dtype, each.shape) for slot, each in enumerate([*inside, *rows])
@@ -201,38 +199,30 @@ def _one_more(rows: Tensor) -> list[tuple[int, int]]:
     return [(0, 1), *[(0, 0)] * (rows.ndim - 1)]
 
 
-def _bodies(turn: _Turn, size: int) -> list[UOp]:
-    """The bodies of 1, 2, 4 … turns, as many as the size has bits."""
-    bodies = [turn.body]
-    for bit in range(size.bit_length() - 1):
-        half = 1 << bit
-        state, rows = turn.parameters[: turn.states], turn.parameters[turn.states :]
-        first = len(turn.parameters)
-        others = [
-            param(slot, each.dtype, turn.like._new(each).shape)
-            for slot, each in enumerate(turn.others, first)
-        ]
-        whole = [
-            turn.like._new(param(slot, each.dtype, (2 * half, *turn.like._new(each).shape[1:])))
-            for slot, each in enumerate(rows, turn.states)
-        ]
-        inner = turn._replace(others=others)
-        done = _called(bodies[-1], inner, state, [each[:half] for each in whole])
-        middle = [each.uop for each in done[: turn.states]]
-        then = _called(bodies[-1], inner, middle, [each[half:] for each in whole])
-        pairs = zip(done[turn.states :], then[turn.states :], strict=True)
-        results = [*then[: turn.states], *(a.cat(b) for a, b in pairs)]
-        bodies.append(make(Op.TUPLE, dtypes.void, tuple(each.uop for each in results)))
-    return bodies
+def _twice(turn: _Turn, body: UOp, half: int) -> UOp:
+    """The body of 2 * half turns."""
+    state, rows = turn.parameters[: turn.states], turn.parameters[turn.states :]
+    others = [
+        param(slot, each.dtype, shape_of(each))
+        for slot, each in enumerate(turn.others, len(turn.parameters))
+    ]
+    whole = [
+        turn.like._new(param(slot, each.dtype, (2 * half, *shape_of(each)[1:])))
+        for slot, each in enumerate(rows, turn.states)
+    ]
+    inner = turn._replace(others=others)
+    done = _called(body, inner, state, [each[:half] for each in whole])
+    middle = [each.uop for each in done[: turn.states]]
+    then = _called(body, inner, middle, [each[half:] for each in whole])
+    pairs = zip(done[turn.states :], then[turn.states :], strict=True)
+    results = [*then[: turn.states], *(a.cat(b) for a, b in pairs)]
+    return tuple_of(each.uop for each in results)
 
 
 def _called(body: UOp, turn: _Turn, state: Sequence[UOp], rows: list[Tensor]) -> list[Tensor]:
     """The results of a body: the carry, then the ys."""
-    done = call(body, *state, *(each.uop for each in rows), *turn.others)
-    return [
-        turn.like._new(make(Op.ITEM, part.dtype, (done,), number))
-        for number, part in enumerate(body.src)
-    ]
+    arguments = (*state, *(each.uop for each in rows), *turn.others)
+    return [turn.like._new(part) for part in call_results(body, *arguments)]
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

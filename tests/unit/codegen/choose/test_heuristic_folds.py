@@ -1,6 +1,5 @@
 """Folds are shaped so that memory is read in its order, and give what their kernels mean."""
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -9,12 +8,13 @@ import pytest
 from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE, of
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, ranges_of
 from weft.codegen.choose import heuristic
 from weft.codegen.context import Context
 from weft.codegen.lower.normalize_kernel import normalize_kernel
-from weft.codegen.opts.table import Accumulate, Nest, Opt, Share, Vectorize
+from weft.codegen.opts.table import Accumulate, Nest, Opt, Stage, Vectorize
 from weft.ir.uop import UOp
 from weft.target.target import Target
 
@@ -37,13 +37,13 @@ SHAPES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
 }
 
 
-WIDE = dataclasses.replace(MACHINE, vector_bits=512)
+WIDE = machine(MACHINE, vector_bits=512)
 
 
-def shaped(name: str, machine: Target = MACHINE) -> tuple[tuple[Opt, ...], UOp]:
+def shaped(name: str, target: Target = MACHINE) -> tuple[tuple[Opt, ...], UOp]:
     function, shape = SHAPES[name]
-    kernel = normalize_kernel(of(function, (shape,)), Context(machine))
-    return heuristic.choose_opts(kernel, machine)
+    kernel = normalize_kernel(of(function, (shape,)), Context(target))
+    return heuristic.choose_opts(kernel, target)
 
 
 def unrolled(kernel: UOp) -> list[int]:
@@ -89,7 +89,7 @@ def test_the_block_of_a_fold_stands_inside_the_batch() -> None:
 
 
 def test_what_lies_along_other_loops_is_not_shared() -> None:
-    assert not any(isinstance(opt, Share) for opt in shaped("softmax of columns")[0])
+    assert not any(isinstance(opt, Stage) for opt in shaped("softmax of columns")[0])
 
 
 def test_what_uses_a_row_again_stands_inside() -> None:
@@ -102,7 +102,7 @@ def test_what_uses_a_row_again_stands_inside() -> None:
 
 def test_slow_functions_of_short_rows_have_lanes() -> None:
     opts, _ = shaped("softmax of short rows")
-    assert any(isinstance(opt, Share) for opt in opts)
+    assert any(isinstance(opt, Stage) and opt.node[0] == "again" for opt in opts)
     assert len([opt for opt in opts if isinstance(opt, Vectorize)]) == 2  # the sum and the store
 
 

@@ -5,19 +5,18 @@ import random
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.analysis.loops import extent_of, ranges_of
 from weft.codegen.analysis.verify_in_bounds import verify_in_bounds
 from weft.codegen.generate import before_opts
 from weft.codegen.opts.table import (
     Accumulate,
     Bind,
-    Epilogue,
     Merge,
     Nest,
     Opt,
     Order,
-    Share,
     Split,
     Stage,
     Unroll,
@@ -28,7 +27,7 @@ from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp
 from weft.support.errors import OptRefused
 
-MACHINE = target(has_groups=True, has_barrier=True, group_limit=64)
+MACHINE = machine(group_threads=64)
 ROUNDS = 8
 MOST_COPIES = 64
 
@@ -47,17 +46,27 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
     if kind == 4:
         return Bind(number, rng.choice(("grid", "thread")))
     if kind == 5:
-        return Share(number, rng.choice(sorted(ranges)))
+        return Stage(("again", number, rng.choice(sorted(ranges))), (number,))
     if kind == 6:
         some = tuple(rng.sample(sorted(ranges), rng.randint(1, min(2, len(ranges)))))
-        window = ((some[-1], rng.choice(sorted(ranges))),) if rng.random() < 0.5 else ()
-        stage = Stage(number, rng.randrange(2), some, window)
-        return rng.choice((stage, Epilogue(number, some), Accumulate(number)))
+        window = (some[-1], rng.choice(sorted(ranges)))
+        over = (*some[:-1], window) if rng.random() < 0.5 else some
+        space = rng.choice(("local", "register"))
+        factor = Stage(("factor", number, rng.randrange(2)), over, space, random_layout(rng, over))
+        fold = Stage(("fold", number), some, space, random_layout(rng, some))
+        return rng.choice((factor, fold, Accumulate(number)))
     if kind == 7:
         return Unroll(number, in_turn=True)
     if kind == 8:
         return Nest(number)
     return rng.choice((Vectorize, Unroll))(number)
+
+
+def random_layout(rng: random.Random, ranges: tuple[object, ...]) -> tuple[str, ...]:
+    """In the order of the ranges, across, or with each row turned by another number."""
+    if len(ranges) < 2 or rng.random() < 0.5:
+        return ()
+    return rng.choice((("i1", "i0"), ("i0", "i0 ^ i1"), ("i0", "(i0 + i1) % 64")))
 
 
 def random_recipe(rng: random.Random, kernel: UOp) -> list[Opt]:

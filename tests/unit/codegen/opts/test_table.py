@@ -6,7 +6,8 @@ import textwrap
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.oracle import check, target
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
 from weft.codegen.opts import table as module
 from weft.codegen.opts.table import (
     OPTS,
@@ -15,7 +16,6 @@ from weft.codegen.opts.table import (
     Merge,
     Opt,
     Order,
-    Share,
     Split,
     Stage,
     Unroll,
@@ -65,35 +65,75 @@ REFUSED = {
     "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
     "stage that copies share": (
         "matmul",
-        [Vectorize(1), Stage(2, 1, (2,))],
+        [Vectorize(1), Stage(("factor", 2, 1), (2,))],
         "a stage is filled once per turn of range 1",
     ),
     "stage of no window": (
         "matmul",
-        [Stage(2, 1, (1,), ((1, 2),))],
-        "the factor does not depend on 1 and 2 by overlapping windows",
-    ),
-    "window outside of a stage": (
-        "conv",
-        [Stage(4, 0, (3,), ((2, 5),))],
-        "the stage is not laid out along range 2",
+        [Stage(("factor", 2, 1), ((1, 2),))],
+        "the value does not depend on 1 and 2 by overlapping windows",
     ),
     "tap of two windows": (
         "conv",
-        [Stage(4, 0, (2, 3), ((2, 5), (3, 5)))],
-        "a tap is a range that the stage is not laid out along, and of one window",
+        [Stage(("factor", 4, 0), ((2, 5), (3, 5)))],
+        "a stage is filled over one or more ranges and taps, each named once",
+    ),
+    "stage over nothing": (
+        "matmul",
+        [Stage(("factor", 2, 1), ())],
+        "a stage is filled over one or more ranges and taps, each named once",
+    ),
+    "stage of no such node": (
+        "matmul",
+        [Stage(("store", 2), (1,))],
+        "a stage is of (fold, range), (factor, range, which) or (again, range, other)",
+    ),
+    "stage in no such memory": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2,), "global")],
+        "a stage is in one of local, register, not in 'global'",
+    ),
+    "stage of a third factor": (
+        "matmul",
+        [Stage(("factor", 2, 2), (2,))],
+        "range 2 is not that of a sum of products, with factors 0 and 1",
+    ),
+    "stage over a range that the value lacks": (
+        "matmul",
+        [Stage(("factor", 2, 1), (0,))],
+        "the value does not depend on range 0",
+    ),
+    "layout that is no expression": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2, 1), "local", ("i0 +",))],
+        "the layout cannot be read",
+    ),
+    "layout of another position": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2,), "local", ("i1",))],
+        "the layout cannot be read",
+    ),
+    "layout with two elements in one place": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2, 1), "local", ("i0 + i1",))],
+        "two elements have one place in the layout",
+    ),
+    "layout below the memory": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2,), "local", ("i0 - 1",))],
+        "an index of the layout is below 0",
     ),
     "turns of a store": ("elementwise", [Unroll(1, in_turn=True)], "is not only folded over"),
     "row that copies share": (
         "sum_of_a_sum_and_its_row",
-        [Unroll(0), Share(2, 1)],
+        [Unroll(0), Stage(("again", 2, 1), (2,))],
         "a stage is filled once per turn of range 0",
     ),
     "sum with a scan": ("scan_of_sums", [Accumulate(2)], "the kernel has a scan"),
     "sum of nothing": ("empty_loop", [Accumulate(1)], "range 1 has no turn"),
     "share with a loop before": (
         "sum_behind_a_sum",
-        [Share(2, 1)],
+        [Stage(("again", 2, 1), (2,))],
         "no value of the fold over 2 is computed again over 1",
     ),
     "ordered": ("accumulate_over_an_outer_loop", [Bind(0, "grid")], "range 0 is of kind ordered"),
@@ -129,10 +169,39 @@ RECIPES = {
     "backward lanes": ("flip", [Split(1, 4), Vectorize(2)]),
     "masked backward lanes": ("flip", [Split(1, 2, "mask"), Split(1, 2), Vectorize(3)]),
     "loops inside out": ("conv", [Order((6, 5, 4, 3, 2, 1, 0))]),
-    "window over both axes": ("conv", [Stage(4, 0, (4, 2, 3), ((2, 5), (3, 6)))]),
+    "window over both axes": ("conv", [Stage(("factor", 4, 0), (4, (2, 5), (3, 6)))]),
     "window of some rows": (
         "conv",
-        [Split(2, 2), Stage(4, 0, (4, 6, 7, 3), ((7, 5),)), Unroll(6, in_turn=True), Unroll(7)],
+        [
+            Split(2, 2),
+            Stage(("factor", 4, 0), (4, 6, (7, 5), 3)),
+            Unroll(6, in_turn=True),
+            Unroll(7),
+        ],
+    ),
+    "swizzled panel": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2, 1), "local", ("i0", "i1 ^ (i0 % 8)")), Split(4, 4)],
+    ),
+    "rotated panel with lanes": (
+        "matmul",
+        [Stage(("factor", 2, 1), (2, 1), "local", ("(i1 + i0) % 8", "i0")), Vectorize(1)],
+    ),
+    "panel in one axis, with gaps": (
+        "matmul",
+        [Stage(("factor", 2, 0), (0, 2), "register", ("i0 * 12 + i1",)), Unroll(3)],
+    ),
+    "swizzled window": (
+        "conv",
+        [Stage(("factor", 4, 0), ((2, 5), (3, 6)), "local", ("i1", "i0"))],
+    ),
+    "tile of accumulators across": (
+        "matmul_bias_relu",
+        [Stage(("fold", 2), (0, 1), "local", ("i1", "i0"))],
+    ),
+    "row backwards": (
+        "softmax_inline",
+        [Stage(("again", 2, 1), (2,), "local", ("5 - i0",))],
     ),
     "fold without a loop": ("sum_rows", [Unroll(1, in_turn=True)]),
     "turns of several folds": (
@@ -146,10 +215,10 @@ RECIPES = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_recipes(name: str, seed: int):
     case, opts = RECIPES[name]
-    check(CASES[case](), target(), opts, seed)
+    check(CASES[case](), machine(), opts, seed)
 
 
-GROUPS = target(has_groups=True, has_barrier=True, group_limit=64)
+GROUPS = machine(group_threads=64)
 
 
 def test_threads_that_fill_a_stage_meet_at_barriers(seed: int):
@@ -192,7 +261,7 @@ SYMBOLIC = {
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16])
 def test_ranges_of_symbolic_extent_are_split(recipe: str, size: int, seed: int):
     case = CASES["symbolic"]()._replace(variables={"n": size})
-    program = check(case, target(), SYMBOLIC[recipe], seed)
+    program = check(case, machine(), SYMBOLIC[recipe], seed)
     assert [node.arg[0] for node in program.variables] == ["n"]
 
 

@@ -174,6 +174,6 @@ def test_targets():
     assert target.name == "OPENCL:CL:some-gpu-tm-7,exact32"
     assert dtypes.float64 not in target.native_dtypes
     assert dtypes.float16 in target.stored_dtypes
-    assert target.has_groups and target.has_barrier
-    assert c_target("x86-64-v3").vector_bits == 256
+    assert target.has_groups
+    assert c_target("x86-64-v3").access_bits == 256
     assert c_target("x86-64-v3").name == "C:C:x86-64-v3"

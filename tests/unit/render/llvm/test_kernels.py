@@ -12,8 +12,8 @@ from weft.ir.program import Program
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
 from weft.render.llvm.renderer import render
-from weft.runtime.cpu.compiler import compile_ptx
 from weft.runtime.host import host_target
+from weft.runtime.llvm.compiler import compile_ptx
 from weft.target.cuda import cuda_target
 from weft.target.target import Target
 

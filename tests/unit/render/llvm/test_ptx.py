@@ -27,7 +27,7 @@ from weft.ir.ops import COMPARE, Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
 from weft.render.llvm.renderer import render
-from weft.runtime.cpu.compiler import compile_ptx
+from weft.runtime.llvm.compiler import compile_ptx
 from weft.support.errors import InternalError, NotSupported
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target

@@ -159,7 +159,7 @@ def test_refuses_a_source_that_is_not_listed():
 
 def test_accumulators_leave_the_stack():
     """A sum over a loop through register memory compiles to code without a stack frame."""
-    from weft.runtime.cpu.compiler import compile_assembly
+    from weft.runtime.llvm.compiler import compile_assembly
 
     wide = F32.vector(8)
     keeper = memory("acc", "register", 8)

@@ -2,17 +2,17 @@
 
 import pytest
 
+from tests.unit.machines import machine
 from weft.ir.build import param, reduce_axes, sink, store
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import const, make
 from weft.schedule.schedule import make_schedule
-from weft.target.target import Target
 
 f32 = dtypes.float32
-TARGET = Target("TEST", "NONE", "any", ELEMENTWISE, frozenset(), frozenset(), threads=2)
+TARGET = machine(units=2)
 
 
 def p(slot, *shape, dtype=f32):

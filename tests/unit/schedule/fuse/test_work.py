@@ -10,7 +10,7 @@ from weft.target.target import Target
 
 TARGET = Target("TEST", "NONE", "any", ELEMENTWISE, frozenset(), frozenset())
 COSTS = TARGET.costs
-LOAD = 4 * COSTS.level1
+LOAD = 4 * TARGET.caches[0].cost
 
 
 def p(slot: int, *shape: int) -> UOp:

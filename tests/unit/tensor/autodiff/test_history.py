@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.ir.uop import live_nodes
 from weft.support.errors import ArgumentError, NotSupported
 from weft.tensor import Tensor

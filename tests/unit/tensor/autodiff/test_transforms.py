@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from weft import checkpoint, function, grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, NotSupported
 from weft.support.errors import ShapeError as Shape
 from weft.support.settings import Context

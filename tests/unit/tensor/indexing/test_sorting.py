@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import FLOATS, INTS, assert_same, numbers
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.support.errors import ArgumentError
 from weft.tensor import Tensor
 from weft.tensor.indexing.sorting import BLOCK, MOST_COUNTED

@@ -165,7 +165,7 @@ def test_random_numbers_are_those_of_the_function():
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_seed_inside_counts_in_every_call(is_first, monkeypatch):
     if is_first:  # nobody has drawn yet
-        monkeypatch.setattr("weft.tensor.methods.random_state._STATES", {})
+        monkeypatch.setattr("weft.tensor.create.random_state._STATES", {})
     else:
         Tensor.rand(1).realize()
 

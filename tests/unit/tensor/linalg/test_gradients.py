@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.tensor import Tensor
 
 SIZE = 4

@@ -5,8 +5,8 @@ import pytest
 
 import weft
 from weft import Tensor, custom_kernel, dtypes, function
+from weft.engine.counters import GlobalCounters
 from weft.engine.devices import device
-from weft.engine.storage import GlobalCounters
 from weft.ir.build import index_of, load, range_, reduce_ranges, sink, store
 from weft.ir.ops import Op
 from weft.ir.program import written_program

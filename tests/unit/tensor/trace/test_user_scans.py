@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from weft import associative_scan, function, grad, jit, scan, vmap
-from weft.engine.storage import GlobalCounters
+from weft.engine.counters import GlobalCounters
 from weft.ir.walk import bodies
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported, ShapeError
 from weft.tensor import Tensor

@@ -1,0 +1,83 @@
+"""How many calls of Python functions a value takes on its way. Counts do not depend on a machine.
+
+A process of its own counts, because what a process has seen before is what the counts are about.
+`sys.setprofile` reports every call of a Python function, those of the standard library too.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, sys
+import numpy as np
+from weft import Tensor
+
+def calls(run):
+    count = 0
+    def note(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count - 1  # but for `run` itself
+
+def inputs():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    return Tensor(x).realize(), Tensor(x + 1).realize()
+
+PROGRAMS = {
+    "add": lambda a, b: (a + b).numpy(),
+    "add a number": lambda a, b: (a + 1).realize(),
+    "sum": lambda a, b: a.sum().item(),
+    "write": lambda a, b: a.assign(a + b).realize(),
+}
+counts = {}
+for name, program in PROGRAMS.items():
+    for time in ("first", "second", "third"):
+        a, b = inputs()
+        counts[f"{name}, {time}"] = calls(lambda: program(a, b)) - 1
+print(json.dumps(counts))
+"""
+
+
+def counted(cache: Path) -> dict[str, int]:
+    """The counts of a process with a cache of its own on disk, as a user starts one."""
+    environment = {**os.environ, "WEFT_CACHE_DIR": str(cache), "SPEC": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Of a process that finds on disk what another one compiled."""
+    cache = tmp_path_factory.mktemp("cache")
+    counted(cache)
+    return counted(cache)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("add", 100), ("add a number", 100), ("sum", 170), ("write", 190)]
+)
+def test_a_value_of_a_known_structure_takes_few_calls(counts, name, most):
+    assert counts[f"{name}, second"] <= most
+    assert counts[f"{name}, third"] <= most
+
+
+def test_the_first_value_of_a_process_takes_few_calls(counts):
+    assert counts["add, first"] <= 5000

@@ -1,0 +1,150 @@
+"""The memory of devices: buffers, and the table that has the one of each BUFFER node.
+
+Memory is allocated when something is first written to it.
+
+Memory of the host can be lent: an array of another library reads it in place. While such an array
+lives, its bytes stay as they are: a write goes to a copy, and freed memory is not used again.
+Foreign memory is shared instead: `keep` owns it, and writes of both sides are seen by both.
+
+Memory over several devices is BUFFER nodes, one on each; a node of its own stands for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+from weakref import ref
+
+from weft.engine.counters import GlobalCounters
+from weft.engine.spare import SPARE
+from weft.ir.uop import UOp
+from weft.runtime.device import Device, Handle
+from weft.support.errors import InternalError
+
+
+class End(ref[UOp]):
+    """What happens at the end of a BUFFER node: its memory is free."""
+
+    __slots__ = ("number",)
+    number: int
+
+
+class Buffer:
+    """Memory of one device. `keep` holds what foreign memory belongs to.
+
+    `end` watches the BUFFER node whose memory this is, and frees it with the node.
+    `hides_graph` says that gradients cannot be taken through what filled it.
+    """
+
+    __slots__ = ("_loan", "device", "end", "handle", "hides_graph", "keep", "size")
+    end: End
+
+    def __init__(self, on: Device, size: int) -> None:
+        self.device = on
+        self.size = size
+        self.handle: Handle = None
+        self.keep: Any = None
+        self._loan: ref[Any] | None = None
+        self.hides_graph = False
+
+    def allocated(self) -> Handle:
+        """The device's handle; memory is taken now if it was not before."""
+        if self.handle is None:
+            self.handle = SPARE.take(self.device, max(self.size, 1))
+            GlobalCounters.allocated(self.device.name, self.size)
+        return self.handle
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether an array reads this memory in place."""
+        return self._loan is not None and self._loan() is not None
+
+    @property
+    def has_contents(self) -> bool:
+        """Whether something was written here."""
+        return self.handle is not None
+
+    def try_lend(self) -> Any:
+        """An object with the buffer protocol over this memory; None where it is no host's.
+
+        Whoever holds the object holds the memory.
+        """
+        host = self.device.host_memory
+        if host is None:
+            return None
+        lent = None if self._loan is None else self._loan()
+        if lent is None:
+            lent = host.share(self.allocated())
+            self._loan = ref(lent)
+        return lent
+
+    def prepare_write(self) -> None:
+        """Called before memory is written: what is lent stays with those who read it."""
+        if not self.is_lent or self.keep is not None:
+            return
+        old, self.handle, self._loan = self.handle, None, None
+        GlobalCounters.freed(self.device.name, self.size)
+        data = bytearray(self.size)
+        self.device.copy_out(memoryview(data), old)
+        self.device.copy_in(self.allocated(), memoryview(data))
+
+    def free(self) -> None:
+        if self.handle is not None and self.keep is None:
+            if not self.is_lent:
+                SPARE.give(self.device, max(self.size, 1), self.handle)
+            GlobalCounters.freed(self.device.name, self.size)
+        self.handle = self.keep = None
+
+
+class PartedBuffer(Buffer):
+    """Memory over several devices: the nodes of its parts, which own it."""
+
+    __slots__ = ("parts",)
+    count: ClassVar[int] = 0  # of those that there are
+
+    def __init__(self, parts: Sequence[UOp]) -> None:
+        super().__init__(buffer_of(parts[0]).device, 0)
+        self.parts = tuple(parts)
+        PartedBuffer.count += 1
+
+    @property
+    def has_contents(self) -> bool:
+        return any(buffer_of(part).has_contents for part in self.parts)
+
+    def allocated(self) -> Handle:
+        raise InternalError("memory over several devices has no handle of its own")
+
+    def try_lend(self) -> Any:
+        return None
+
+    def prepare_write(self) -> None:
+        for part in self.parts:
+            buffer_of(part).prepare_write()
+
+    def free(self) -> None:
+        PartedBuffer.count -= 1
+        self.parts = ()
+
+
+# The memory of each BUFFER node, by its number. A replay looks here without a call.
+BUFFERS: Final[dict[int, Buffer]] = {}
+
+
+def buffer_of(node: UOp) -> Buffer:
+    """The memory of a BUFFER node."""
+    found = BUFFERS.get(node.arg[0])
+    if found is None:
+        raise InternalError("a BUFFER node has no memory", ir_text=repr(node))
+    return found
+
+
+def has_memory(node: UOp) -> bool:
+    """Whether a BUFFER node still is memory: a write hands it over to a new node."""
+    return node.arg[0] in BUFFERS
+
+
+def parts_of(node: UOp) -> tuple[UOp, ...]:
+    """The BUFFER nodes of memory over several devices."""
+    memory = buffer_of(node)
+    assert isinstance(memory, PartedBuffer)
+    return memory.parts

@@ -1,0 +1,102 @@
+"""What memory holds: bytes that go in and come out, and copies from memory to memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from weft.engine.buffer_nodes import BufferKind, new_buffer
+from weft.engine.buffers import Buffer, PartedBuffer, buffer_of
+from weft.engine.devices import Place, canonical_name, device
+from weft.ir.dtypes import DType
+from weft.ir.layouts import Layout
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.sizes import shape_value
+from weft.ir.uop import UOp
+from weft.runtime.device import Handle
+
+
+def buffer_from(dtype: DType, shape: Shape, place: Place, data: memoryview) -> UOp:
+    """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype.
+
+    On several devices all of them are on each.
+    """
+    if not isinstance(place, str):
+        kind = BufferKind(dtype, shape, place)
+        copies = [buffer_from(dtype, shape, name, data) for name in Layout(*kind.name).devices]
+        return kind.holding(PartedBuffer(copies))
+    node = new_buffer(dtype, shape, place)
+    memory = buffer_of(node)
+    if data.nbytes:
+        memory.device.copy_in(_part(memory, data.nbytes), data.cast("B"))
+    return node
+
+
+def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> None:
+    """Write what some memory holds to other memory; `node` says how much where sizes vary."""
+    target.allocated()
+    size = target.size if node is None else _bytes_of(node)
+    if not size or target.device.stores_nothing:
+        return
+    into, out_of, peers = _part(target, size), _part(source, size), target.device.peers
+    if peers is None or not peers.try_copy_from(into, source.device, out_of, size):
+        data = bytearray(size)
+        source.device.copy_out(memoryview(data), out_of)
+        target.device.copy_in(into, memoryview(data))
+
+
+def shared_buffer(
+    dtype: DType, shape: Shape, device_name: str, data: Any, keep: object
+) -> UOp | None:
+    """A BUFFER node over memory that belongs to `keep`; None where the device cannot use it."""
+    name = canonical_name(device_name)
+    host = device(name).host_memory
+    if host is None:
+        return None
+    node = new_buffer(dtype, shape, name)
+    memory = buffer_of(node)
+    memory.handle, memory.keep = host.wrap(data), keep
+    return node
+
+
+def read_bytes(node: UOp) -> bytearray:
+    """The contents of a BUFFER node; waits for the device."""
+    memory = buffer_of(node)
+    if isinstance(memory, PartedBuffer):
+        return _read_parts(node, memory.parts)
+    data = bytearray(_bytes_of(node))
+    if data:
+        memory.device.copy_out(memoryview(data), _part(memory, len(data)))
+    return data
+
+
+def _bytes_of(node: UOp) -> int:
+    """The bytes of a value, by the sizes that are bound."""
+    return math.prod(shape_value(shape_of(node))) * node.dtype.itemsize
+
+
+def _read_parts(node: UOp, parts: Sequence[UOp]) -> bytearray:
+    """The contents of memory over several devices, as if it were on one."""
+    axis = Layout(*node.arg[2]).axis
+    if axis is None:
+        return read_bytes(parts[0])
+    shape = shape_value(shape_of(node))
+    rows = math.prod(shape[:axis])
+    data = bytearray(math.prod(shape) * node.dtype.itemsize)
+    whole, start = memoryview(data), 0
+    width = len(data) // max(rows, 1)
+    for part in parts:
+        piece = memoryview(read_bytes(part))
+        size = len(piece) // max(rows, 1)
+        for row in range(rows):
+            first = row * width + start
+            whole[first : first + size] = piece[row * size : (row + 1) * size]
+        start += size
+    return data
+
+
+def _part(memory: Buffer, size: int) -> Handle:
+    """The first bytes of some memory: all of it, unless a symbolic size is below its greatest."""
+    whole = memory.allocated()
+    return whole if size == memory.size else memory.device.view(whole, 0, size)

@@ -1,0 +1,42 @@
+"""Counts of what ran and of memory in use; always on, and cheap."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class _Counters:
+    """Counts of what ran; always on. `reset` starts anew, memory in use stays.
+
+    `kernel_count`, `global_ops` (operations), `global_mem` (bytes read and written), `time_sum_s`
+    (seconds, where they are measured), `mem_used` (bytes), `mem_used_by` and `peak_memory` (bytes
+    by device).
+    """
+
+    def __init__(self) -> None:
+        self.mem_used_by: dict[str, int] = {}
+        self.peak_memory: dict[str, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.kernel_count = 0
+        self.global_ops = 0
+        self.global_mem = 0
+        self.time_sum_s = 0.0
+        self.peak_memory = dict(self.mem_used_by)
+
+    @property
+    def mem_used(self) -> int:
+        """Bytes in use on all devices."""
+        return sum(self.mem_used_by.values())
+
+    def allocated(self, name: str, size: int) -> None:
+        used = self.mem_used_by.get(name, 0) + size
+        self.mem_used_by[name] = used
+        self.peak_memory[name] = max(self.peak_memory.get(name, 0), used)
+
+    def freed(self, name: str, size: int) -> None:
+        self.mem_used_by[name] -= size
+
+
+GlobalCounters: Final = _Counters()

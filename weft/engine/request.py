@@ -1,0 +1,94 @@
+"""What a realize is asked for: graphs, and all that one walk over them can say.
+
+The tensor layer makes a `Request` and hands it to `realize`. Who needs a fact of the graphs, on
+either side, reads it here, so no graph is walked twice for it.
+
+`key` names the structure of the graphs. Two requests with equal keys are the same work on other
+memory: a BUFFER stands in the key as what it looks like, and a node above memory as its op, its
+arg and the numbers of its sources. A node without memory below it is interned for as long as
+somebody holds it, so it stands there itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final
+
+from weft.engine.devices import default_device, is_file
+from weft.engine.versions import Overwritten
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+
+_BUFFER: Final = 1 << Op.BUFFER
+
+
+class Request:
+    """Graphs to compute, each once. `nodes` are all of theirs, sources first, `memory` those that
+    are BUFFERs, and `ops` the ops of all. `overwritten` says what is gone once it is done.
+
+    `device` is where a value is computed that no memory leads to; None is the default device.
+    """
+
+    __slots__ = ("_key", "_names", "device", "memory", "nodes", "ops", "overwritten", "roots")
+
+    def __init__(self, roots: Sequence[UOp], device: str | None = None) -> None:
+        self.roots = roots
+        self.device = device
+        self.nodes = nodes = topological(*roots)
+        self.memory: list[UOp] = []
+        for node in nodes:
+            if node.op == Op.BUFFER:
+                self.memory.append(node)
+        self.ops = 0
+        for root in roots:
+            self.ops |= root.ops
+        self.overwritten = Overwritten(nodes) if self.ops >> Op.AFTER & 1 else NOTHING
+        self._key: tuple[Hashable, ...] | None = None
+        self._names: dict[UOp, Hashable] = {}
+
+    def try_device(self) -> str | None:
+        """The device of all the graphs; None where they are on several, or none of them computes.
+
+        That is also the answer for graphs that hold copies, which a device cannot carry out alone.
+        """
+        if self.ops >> Op.COPY & 1:
+            return None
+        name: Any = self.memory[0].arg[2] if self.memory else None
+        for node in self.memory:
+            if node.arg[2] != name:
+                return None
+        for root in self.roots:
+            if root.op == Op.BUFFER:
+                return None
+            if not root.ops & _BUFFER:
+                default = self.device or default_device()
+                if name is not None and name != default:
+                    return None
+                name = default
+        return None if is_file(name) else name
+
+    def key(self) -> tuple[Hashable, ...]:
+        """The structure of the graphs."""
+        if self._key is None:
+            names = self._names
+            parts: list[Hashable] = []
+            for node in self.nodes:
+                if not node.ops & _BUFFER:
+                    names[node] = node
+                    continue
+                names[node] = len(parts)
+                if node.op == Op.BUFFER:
+                    parts.append((node.dtype, node.arg[1], node.src))
+                else:
+                    sources = tuple(map(names.__getitem__, node.src))
+                    parts.append((node.op, node.dtype, node.arg, sources))
+            self._key = tuple(parts)
+        return self._key
+
+    def names(self, nodes: Iterable[UOp]) -> tuple[Hashable, ...]:
+        """How the key calls some of the nodes."""
+        return tuple(map(self._names.__getitem__, nodes))
+
+
+NOTHING: Final = Overwritten(())

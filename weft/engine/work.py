@@ -1,0 +1,146 @@
+"""The work of one device: a graph over its memory, scheduled once for each structure, and run.
+
+`realize` comes here with graphs whose copies and files have been seen to. `run_known` finds work
+of the same structure by the key of its request; `run_body` runs graphs with values of variables,
+writes them to a tape, or checks them. `prepare` has the schedule of a graph over parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple
+
+from weft.engine.bindings import Variables, take_bindings
+from weft.engine.buffer_nodes import BufferKind
+from weft.engine.buffers import buffer_of
+from weft.engine.devices import device
+from weft.engine.request import Request
+from weft.engine.run import Prepared
+from weft.engine.tape import NotTapedError, Run, Tape
+from weft.ir.build import param, sink, store
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.text import dump
+from weft.ir.uop import UOp
+from weft.ir.walk import substitute, topological
+from weft.schedule.schedule import Schedule, make_schedule
+from weft.support.settings import cache_key, settings
+
+_PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
+_WORK: Final[dict[tuple[Hashable, ...], Work]] = {}
+_MOST_PREPARED: Final = 512
+_NO_VALUES: Final[Variables] = {}
+
+
+class Work(NamedTuple):
+    """What requests of one key have in common: a schedule, and the memory that it runs on.
+
+    `order` has, for each slot, its place among the memory of a request and the outputs behind it.
+    """
+
+    prepared: Prepared
+    outputs: tuple[BufferKind, ...]
+    order: tuple[int, ...]
+
+
+def run_known(
+    name: str, request: Request, values: Sequence[UOp], last: dict[UOp, UOp]
+) -> dict[UOp, UOp]:
+    """Run a graph without bound variables; one of the same structure is looked up by its key."""
+    key = (name, request.key(), request.names(last.values()), request.names(values), cache_key())
+    work = _WORK.get(key)
+    if work is None:
+        work = _make_work(name, request, values, last)
+        if len(_WORK) >= _MOST_PREPARED:
+            _WORK.pop(next(iter(_WORK)))
+        _WORK[key] = work
+    made: dict[UOp, UOp] = {}
+    memory = [*request.memory]
+    for node, kind in zip(values, work.outputs, strict=True):
+        made[node] = output = kind.new()
+        memory.append(output)
+    work.prepared.run(list(map(buffer_of, map(memory.__getitem__, work.order))), _NO_VALUES)
+    return made
+
+
+def _make_work(name: str, request: Request, values: Sequence[UOp], last: dict[UOp, UOp]) -> Work:
+    kinds = [BufferKind(node.dtype, shape_of(node), name) for node in values]
+    outputs = [kind.without_memory() for kind in kinds]
+    memory, body = _over_parameters(body_of(last, dict(zip(values, outputs, strict=True))))
+    places = {node: place for place, node in enumerate([*request.memory, *outputs])}
+    order = tuple([places[node] for node in memory])
+    return Work(prepare(body, name), tuple(kinds), order)
+
+
+def body_of(last: dict[UOp, UOp], outputs: dict[UOp, UOp]) -> UOp:
+    """The last versions of memory, and stores of values to memory of their own."""
+    return sink(*last.values(), *(store(memory, node) for node, memory in outputs.items()))
+
+
+def _over_parameters(body: UOp) -> tuple[list[UOp], UOp]:
+    """The memory of a graph, and the graph with a parameter in the place of each."""
+    memory = [node for node in topological(body) if node.op == Op.BUFFER]
+    parameters = {
+        node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
+    }
+    return memory, substitute(body, parameters)
+
+
+def run_body(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> None:
+    """Schedule a graph over buffers and run it, or write it to a tape."""
+    memory, parametric = _over_parameters(body)
+    unbound, variables = take_bindings(parametric)
+    prepared = prepare(unbound, name)
+    if tape is not None:
+        if variables:
+            raise NotTapedError
+        buffers = (tuple(map(buffer_of, memory)), tuple(map(buffer_of, written)))
+        tape.actions.append(Run(name, unbound, *buffers))
+    elif settings.CHECK == "levels":
+        _run_checked(unbound, prepared, memory, variables)
+    else:
+        prepared.run([buffer_of(node) for node in memory], variables)
+
+
+def _run_checked(
+    body: UOp, prepared: Prepared, memory: list[UOp], variables: dict[str, int]
+) -> None:
+    """Run, and compare what came out with the interpreter after every pass."""
+    from weft.engine.check import LevelCheck
+
+    check = LevelCheck(body, memory, variables)
+    check.run_passes(prepared.device.target)
+    prepared.run([buffer_of(node) for node in memory], variables)
+    check.add_device()
+
+
+def prepare(body: UOp, name: str) -> Prepared:
+    """The schedule of a graph over parameters, with its programs; made once per structure."""
+    on = device(name)
+    key = (body, name, cache_key())
+    found = _PREPARED.get(key)
+    if found is None:
+        schedule = make_schedule(body, on.target)
+        if settings.DEBUG >= 1:
+            _print_schedule(name, schedule)
+        found = Prepared(schedule, on)
+        if len(_PREPARED) >= _MOST_PREPARED:
+            _PREPARED.pop(next(iter(_PREPARED)))
+        _PREPARED[key] = found
+        if settings.DEBUG >= 4:
+            for step in found.steps:
+                print(step.loaded.program.source)
+    return found
+
+
+def _print_schedule(name: str, schedule: Schedule) -> None:
+    count, size = len(schedule.kernels.src), schedule.plan.size
+    print(f"schedule on {name}: {count} kernels, {size} bytes of temporaries")
+    if settings.DEBUG >= 5:
+        for report in schedule.reports:
+            print(report)
+    if settings.DEBUG >= 3:
+        for line in schedule.log:
+            print(f"  {line}")
+        for call in schedule.kernels.src:
+            print(dump(call.arg))

@@ -1,0 +1,1 @@
+"""LLVM, through llvmlite: the compiler that the CPU and NVIDIA GPUs share."""

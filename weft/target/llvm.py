@@ -1,0 +1,93 @@
+"""What LLVM's back ends have in common with no other: one row for each, as data.
+
+The renderer of LLVM IR and `runtime/llvm` read a row instead of asking which machine it is. A row
+is found by the renderer of a target, or by the first word of its arch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from weft.support.errors import UnknownName
+from weft.target.target import Target
+
+# How a kernel is entered. A slice is a function that runs some groups of the grid, one thread in
+# each; a kernel is run by every thread of the grid, which hardware counts.
+SLICE: Final = "slice"
+KERNEL: Final = "kernel"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One back end of LLVM.
+
+    `triple` names the machine; where it is empty, it is the operating system of this process that
+    does. `cpus` are LLVM's names for the machines of a feature, the best first; without them, the
+    arch of the target is the name. `features` are asked for besides.
+    """
+
+    name: str
+    entry: str
+    triple: str = ""
+    cpus: dict[str, str] = field(default_factory=dict, hash=False)
+    features: str = ""
+    # The convention of the kernel, and the attribute with the threads of its group.
+    convention: str = ""
+    group_attribute: str = ""
+    # Intrinsics that count groups and threads along x, y and z, and one that waits for a group.
+    counters: dict[str, str] = field(default_factory=dict, hash=False)
+    barrier: str = ""
+    # Address spaces of arguments and of the memory of a group; 0 is the stack.
+    global_space: int = 0
+    local_space: int = 0
+    # Addresses are computed in 64 bits from the start, so that they need no conversion; a GPU
+    # computes in 32 bits at half the price.
+    has_wide_indices: bool = True
+    # A load that is masked off reads zeros from elsewhere, without a jump.
+    reads_zeros: bool = True
+    # MAX and MIN with NaN are one instruction.
+    has_maximum: bool = True
+    # Arithmetic on lanes: what the PTX back end makes of some of it is wrong (LLVM 22), so there
+    # lanes are for memory alone.
+    has_vectors: bool = True
+
+
+BACKENDS: Final[dict[str, Backend]] = {
+    "x86_64": Backend(
+        name="x86_64",
+        entry=SLICE,
+        cpus={"avx512f": "x86-64-v4", "avx2": "x86-64-v3", "": "x86-64"},
+        has_maximum=False,
+    ),
+    "aarch64": Backend(name="aarch64", entry=SLICE, cpus={"": "generic"}),
+    "PTX": Backend(
+        name="PTX",
+        entry=KERNEL,
+        triple="nvptx64-nvidia-cuda",
+        convention="ptx_kernel",
+        group_attribute="nvvm.reqntid",
+        counters={
+            "group": "llvm.nvvm.read.ptx.sreg.ctaid",
+            "thread": "llvm.nvvm.read.ptx.sreg.tid",
+        },
+        barrier="llvm.nvvm.barrier.cta.sync.aligned.all",
+        global_space=1,
+        local_space=3,
+        has_wide_indices=False,
+        reads_zeros=False,
+        has_vectors=False,
+    ),
+}
+
+
+def backend_of(target: Target) -> Backend:
+    """The back end that makes code for a target."""
+    name = target.renderer if target.renderer in BACKENDS else target.arch.partition(",")[0]
+    found = BACKENDS.get(name)
+    if found is None:
+        raise UnknownName(
+            f"LLVM: expected a target of one of its back ends, got {target.name}",
+            law=f"they are: {', '.join(BACKENDS)}",
+        )
+    return found

@@ -1,0 +1,1 @@
+"""New tensors: from data, constants, counting and random numbers."""

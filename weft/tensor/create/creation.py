@@ -1,0 +1,386 @@
+"""New tensors: from data of the host, from constants, from counting.
+
+Constants and counts are graphs without memory, so they cost nothing until something needs them in
+memory. Data of the host is copied at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.devices import canonical_name, default_device
+from weft.ir import movement
+from weft.ir.build import index
+from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
+from weft.ir.ops import Op
+from weft.ir.sizes import least, minus, normal_size
+from weft.ir.uop import UOp, const, make
+from weft.support.errors import ArgumentError, NotSupported
+from weft.support.message import nearest
+from weft.tensor.autodiff.leaves import remember
+from weft.tensor.checks import devices_of, ints_of, known, shape_from, size_node, size_of
+from weft.tensor.host.convert import dtype_of
+from weft.tensor.storage import place_of
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+DTypeLike = DType | str | None
+
+
+def device_name(device: Any) -> Any:
+    """The full name of a device; of several, the names of all."""
+    if isinstance(device, (tuple, list)):
+        return devices_of("device", device)
+    return default_device() if device is None else canonical_name(device)
+
+
+def constant(
+    cls: type[Tensor], uop: UOp, device: str | None, requires_grad: bool | None
+) -> Tensor:
+    """A new tensor that no other was computed from."""
+    made = cls._value(uop, device_name(device))
+    return remember(made, requires_grad)
+
+
+def full(
+    cls: type[Tensor],
+    shape: Any,
+    fill_value: Scalar,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    buffer: bool = True,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Create a tensor with one value everywhere.
+
+    It has no memory until it is realized or written to by an index tensor. `buffer` is accepted
+    for programs that choose, and changes nothing.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.full((2, 2), 7).tolist()
+    [[7, 7], [7, 7]]
+    """
+    if not isinstance(fill_value, (bool, int, float)):
+        fill_value = np.asarray(fill_value).item()
+    sizes = shape_from("full", ints_of("full", shape, ()))
+    value = movement.full(dtype_of(dtype, scalar_dtype(fill_value)), fill_value, sizes)
+    return constant(cls, value, device, requires_grad)
+
+
+def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
+    """Create a tensor of zeros, floats unless a dtype is given.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.zeros(2).tolist()
+    [0.0, 0.0]
+    """
+    require_known("zeros", kwargs)
+    return cls.full(_shape("zeros", shape), 0.0, **{"dtype": dtypes.default_float, **kwargs})
+
+
+def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
+    """Create a tensor of ones, floats unless a dtype is given.
+
+    The dtype is the default float, or what dtype= says. PyTorch and NumPy: ones.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.ones(2, 2).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    require_known("ones", kwargs)
+    return cls.full(_shape("ones", shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
+
+
+_KEYWORDS = ("dtype", "device", "requires_grad", "buffer", "contiguous")
+
+
+def require_known(name: str, kwargs: dict[str, Any]) -> None:
+    """Keyword arguments that every creation function takes."""
+    for keyword in kwargs:
+        if keyword not in _KEYWORDS:
+            guess = nearest(keyword, _KEYWORDS)
+            raise ArgumentError(
+                f"{name}: unknown argument {keyword!r}",
+                law="the keyword arguments are " + ", ".join(_KEYWORDS[:3]),
+                fix=f"write {guess}=" if guess else "",
+            )
+
+
+def _shape(name: str, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return shape_from(name, ints_of(name, sizes[0], sizes[1:]) if sizes else ())
+
+
+def empty(
+    cls: type[Tensor],
+    *shape: Any,
+    device: str | None = None,
+    dtype: DTypeLike = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Create a tensor in memory whose elements are anything until they are written.
+
+    PyTorch and NumPy: empty.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.empty(2, 3).shape
+    (2, 3)
+    """
+    sizes = _shape("empty", shape)
+    buffer = new_buffer(dtype_of(dtype, dtypes.default_float), sizes, device_name(device))
+    return constant(cls, buffer, device, requires_grad)
+
+
+def arange(
+    cls: type[Tensor],
+    start: Scalar,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Create the numbers from `start` to below `stop`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.arange(5, 0, -2).tolist()
+    [5, 3, 1]
+    """
+    if stop is None:
+        start, stop = 0, start
+    if isinstance(step, int) and step == 0:
+        raise ArgumentError("arange: the step is 0", law="arange needs a step above or below 0")
+    has_floats = any(isinstance(each, float) for each in (start, stop, step))
+    target = dtype_of(dtype, dtypes.default_float if has_floats else dtypes.default_int)
+    if any(isinstance(each, UOp) for each in (start, stop, step)):
+        return constant(cls, _counted(start, stop, step, dtype), device, requires_grad)
+    count = max(0, math.ceil((stop - start) / step))
+    # Exact arithmetic comes first: counting in a small float would lose numbers.
+    inner = dtypes.float64 if has_floats else dtypes.int64
+    if not has_floats and max(abs(start), abs(stop)) < 2**31:
+        inner = dtypes.int32
+    if has_floats and target is dtypes.float32:
+        inner = target
+    numbers = movement.iota(count, dtypes.int32 if count < 2**31 else dtypes.int64).cast(inner)
+    return constant(cls, (numbers * step + start).cast(target), device, requires_grad)
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> UOp:
+    """The numbers of an arange whose ends are symbolic."""
+    first, end = size_of("arange", start), size_of("arange", stop)
+    if not isinstance(step, int) or step < 1:
+        raise NotSupported(
+            f"arange: the step {step} beside symbolic ends",
+            law="the step of a symbolic arange is an int above 0",
+        )
+    span = minus(end, first)
+    if least(span) < 0:
+        raise ArgumentError(
+            f"arange: {first} to {end} can be less than nothing",
+            law="a symbolic arange has start <= stop for every value of its variables",
+        )
+    count = normal_size((index(span) + (step - 1)) // step)
+    numbers = movement.iota(count) * step + size_node(first, dtypes.int32)
+    return numbers.cast(dtype_of(dtype, dtypes.default_int))
+
+
+def linspace(
+    cls: type[Tensor],
+    start: float,
+    stop: float,
+    steps: int,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Create `steps` numbers from `start` to `stop`, both included.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    if isinstance(steps, int) and steps < 0:
+        raise ArgumentError(f"linspace: steps is {steps}", law="linspace needs steps >= 0")
+    steps = known(size_of("linspace", steps))
+    target = dtype_of(dtype, dtypes.default_float)
+    inner = target if target.is_float and target.bits >= 32 else dtypes.float32
+    numbers = movement.iota(steps).cast(inner)
+    gap = (stop - start) / max(steps - 1, 1)
+    # Each half counts from its own end, so that both ends are exact.
+    rising = numbers * gap + start
+    falling = (numbers * -1.0 + float(steps - 1)) * -gap + stop
+    value = make(Op.WHERE, inner, (numbers < steps / 2, rising, falling))
+    return constant(cls, value.cast(target), device, requires_grad)
+
+
+def logspace(
+    cls: type[Tensor],
+    /,
+    start: float,
+    stop: float,
+    steps: int,
+    base: float = 10.0,
+    dtype: DTypeLike = None,
+    **kwargs: Any,
+) -> Tensor:
+    """Create base ** start up to base ** stop, at equal distances of the exponent.
+
+    PyTorch and NumPy: logspace.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.logspace(0, 2, 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
+    target = dtype_of(dtype, dtypes.default_float)
+    exponents = cls.linspace(start, stop, steps, dtype=dtypes.float64, **kwargs)
+    return (base**exponents).cast(target)
+
+
+def eye(
+    cls: type[Tensor],
+    n: int,
+    m: int | None = None,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Create a matrix with ones on its diagonal.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    shape = shape_from("eye", ints_of("eye", (n, n if m is None else m), ()))
+    same = movement.positions(shape, 0).equal(movement.positions(shape, 1))
+    value = same.cast(dtype_of(dtype, dtypes.default_float))
+    return constant(cls, value, device, requires_grad)
+
+
+def tril_indices(
+    cls: type[Tensor],
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+) -> Tensor:
+    """Create the rows and columns of what `tril` keeps, as int64. PyTorch, NumPy: tril_indices.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.tril_indices(2, 2).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _numbered(
+        cls, np.tril(np.ones((row, row if col is None else col)), offset), dtype, device
+    )
+
+
+def triu_indices(
+    cls: type[Tensor],
+    row: int,
+    col: int | None = None,
+    offset: int = 0,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+) -> Tensor:
+    """Create the rows and columns of what `triu` keeps, as int64. PyTorch, NumPy: triu_indices.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor.triu_indices(2, 2).tolist()
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _numbered(
+        cls, np.triu(np.ones((row, row if col is None else col)), offset), dtype, device
+    )
+
+
+def _numbered(cls: type[Tensor], mask: Any, dtype: DTypeLike, device: str | None) -> Tensor:
+    """Where a mask of the host holds: a row of numbers for each of its axes."""
+    found = np.stack(mask.nonzero()).astype(np.int64)
+    return cls(found, dtype=dtype_of(dtype, dtypes.int64), device=device)
+
+
+def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None) -> Tensor:
+    value = movement.full(dtype_of(dtype, self.dtype), fill_value, self.shape)
+    if device is not None:
+        return self._value(value, device_name(device))
+    return self._value(value, self.device).shard_like(self)
+
+
+def full_like(
+    self: Tensor,
+    fill_value: Scalar,
+    dtype: DTypeLike = None,
+    device: str | None = None,
+    buffer: bool = True,
+) -> Tensor:
+    """Create a tensor of this shape, dtype and device with one value everywhere.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    full_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).full_like(7).tolist()
+    [7, 7]
+    """
+    return _like(self, fill_value, dtype, device)
+
+
+def zeros_like(self: Tensor, **kwargs: Any) -> Tensor:
+    """Create zeros of this shape, dtype and device.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    zeros_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).zeros_like().tolist()
+    [0, 0]
+    """
+    require_known("zeros_like", kwargs)
+    return _like(self, 0, kwargs.get("dtype"), kwargs.get("device"))
+
+
+def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
+    """Create ones of this shape, dtype and device.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    ones_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).ones_like().tolist()
+    [1, 1]
+    """
+    require_known("ones_like", kwargs)
+    return _like(self, 1, kwargs.get("dtype"), kwargs.get("device"))
+
+
+def empty_like(self: Tensor, dtype: DTypeLike = None, device: str | None = None) -> Tensor:
+    """Create a tensor of this shape whose elements are anything until they are written.
+
+    The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
+    empty_like.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).empty_like().shape
+    (2,)
+    """
+    name = device_name(self.device if device is None else device)
+    place = place_of(self.uop, name) if name == self.device else name
+    buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, place)
+    return constant(self.__class__, buffer, name, None)
+
+
+def scalar_node(value: Scalar, dtype: DTypeLike) -> UOp:
+    """A Python number as a constant; one that does not fit the default int is refused."""
+    target = dtype_of(dtype, scalar_dtype(value))
+    if dtype is None and target.is_int and not target.min <= value <= target.max:
+        raise ArgumentError(
+            f"Tensor: {value} does not fit {target.name}",
+            law=f"a tensor of Python ints is {target.name} unless a dtype is given",
+            fix="give the dtype: Tensor(..., dtype=dtypes.int64)",
+        )
+    return const(target, value)

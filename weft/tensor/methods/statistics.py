@@ -1,0 +1,111 @@
+"""Statistics made of sums: mean, variance, standard deviation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.ir.build import Size
+from weft.ir.dtypes import Scalar
+from weft.ir.ops import Op
+from weft.ir.sizes import times
+from weft.tensor.checks import Axes, axes_of, size_node
+from weft.tensor.host.convert import dtype_of
+from weft.tensor.methods.reduce import DTypeLike, fold, nansum, widened
+from weft.tensor.methods.unary import as_float
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def nanmean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike = None
+) -> Tensor:
+    """Return the mean of the elements that are not NaN; NaN where there are none.
+
+    As `numpy.nanmean` and `torch.nanmean`.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, float("nan"), 2.0]).nanmean().item()
+    1.5
+    """
+    x = as_float(self) if dtype is None else self.cast(dtype_of(dtype, self.dtype))
+    wide = widened(x)
+    count = (~wide.isnan()).sum(axis, keepdim).cast(wide.dtype)
+    return (nansum(wide, axis, keepdim) / count).cast(x.dtype)
+
+
+def _count(self: Tensor, axis: Axes, name: str) -> Size:
+    return times(*(self.shape[i] for i in axes_of(name, axis, self.ndim)))
+
+
+def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """Return the average; of integers in the default float.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 6.0]).mean().item()
+    3.0
+    """
+    x = as_float(self)
+    total = fold(widened(x), Op.ADD, axis, keepdim, "mean")
+    return (total / _count(self, axis, "mean")).cast(x.dtype)
+
+
+def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
+    """Return the variance: squared distances from the mean over the count less `correction`.
+
+    Correction 1 is Bessel's. Without an axis all elements count; keepdim leaves axes of size 1.
+    PyTorch and NumPy: var.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 3.0]).var().tolist()
+    1.0
+    """
+    x = as_float(self)
+    wide = widened(x)
+    centered = wide - wide.mean(axis, keepdim=True)
+    total = fold(centered * centered, Op.ADD, axis, keepdim, "var")
+    count = _count(self, axis, "var")
+    if isinstance(count, int):
+        return (total / max(0, count - correction)).cast(x.dtype)
+    left = x._new(size_node(count, wide.dtype)) - correction
+    return (total / left.maximum(0)).cast(x.dtype)
+
+
+def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1) -> Tensor:
+    """Return the standard deviation, the square root of the variance.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch and NumPy: std.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0, 3.0]).std().tolist()
+    1.0
+    """
+    return self.var(axis, keepdim, correction).sqrt()
+
+
+def var_mean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
+) -> tuple[Tensor, Tensor]:
+    """Return the variance and the mean.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch: var_mean.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1.0, 2.0, 3.0]).var_mean()]
+    [1.0, 2.0]
+    """
+    return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
+
+
+def std_mean(
+    self: Tensor, axis: Axes = None, keepdim: bool = False, correction: Scalar = 1
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation and the mean.
+
+    Without an axis all elements count; keepdim leaves axes of size 1. PyTorch: std_mean.
+
+    >>> from weft.tensor import Tensor
+    >>> [each.tolist() for each in Tensor([1.0, 2.0, 3.0]).std_mean()]
+    [1.0, 2.0]
+    """
+    return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
