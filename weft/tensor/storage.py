@@ -29,7 +29,7 @@ from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute_all, topological
-from weft.support.errors import UsageError
+from weft.support.errors import NotSupported, UsageError
 from weft.tensor.autodiff import history
 from weft.tensor.autodiff.leaves import leaves_with_gradient
 from weft.tensor.turns import lock, tracer, wait_for_trace
@@ -231,9 +231,12 @@ def realize(storages: Iterable[Storage]) -> None:
 
 def _realize(wanted: dict[Storage, None]) -> None:
     here = get_ident()
+    if any(map(_is_inside, wanted)):
+        raise _not_known()
     computed = list(wanted)
     for each in lazy_storages():
-        if each.memory is not None and each.thread == here and each not in wanted:
+        is_own = each.memory is not None and each.thread == here and each not in wanted
+        if is_own and not _is_inside(each):
             computed.append(each)
     groups = [computed]
     if len(computed) > 1:
@@ -247,6 +250,20 @@ def _realize(wanted: dict[Storage, None]) -> None:
             asked = [each for each in group if each in wanted]
             if asked:
                 _realize_group(asked, alone=True)
+
+
+def _is_inside(storage: Storage) -> bool:
+    """Whether a value depends on a parameter of a function that is being traced."""
+    return bool(storage.uop.ops >> Op.PARAM & 1)
+
+
+def _not_known() -> NotSupported:
+    return NotSupported(
+        "read: the function is being traced, so this value is not known yet",
+        law="function, checkpoint and the transforms call a function on tensors that stand for\n"
+        "its arguments; what Python reads of a value would be the same for all of them",
+        fix="return the tensor and read it outside, or choose with where()",
+    )
 
 
 def _by_program(storages: list[Storage]) -> list[list[Storage]]:
@@ -284,7 +301,7 @@ def _realize_group(wanted: list[Storage], alone: bool = False) -> None:
     asked = set(wanted)
     others: dict[Storage, UOp] = {}
     for each in lazy_storages():
-        if each not in asked:
+        if each not in asked and not _is_inside(each):
             others[each] = each.uop
     written = request.overwritten.written
     if written and not alone:

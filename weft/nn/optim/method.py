@@ -12,8 +12,9 @@ needs that), and every other entry is a list with a tensor for each parameter.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import in_memory
@@ -39,6 +40,26 @@ class Method(NamedTuple):
 
     init: Callable[[Sequence[Tensor]], State]
     update: Callable[[Gradients, State, Sequence[Tensor]], tuple[list[Tensor], State]]
+    made_by: Callable[[], Method] | None = None  # what a pickle has of it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.made_by is None:
+            return Method, (self.init, self.update)
+        return self.made_by, ()
+
+
+Options = ParamSpec("Options")
+
+
+def remembered(make: Callable[Options, Method]) -> Callable[Options, Method]:
+    """Let methods remember how they were made, so that they can be pickled."""
+
+    @functools.wraps(make)
+    def made(*args: Options.args, **kwargs: Options.kwargs) -> Method:
+        again: Any = functools.partial(made, *args, **kwargs)
+        return make(*args, **kwargs)._replace(made_by=again)
+
+    return made
 
 
 class Now(NamedTuple):

@@ -116,7 +116,7 @@ def _agree(storage: Storage, x: bytes, y: bytes) -> bool:
 def _differs(jitted: Jit, what: str) -> NotSupported:
     return NotSupported(
         f"CHECK=jit: {what} differs between {jitted!r} and the function itself",
-        law="a jitted function may depend on its arguments, on tensors, and on numbers in its\n"
-        "closure and globals; what else Python changes between calls is not seen",
+        law="a jitted function may depend on its arguments, on tensors and on what can be\n"
+        "compared from call to call; what else changes is not seen",
         fix="pass what changes as an argument",
     )

@@ -32,7 +32,6 @@ class FastPath:
         self._shared = jitted.shared
         self._scope = scope.get()
         self._training = Tensor.training
-        self._guards = jitted.surroundings.guards()
         # For each argument what its tensor must be, or None and the value that it must be.
         self._wanted: list[tuple[DType, Any, str, Any] | None] = []
         self._values: list[Any] = []
@@ -71,7 +70,6 @@ class FastPath:
 
     def try_inputs(self, args: tuple[Any, ...]) -> tuple[list[Storage], dict[UOp, UOp]] | None:
         """The storages of the arguments and the bound variables if all is as it was, else None."""
-        cells, names, guarded = self._guards
         if (
             scope.get() is not self._scope
             or tracing.depth
@@ -81,12 +79,6 @@ class FastPath:
             or not self.program.state.holds()
         ):
             return None
-        for cell, before in cells:
-            if cell.cell_contents is not before:
-                return None
-        for name, before in guarded:
-            if names.get(name) is not before:
-                return None
         inputs: list[Storage] = []
         variables: dict[UOp, UOp] = {}
         for arg, wanted, value in zip(args, self._wanted, self._values, strict=True):
