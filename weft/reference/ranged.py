@@ -25,7 +25,7 @@ from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.kernel_values import Facts, KernelValues, Point
 from weft.reference.lanes import size_value
-from weft.reference.memory import Memory, Place, Value
+from weft.reference.memory import Cell, Memory, Value
 from weft.reference.memory import store as write
 from weft.reference.tensor import evaluate_stores
 
@@ -163,12 +163,12 @@ class _Outputs(KernelValues):
     def computed(self, output: UOp, point: Point) -> Value:
         return self.value(output.src[1 if output.op == Op.STORE else 0], point)
 
-    def target(self, output: UOp, memory: Memory, point: Point) -> Place:
+    def target(self, output: UOp, memory: Memory, point: Point) -> Cell:
         """Where an output is written at a point."""
         if output.op == Op.STORE:
             return self.place(output.src[0], memory, point)
         parts = stage_parts(output)
         if parts.mask is not None and not self.value(parts.mask, point):
-            return Place(memory, False, 0)
+            return Cell(memory, False, 0)
         sizes = [self.number(x, point) if isinstance(x, UOp) else x for x in parts.sizes]
-        return Place(memory, True, self.position(output, parts.indices, sizes, point))
+        return Cell(memory, True, self.position(output, parts.indices, sizes, point))

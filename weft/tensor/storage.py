@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
 from weft.engine.buffer_nodes import BufferKind, new_buffer
-from weft.engine.devices import Place
+from weft.engine.devices import DevicePlace
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
 from weft.engine.versions import Overwritten
@@ -23,7 +23,7 @@ from weft.ir import movement
 from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
@@ -80,7 +80,7 @@ class Storage:
         return self.uop.op == Op.BUFFER
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DevicePlace:
         """The device; or how the value lies on several, where nothing says so whole on each."""
         return place_of(self.uop, self.device)
 
@@ -109,7 +109,7 @@ class Storage:
             self._own(buffer)
             self.set_version(_after(buffer, buffer, value))
 
-    def write(self, steps: Sequence[Step], value: UOp) -> None:
+    def write(self, steps: Sequence[Movement], value: UOp) -> None:
         """Make the version in which a view of this storage has another value of its shape."""
         if tracer.thread:
             wait_for_trace()
@@ -126,7 +126,7 @@ class Storage:
             place = movement.apply(place, step)
         self.set_version(_after(self.uop, place, value))
 
-    def mixes_parts(self, steps: Sequence[Step]) -> bool:
+    def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is no view of what each of several devices has."""
         place = self.uop
         for step in steps:
@@ -146,7 +146,7 @@ class Storage:
         self.set_version(_after(self.uop, place, value))
 
 
-def _mixes_parts(place: UOp, step: Step) -> bool:
+def _mixes_parts(place: UOp, step: Movement) -> bool:
     """Whether a view of memory over several devices is no view of what each of them has."""
     before = layout_of(place)
     if before is None or before.axis is None:
@@ -165,7 +165,7 @@ def owner_of(buffer: UOp) -> Storage | None:
     return _OWNERS.get(buffer.arg[0])
 
 
-def place_of(uop: UOp, device: Any) -> Place:
+def place_of(uop: UOp, device: Any) -> DevicePlace:
     """A device; of several, how a value lies on them."""
     return device if isinstance(device, str) else tuple(layout_of(uop) or Layout(device))
 
@@ -179,7 +179,7 @@ def _copied(node: UOp) -> UOp:
     return global_stage(node)
 
 
-def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
+def updated(base: UOp, steps: Sequence[Movement], value: UOp) -> UOp:
     """The base with a view of it replaced by a value, as a value: no memory is written.
 
     The value goes back through the inverses of the steps, and so does a mask of what it covers.
@@ -198,7 +198,7 @@ def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
     return value if covers else make(Op.WHERE, base.dtype, (mask, value, base))
 
 
-def _undone(node: UOp, step: Step, before: Shape) -> UOp:
+def _undone(node: UOp, step: Movement, before: Shape) -> UOp:
     """What a step made `node` of, with zeros where the step left something out."""
     op, arg, _ = step
     if op == Op.RESHAPE:

@@ -91,7 +91,7 @@ class Common(NamedTuple):
 
 Held = dict[str, Tensor]  # the state of one parameter, by the names of its slots
 Result = tuple[Tensor, Held]
-Rule = Callable[[Tensor, Tensor, Held, Now], Result]  # of parameter and gradient
+UpdateRule = Callable[[Tensor, Tensor, Held, Now], Result]  # of parameter and gradient
 # The shapes of a parameter's slots, by name.
 Slots = Callable[[Tensor], Mapping[str, tuple[int, ...]]]
 
@@ -107,7 +107,7 @@ def state_dtype(p: Tensor) -> DType:
 
 
 def per_parameter(
-    rule: Rule, slots: Slots, common: Common, counts: bool = False, initial: float = 0.0
+    rule: UpdateRule, slots: Slots, common: Common, counts: bool = False, initial: float = 0.0
 ) -> Method:
     """The method that follows a rule for each parameter by itself.
 
@@ -167,7 +167,7 @@ def _laid_like(state: Tensor, p: Tensor) -> Tensor:
 
 
 def _applied(
-    rule: Rule, p: Tensor, g: Tensor, slots: Held, now: Now, device: str | None
+    rule: UpdateRule, p: Tensor, g: Tensor, slots: Held, now: Now, device: str | None
 ) -> Result:
     """The rule in the dtype of the state, on the device of the state."""
     dtype, where = state_dtype(p), device or p.device

@@ -12,7 +12,7 @@ from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.setting import scope
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import SCALARS, Identity
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class FastPath:
     """What the arguments and surroundings of the last call were."""
 
-    def __init__(self, jitted: Jit, program: Program, args: tuple[Any, ...]) -> None:
+    def __init__(self, jitted: Jit, program: TracedProgram, args: tuple[Any, ...]) -> None:
         self.program = program
         self._shared = jitted.shared
         self._scope = scope.get()
@@ -48,7 +48,7 @@ class FastPath:
 
     @classmethod
     def try_make(
-        cls, jitted: Jit, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
+        cls, jitted: Jit, program: TracedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> FastPath | None:
         """A check for arguments that are whole tensors, apart from each other, and values."""
         tensors = [arg for arg in args if isinstance(arg, Tensor)]

@@ -24,7 +24,7 @@ from weft.support.settings import cache_key, settings
 from weft.support.source_line import user_line
 from weft.tensor.jit.fast import FastPath
 from weft.tensor.jit.make import Conflict, trace
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import (
     Arguments,
     Identity,
@@ -100,7 +100,7 @@ class Jit:
         self._donate = frozenset(donate)
         self._strict = strict
         self._code = getattr(plain_function(function), "__code__", None)
-        self._programs: dict[Any, list[Program]] = {}
+        self._programs: dict[Any, list[TracedProgram]] = {}
         self._shared: set[Storage] = set()
         self._warn_at = MANY_TRACES
         self._fast: FastPath | None = None
@@ -111,7 +111,7 @@ class Jit:
         return sum(len(found) for found in self._programs.values())
 
     @property
-    def programs(self) -> list[Program]:
+    def programs(self) -> list[TracedProgram]:
         """All that was traced, oldest first."""
         return [program for found in self._programs.values() for program in found]
 
@@ -155,7 +155,7 @@ class Jit:
 
     def program_for(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Arguments, Program]:
+    ) -> tuple[Arguments, TracedProgram]:
         """The arguments, computed, and the program of their signature, traced where it is new."""
         arguments = read_arguments(args, kwargs)
         key = self._key(arguments)
@@ -165,7 +165,7 @@ class Jit:
                 found = self._try_traced(arguments, key) or self._trace(arguments, key)
         return arguments, found
 
-    def _try_traced(self, arguments: Arguments, key: Any) -> Program | None:
+    def _try_traced(self, arguments: Arguments, key: Any) -> TracedProgram | None:
         traced = self._programs.get(key, [])
         traced[:] = [each for each in traced if not each.is_stale]
         fitting = next((each for each in traced if each.fits(arguments.leaves)), None)
@@ -186,7 +186,7 @@ class Jit:
     def _names(self, arguments: Arguments) -> list[str]:
         return argument_names(self.function, arguments.structure)
 
-    def _trace(self, arguments: Arguments, key: Any) -> Program:
+    def _trace(self, arguments: Arguments, key: Any) -> TracedProgram:
         names = self._names(arguments)
         donated = _donated_leaves(arguments, self._donate)
         try:

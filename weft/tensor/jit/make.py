@@ -23,8 +23,8 @@ from weft.tensor.jit.program import (
     GradientIn,
     InputRow,
     ObjectKind,
-    Program,
     TensorKind,
+    TracedProgram,
     ValueKind,
     gradient_kind,
 )
@@ -55,7 +55,7 @@ def trace(
     shared: set[Storage],
     donated: set[int],
     strict: bool,
-) -> Program:
+) -> TracedProgram:
     """Run a function once and make a program of what it does; raises Conflict."""
     recorder = Recorder(name, shared)
     known = set(live_storages())
@@ -146,7 +146,7 @@ def _say(function: str, what: str, fix: str, where: SourceLine, strict: bool) ->
     warnings.warn_explicit(text, UserWarning, where.file, where.line)
 
 
-def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> Program:
+def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> TracedProgram:
     written = recording.written
     donors = [
         number
@@ -158,7 +158,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
     reader = ResultReader(recording, donors)
     results = reader.read(positions)
     made = make_graph(recording, reader.wanted)
-    program = Program(made.graph, made.constants, made.captured)
+    program = TracedProgram(made.graph, made.constants, made.captured)
     program.results = results
     program.rows = [_row(each, written, donated) for each in recording.inputs]
     program.structure = arguments.structure
@@ -199,7 +199,7 @@ def _leaf_kind(leaf: Any) -> Any:
     return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
 
 
-def _note_gradients(program: Program, recording: Recording, arguments: Arguments) -> None:
+def _note_gradients(program: TracedProgram, recording: Recording, arguments: Arguments) -> None:
     inside = {id(tensor): leaf for leaf, tensor in recording.inside.items()}
     positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
     for tensor, grad in recording.grads_read:

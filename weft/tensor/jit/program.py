@@ -12,7 +12,7 @@ from weft.engine.buffer_nodes import BufferKind
 from weft.engine.buffers import buffer_of
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -68,7 +68,7 @@ class GradientIn(NamedTuple):
     number: int | None
 
 
-class Program:
+class TracedProgram:
     """A trace. `call` does what the function does, without calling it."""
 
     def __init__(self, graph: Graph, constants: list[UOp], captured: list[Storage]) -> None:
@@ -198,7 +198,7 @@ class Program:
             leaves[leaf]._grad = grad
 
 
-def _lose(program: ref[Program], left: list[ref[Tensor]], gone: ref[Tensor]) -> None:
+def _lose(program: ref[TracedProgram], left: list[ref[Tensor]], gone: ref[Tensor]) -> None:
     left[:] = [each for each in left if each is not gone]
     if not left and (found := program()) is not None:
         found.is_stale = True
@@ -252,7 +252,7 @@ def _try_part(tensor: Tensor) -> Storage | None:
     return Storage(kind.holding(part), tensor.device)
 
 
-def _try_offset(shape: Any, steps: Iterable[Step]) -> int | None:
+def _try_offset(shape: Any, steps: Iterable[Movement]) -> int | None:
     """The first element of a view whose elements lie side by side, in order; else None."""
     offset = 0
     for op, arg, symbolic in steps:

@@ -14,7 +14,7 @@ from weakref import ref
 
 from weft.engine.bindings import take_bindings, variables_of
 from weft.ir.dtypes import dtypes
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
@@ -88,7 +88,7 @@ def unbound(size: Any) -> Any:
     return take_bindings(size)[0] if isinstance(size, UOp) else size
 
 
-def unbound_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def unbound_steps(steps: tuple[Movement, ...]) -> tuple[Movement, ...]:
     return tuple([(op, arg, tuple(map(unbound, symbolic))) for op, arg, symbolic in steps])
 
 

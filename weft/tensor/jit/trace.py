@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from weft.engine.buffer_nodes import BufferKind
-from weft.engine.devices import Place
+from weft.engine.devices import DevicePlace
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
 from weft.ir.dtypes import dtypes
@@ -64,7 +64,7 @@ class Recording(NamedTuple):
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
     written: dict[Storage, UOp]  # of inputs and of storages that were there before
-    realized: dict[UOp, Place]  # values that the function wanted in memory, and where
+    realized: dict[UOp, DevicePlace]  # values that the function wanted in memory, and where
     adopted: set[Storage]
     known: set[Storage]
     owners: dict[int, Storage]  # of memory that exists only in the trace
@@ -86,7 +86,7 @@ class Recorder:
         self._inside: dict[int, Tensor] = {}
         self._argument_names: dict[UOp, str] = {}
         self._adopted: set[Storage] = set()
-        self._realized: dict[UOp, Place] = {}
+        self._realized: dict[UOp, DevicePlace] = {}
         self._asked: list[Storage] = []
         self._grads_read: dict[int, tuple[Any, Tensor | None]] = {}
         self._grads_written: dict[int, Any] = {}
