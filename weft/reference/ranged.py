@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from weft.ir.array_values import Array, from_storage, storage_dtype, to_storage, value_dtype
 from weft.ir.build import param, sink, store
 from weft.ir.ops import Op, name
 from weft.ir.ranged import Member, members_of
@@ -26,7 +27,6 @@ from weft.reference.kernel_values import Facts, KernelValues, Point
 from weft.reference.lanes import size_value
 from weft.reference.memory import Memory, Place, Value
 from weft.reference.memory import store as write
-from weft.reference.numpy_values import Array, from_storage, storage_dtype, to_storage, value_dtype
 from weft.reference.tensor import evaluate_stores
 
 
