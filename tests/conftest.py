@@ -35,6 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "skipped where they are not installed",
     )
 
+    config.addinivalue_line(
+        "markers", "long: a sample that takes long; left out unless it is asked for (-m long)"
+    )
+
 
 def pytest_unconfigure() -> None:
     if not IS_WORKER:
