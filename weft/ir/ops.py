@@ -241,6 +241,13 @@ class Op:
     IF = _op("IF", _C.CONTROL, "1", "what follows, up to its END, happens where the source holds")
     END = _op("END", _C.CONTROL, "1", "closes a RANGE or an IF")
     BARRIER = _op("BARRIER", _C.CONTROL, "0+", "all threads of a group wait for each other")
+    SHUFFLE = _op(
+        "SHUFFLE",
+        _C.CONTROL,
+        "2",
+        "SHUFFLE(x, t): x of another thread of the group, whose counter t differs in these bits",
+        arg="(bits,)",
+    )
 
     # Structure.
     TUPLE = _op("TUPLE", _C.STRUCTURE, "0+", "several values")
