@@ -40,7 +40,7 @@ def _maps(torch: Any, size: int) -> list[Kernel]:
         Kernel("relu(a * b + a)", [a, b], *2 * [lambda a, b: (a * b + a).relu()], 12 * size),
         Kernel("exp", [a], *2 * [lambda a: a.exp()], 8 * size),
         Kernel("tanh", [a], *2 * [lambda a: a.tanh()], 8 * size),
-        Kernel("gelu", [a], lambda a: a.gelu(), f.gelu, 8 * size),
+        Kernel("gelu", [a], lambda a: a.gelu(), lambda a: f.gelu(a, approximate="tanh"), 8 * size),
         Kernel("silu", [a], lambda a: a.silu(), f.silu, 8 * size),
         Kernel("a / b", [a, b], *2 * [lambda a, b: a / b], 12 * size),
         Kernel("to bfloat16", [a], *2 * [lambda a: a.bfloat16()], 6 * size),
@@ -204,3 +204,37 @@ def _torch_seconds(run: Callable[[], object]) -> float:
         last.synchronize()
         seconds.append(first.elapsed_time(last) * 1e-3)
     return min(seconds)
+
+
+def step_rows(name: str) -> list[Row]:
+    """A step of training of torch as one CUDA graph, for the MLP that `start_rows` trains."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    layers = (torch.nn.Linear(784, 512), torch.nn.Linear(512, 512), torch.nn.Linear(512, 10))
+    model = torch.nn.Sequential(
+        *(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
+    ).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.ones(512, 784, device="cuda")
+    y = torch.zeros(512, device="cuda", dtype=torch.long)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    seconds = _torch_seconds(graph.replay)
+    return [("MLP", "torch's step in a CUDA graph", seconds * 1e6, "us", "")]
