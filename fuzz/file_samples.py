@@ -132,6 +132,14 @@ def tar() -> bytes:
     return data.getvalue()
 
 
+def zipped() -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("stored.txt", b"x" * 40)
+        archive.writestr("deflated.txt", b"y" * 900, zipfile.ZIP_DEFLATED)
+    return data.getvalue()
+
+
 def npy() -> bytes:
     data = io.BytesIO()
     np.save(data, np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)))
@@ -177,5 +185,6 @@ def samples(folder: Path) -> dict[str, bytes]:
         "npz": _saved(lambda path: npz_save(path, {"x": Tensor([1, 2])}), folder),
         "npz compressed": compressed_npz(),
         "tar": tar(),
+        "zip": zipped(),
         "training state": _saved(lambda path: save_training_state(path, state), folder),
     }

@@ -3,27 +3,45 @@
     python -m fuzz.files --count 5000 --seed 1
 
 A right file of each format is mutated: bits, bytes, numbers, pieces, the end. A reader may refuse
-it with a `UsageError`, or read it; nothing else. Every tensor that it gives is read to the last
-byte. An audit hook sees whether anything is run, and the process has a limit on its memory.
+it with a `UsageError`, or read it; nothing else, not even a warning. Every tensor that it gives is
+read to the last byte. An audit hook sees whether anything is run or another file is written, and
+there are limits on memory and time.
+
+    python -m fuzz.files --each 10000 --seed 1
+
+takes so many files of each format.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import random
+import signal
 import struct
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fuzz.file_samples import EVIL, evil, samples, torch_legacy, torch_zip
-from weft.io.archives import tar_extract
+from fuzz.file_samples import (
+    EVIL,
+    evil,
+    number,
+    samples,
+    text,
+    torch_legacy,
+    torch_tensor,
+    torch_zip,
+)
+from weft.io.archives import tar_extract, zip_extract
 from weft.io.gguf import gguf_load
 from weft.io.numpy_files import npy_load, npz_load
+from weft.io.pickle_codes import CODES
 from weft.io.safetensors import safe_load
 from weft.io.torch_files import torch_load
 from weft.io.training_state import load_training_state
@@ -40,7 +58,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "npz": npz_load,
     "npz compressed": npz_load,
     "tar": tar_extract,
-    "training state": lambda path: load_training_state(path, random=False),
+    "zip": zip_extract,
+    "training state": load_training_state,
 }
 FORBIDDEN = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.Popen")
 FORBIDDEN += ("pickle.find_class", "socket.connect", "shutil.rmtree")
@@ -58,21 +77,31 @@ EXTREMES = (
     2**64 - 1,
 )
 WORDS = (b'"', b"{", b"[", b"-1", b"9" * 20, b"(", b"R")
-MEMORY_LIMIT = 6 << 30
+MEMORY_LIMIT = 4 << 30
+SECONDS = 20  # for one file, on a machine that does other work too
 _MOST_REPLAYED = 1 << 20  # elements that are read of one tensor
 
+_READING = ("r", "rb")
 _seen: list[str] = []
 _is_watching = False
 
 
-def _hook(event: str, _: object) -> None:
-    if _is_watching and event in FORBIDDEN:
-        _seen.append(event)
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _is_watching:
+        return
+    is_write = event == "open" and isinstance(arguments[1], str) and arguments[1] not in _READING
+    if event in FORBIDDEN or (is_write and not _is_ours(str(arguments[0]))):
+        _seen.append(f"{event} {arguments[0]}"[:200])
+
+
+def _is_ours(path: str) -> bool:
+    """Whether what is written belongs to the cache of compiled kernels, or to nobody."""
+    return "cache" in path or path == os.devnull
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[list[str]]:
-    """What is run inside, by the names that Python's audit gives it."""
+    """What is run or written inside, by the names that Python's audit gives it."""
     global _is_watching
     if _hook not in _HOOKED:
         sys.addaudithook(_hook)
@@ -134,13 +163,53 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
             stack.extend(node.values() if isinstance(node, dict) else node)
 
 
+def pickle_program(source: random.Random) -> bytes:
+    """Instructions of pickle in any order: mostly nonsense, at times a value without end."""
+    pieces: list[bytes] = [
+        *(bytes([code]) for code, (_, read) in CODES.items() if read is None and code != ord(".")),
+        *(text("a"), number(3), b"K\x01", b"M\x00\x10", b"}q\x00", b"]q\x01", b"h\x00", b"h\x01"),
+        *(b"h\x05", b"q\x05", b"ccollections\nOrderedDict\n)R", b"ctorch\nSize\n", b"S'a\\d'\n"),
+        *(
+            b"ctorch\ndevice\n",
+            b"c_codecs\nencode\n",
+            b"\x8b\xff\xff\xff\x7f",
+            b"X\xff\xff\xff\xff",
+        ),
+        *(b"2\x86" * 30, b"\x85" * 300, b"]" * 300 + b"a" * 300, b"I99999999999999999999\n"),
+        torch_tensor("0", 6, 0, (2, 2), (1, 2)),
+        torch_tensor("1", 8, 1, (2, 2), (3, 1)),
+    ]
+    count = source.choice((3, 10, 40, 200))
+    return b"\x80\x02" + b"".join(source.choice(pieces) for _ in range(count)) + b"."
+
+
+@contextlib.contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer, where the system can."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it takes longer than {seconds} s")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def outcome_of(name: str, data: bytes, folder: Path) -> str:
     """ "read" or "refused", or what a reader does wrong with a file."""
     path = folder / f"{time.monotonic_ns()}"
     path.write_bytes(data)
     outcome = "read"
     try:
-        with watched() as events:
+        with watched() as events, limited(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("error")
             try:
                 for tensor in tensors_of(READERS[name](str(path))):
                     if tensor.numel() <= _MOST_REPLAYED:
@@ -162,9 +231,21 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
 
 
+def damaged(kind: str, right: bytes, source: random.Random) -> bytes:
+    """A file of a format with damage, or, of a pickle, with another program."""
+    if kind.startswith("torch") and source.random() < 0.4:
+        is_evil = source.random() < 0.5
+        pickle = evil(*source.choice(list(EVIL.values()))) if is_evil else pickle_program(source)
+        right = torch_zip(pickle) if kind == "torch zip" else torch_legacy(pickle)
+        if not is_evil:
+            return right
+    return mutated(right, source)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--count", type=int, default=5000, help="files of any format")
+    parser.add_argument("--each", type=int, default=0, help="files of each format instead")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--keep", help="a folder for the files that went wrong")
     options = parser.parse_args(arguments)
@@ -173,24 +254,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         right = samples(folder)
-        for number in range(options.count):
-            source = random.Random(options.seed * 1_000_003 + number)
-            kind = source.choice(list(right))
-            data = right[kind]
-            if kind.startswith("torch") and source.random() < 0.3:
-                pickle = evil(*source.choice(list(EVIL.values())))
-                data = torch_zip(pickle) if kind == "torch zip" else torch_legacy(pickle)
-            data = mutated(data, source)
+        kinds = list(right)
+        count = options.each * len(kinds) or options.count
+        for place in range(count):
+            source = random.Random(options.seed * 1_000_003 + place)
+            kind = kinds[place % len(kinds)] if options.each else source.choice(kinds)
+            data = damaged(kind, right[kind], source)
             outcome = outcome_of(kind, data, folder)
             read += outcome == "read"
             if outcome not in ("read", "refused"):
                 wrong += 1
-                print(f"file {number} ({kind}): {outcome}")
+                print(f"file {place} ({kind}): {outcome}", flush=True)
                 if options.keep:
-                    (Path(options.keep) / f"{number}.bin").write_bytes(data)
-            if number % 200 == 199:
+                    (Path(options.keep) / f"{place}.bin").write_bytes(data)
+            if place % 200 == 199:
                 sweep()
-    print(f"{options.count} files, {read} of them read, {wrong} problems, seed {options.seed}")
+    print(f"{count} files, {read} of them read, {wrong} problems, seed {options.seed}")
     return 1 if wrong else 0
 
 

@@ -17,7 +17,7 @@ from weft.support.message import nearest
 from weft.support.settings import settings
 
 # A device, several devices, or a layout: how memory lies on several devices.
-Place = str | tuple[Any, ...]
+DevicePlace = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
 
 
@@ -139,6 +139,20 @@ class Devices:
         return default_device() if name is None else canonical_name(name)
 
 
+def is_computing(name: object) -> bool:
+    """Whether something names a device that computes: a kind and a number, and no file.
+
+    What a file or a message says is asked this before a device of that name is opened.
+
+    >>> is_computing("CPU:1"), is_computing("DISK:notes.txt"), is_computing("CPU:x")
+    (True, False, False)
+    """
+    kind, _, number = name.partition(":") if isinstance(name, str) else ("", "", "")
+    known = KINDS.get(kind.upper())
+    is_number = number.isdecimal() and number.isascii()
+    return known is not None and not known.is_file and (is_number or not number)
+
+
 def canonical_name(name: str) -> str:
     """The full name of a device: kinds in capitals, number 0 left out."""
     kind, _, number = name.partition(":")
@@ -155,7 +169,7 @@ def canonical_name(name: str) -> str:
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
-def canonical_place(place: Place) -> Any:
+def canonical_place(place: DevicePlace) -> Any:
     """The full name of a device; of several devices, a layout, whole on each unless it says more.
 
     >>> canonical_place(("CPU:0", "CPU:1"))
@@ -168,7 +182,7 @@ def canonical_place(place: Place) -> Any:
     return tuple(map(canonical_name, devices)), axis, sizes
 
 
-def is_file(place: Place) -> bool:
+def is_file(place: DevicePlace) -> bool:
     """Whether the device of this full name is a file."""
     return isinstance(place, str) and place.startswith(_FILES)
 

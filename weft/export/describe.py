@@ -1,4 +1,4 @@
-"""Structures, values, steps and recipes of a jitted function as JSON, and back.
+"""Structures, values, steps and recipes of a jitted function as JSON; `header.py` reads it back.
 
 Only plain data has a form here. An object of the user's has none, because its class is code that a
 later process need not have.
@@ -7,28 +7,26 @@ later process need not have.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import ref
 
-from weft.ir.dtypes import by_name
-from weft.ir.movement import Step
-from weft.ir.ops import INFO, Op
+from weft.ir.movement import Movement
+from weft.ir.ops import INFO
 from weft.ir.shapes import Shape
-from weft.ir.text import dump, parse
+from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
 from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
 from weft.tensor.jit.results import (
     FromArgument,
-    FromOutput,
     FromOutside,
     FromPython,
     FromSizes,
-    Recipe,
+    ResultPlan,
 )
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
-from weft.tensor.trees import LEAF, Structure
+from weft.tensor.trees import Structure
 
 Json = Any
 _PLAIN: Final = (bool, int, float, str, type(None))
@@ -46,14 +44,6 @@ def structure_to_json(structure: Structure) -> Json:
             "parts": parts,
         }
     return {"kind": "list" if issubclass(structure.kind, list) else "tuple", "parts": parts}
-
-
-def structure_from_json(data: Json) -> Structure:
-    if data is None:
-        return LEAF
-    kinds = {"dict": dict, "list": list, "tuple": tuple}
-    parts = tuple(structure_from_json(part) for part in data["parts"])
-    return Structure(kinds[data["kind"]], tuple(data.get("names", ())), parts)
 
 
 def _plain(value: Any) -> Json:
@@ -75,37 +65,16 @@ def leaf_to_json(leaf: TensorKind | ValueKind | ObjectKind) -> Json:
     return {"value": _plain(leaf.value)}
 
 
-def leaf_from_json(data: Json) -> TensorKind | ValueKind | ObjectKind:
-    if "dtype" in data:
-        return TensorKind(by_name(data["dtype"]), shape_from_json(data["shape"]), None)
-    if "object" in data:
-        return ObjectKind(data["object"])
-    return ValueKind(parse(data["size"]) if "size" in data else data["value"])
-
-
 def shape_to_json(shape: Shape) -> Json:
     return [size if isinstance(size, int) else dump(size) for size in shape]
 
 
-def shape_from_json(data: Json) -> Shape:
-    return tuple(size if isinstance(size, int) else parse(size) for size in data)
-
-
-def _step_to_json(step: Step) -> Json:
+def _step_to_json(step: Movement) -> Json:
     op, arg, symbolic = step
     return [INFO[op].name, arg, [dump(size) for size in symbolic]]
 
 
-def _step_from_json(data: Json) -> Step:
-    op, arg, symbolic = data
-    return getattr(Op, op), _tuples(arg), tuple(parse(size) for size in symbolic)
-
-
-def _tuples(data: Json) -> Any:
-    return tuple(_tuples(part) for part in data) if isinstance(data, list) else data
-
-
-def recipe_to_json(recipe: Recipe, captured: list[Storage]) -> Json:
+def recipe_to_json(recipe: ResultPlan, captured: list[Storage]) -> Json:
     if isinstance(recipe, FromPython):
         return {"value": _plain(recipe.value)}
     if isinstance(recipe, FromSizes):
@@ -119,17 +88,16 @@ def recipe_to_json(recipe: Recipe, captured: list[Storage]) -> Json:
     return {"output": recipe.output, "steps": steps, "twin": recipe.twin}
 
 
-def recipe_from_json(data: Json, captured: list[Storage]) -> Recipe:
-    if "value" in data:
-        return FromPython(data["value"])
-    if "size" in data:
-        return FromSizes(parse(data["size"]))
-    steps = None if data["steps"] is None else tuple(_step_from_json(s) for s in data["steps"])
-    if "argument" in data:
-        # Arguments of an exported function are apart, so each is a view of its own.
-        return FromArgument(data["argument"], steps, True)
-    assert steps is not None
-    if "state" in data:
-        storage = captured[data["state"]]
-        return FromOutside(ref(Tensor._of(storage, steps)), storage, steps)
-    return FromOutput(data["output"], steps, None, None, data["twin"])
+class StateView(NamedTuple):
+    """A view of memory that is captured, by its number."""
+
+    number: int
+    steps: tuple[Movement, ...]
+
+
+def recipe_of(recipe: ResultPlan | StateView, captured: list[Storage]) -> ResultPlan:
+    """A recipe of a file, with the storages that its function captured."""
+    if not isinstance(recipe, StateView):
+        return recipe
+    storage = captured[recipe.number]
+    return FromOutside(ref(Tensor._of(storage, recipe.steps)), storage, recipe.steps)

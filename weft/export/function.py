@@ -7,36 +7,35 @@ function was traced on. What the function writes between calls is the state of t
 
 from __future__ import annotations
 
+import json
 import os
 import types
 from typing import Any
 
-from weft.engine.contents import buffer_from, read_bytes
-from weft.engine.devices import canonical_name
-from weft.export.container import read_container, write_container
+from weft.engine.contents import read_bytes
+from weft.engine.devices import canonical_name, default_device, is_computing, is_file
+from weft.export.container import CONTAINER_KEYS, read_container, write_container
 from weft.export.describe import (
-    leaf_from_json,
     leaf_to_json,
-    recipe_from_json,
     recipe_to_json,
-    shape_from_json,
     shape_to_json,
-    structure_from_json,
     structure_to_json,
 )
+from weft.export.load import Loader, rows_of
 from weft.export.loaded import LoadedFunction
-from weft.ir.dtypes import by_name, dtypes
+from weft.export.sizes import RefusedError
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.text import dump, parse
+from weft.ir.text import dump
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError, FileFormatError, NotSupported
-from weft.tensor.jit.graph import Graph, Output, Role
+from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.jit import Jit
-from weft.tensor.jit.program import InputRow, Program, TensorKind
-from weft.tensor.jit.results import FromOutside, Results
+from weft.tensor.jit.program import TensorKind, TracedProgram
+from weft.tensor.jit.results import FromOutside
 from weft.tensor.jit.signature import argument_names
-from weft.tensor.storage import Storage, realize
+from weft.tensor.storage import realize
 
 
 def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
@@ -62,36 +61,45 @@ def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwarg
             fix="save_function(jit(f), path, *arguments)",
         )
     program = _chosen(jitted, args, kwargs)
-    _require_exportable(program)
     realize(program.captured)
     memory = [*(storage.uop for storage in program.captured), *program.constants]
+    _require_exportable(program, memory)
     text = dump(_all_of(program.graph)).encode()
     header = _header(jitted, program, memory)
-    write_container(path, header, [text, *(bytes(read_bytes(node)) for node in memory)])
+    blocks = [text, *(bytes(read_bytes(node)) for node in memory)]
+    _require_loadable(header, blocks)
+    write_container(path, header, blocks)
 
 
-def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
-    results = program.results
+def _header(jitted: Jit, program: TracedProgram, memory: list[UOp]) -> dict[str, Any]:
+    results, graph = program.results, program.graph
     return {
         "name": getattr(jitted, "__name__", "function"),
         "names": argument_names(jitted.function, program.structure),
         "arguments": structure_to_json(program.structure),
         "leaves": [leaf_to_json(leaf) for leaf in program.leaves],
-        "variables": [dump(node) for node in program.variables],
-        "rows": [list(row) for row in program.rows],
+        "rows": [list(row) for row in rows_of(graph, program.leaves)],
         "results": structure_to_json(results.structure),
         "recipes": [recipe_to_json(each, program.captured) for each in results.recipes],
-        "memory": [_memory_to_json(node) for node in memory],
+        "device": _devices(program).pop(),
+        "memory": [[node.dtype.name, list(shape_of(node))] for node in memory],
         "captured": len(program.captured),
-        **_graph_to_json(program.graph),
+        "roles": [list(role) for role in graph.roles],
+        "versions": len(graph.versions),
+        "outputs": [
+            [each.dtype.name, shape_to_json(each.shape), each.donor, value is not None]
+            for each, value in zip(graph.outputs, graph.values, strict=True)
+        ],
     }
 
 
-def _memory_to_json(node: UOp) -> Any:
-    return [node.dtype.name, shape_to_json(shape_of(node)), node.arg[2]]
+def _devices(program: TracedProgram) -> set[Any]:
+    """All devices of a program; without memory, it runs on the default one."""
+    graph = program.graph
+    return {*graph.devices, *(each.device for each in graph.outputs)} or {default_device()}
 
 
-def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
     if args or kwargs:
         return jitted.program_for(args, kwargs)[1]
     if len(jitted.programs) != 1:
@@ -103,13 +111,14 @@ def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Progr
     return jitted.programs[0]
 
 
-def _require_exportable(program: Program) -> None:
+def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
     """A file cannot hold what only this process knows."""
     tensors = [n for n, leaf in enumerate(program.leaves) if isinstance(leaf, TensorKind)]
     problem = ""
-    places = [*program.graph.devices, *(each.device for each in program.graph.outputs)]
-    if any(not isinstance(place, str) for place in places):
+    if len(devices := _devices(program)) > 1 or not isinstance(next(iter(devices)), str):
         problem = "takes or returns tensors that lie on several devices"
+    elif any(map(is_file, devices)):
+        problem = "works on files"
     elif program.gradients_in or any(row.is_gradient for row in program.rows):
         problem = "reads gradients from outside"
     elif [row.leaf for row in program.rows] != tensors:
@@ -119,6 +128,8 @@ def _require_exportable(program: Program) -> None:
         for each in program.results.recipes
     ):
         problem = "returns a tensor from outside that it does not use"
+    elif any(isinstance(size, UOp) for node in memory for size in shape_of(node)):
+        problem = "captures a tensor of a symbolic shape"
     if problem:
         raise NotSupported(
             f"save_function: the function {problem}",
@@ -127,82 +138,50 @@ def _require_exportable(program: Program) -> None:
         )
 
 
+def _require_loadable(header: dict[str, Any], blocks: list[bytes]) -> None:
+    """What is saved passes the checks of what is loaded."""
+    read = json.loads(json.dumps({**header, **dict.fromkeys(CONTAINER_KEYS)}))
+    try:
+        Loader(read, blocks, header["device"]).check()
+    except RefusedError as error:
+        raise NotSupported(
+            f"save_function: {error}",
+            law="a file holds tensor ops alone: no kernels of your own, no copies between devices",
+        ) from None
+
+
 def _all_of(graph: Graph) -> UOp:
     values = [value for value in graph.values if value is not None]
     return make(Op.TUPLE, dtypes.void, (*graph.parameters, *graph.versions, *values))
 
 
-def _graph_to_json(graph: Graph) -> dict[str, Any]:
-    return {
-        "roles": [list(role) for role in graph.roles],
-        "devices": list(graph.devices),
-        "versions": len(graph.versions),
-        "is_value": [value is not None for value in graph.values],
-        "outputs": [
-            [each.dtype.name, shape_to_json(each.shape), each.device, each.donor]
-            for each in graph.outputs
-        ],
-    }
-
-
-def _graph(header: dict[str, Any], text: str, device: str | None) -> Graph:
-    nodes = parse(text).src
-    roles = tuple(Role(kind, number) for kind, number in header["roles"])
-    first, last = len(roles), len(roles) + header["versions"]
-    rest = iter(nodes[last:])
-    return Graph(
-        roles,
-        tuple(nodes[:first]),
-        tuple(device or name for name in header["devices"]),
-        tuple(nodes[first:last]),
-        tuple(next(rest) if is_value else None for is_value in header["is_value"]),
-        tuple(
-            Output(by_name(name), shape_from_json(shape), device or own, donor)
-            for name, shape, own, donor in header["outputs"]
-        ),
-    )
-
-
 def load_function(path: str | os.PathLike[str], device: str | None = None) -> LoadedFunction:
-    """Read a function that `save_function` wrote; `device` is another one to run it on."""
+    """Read a function that `save_function` wrote; `device` is another one to run it on.
+
+    A file is data: it is checked, and code is generated for it here. One that says anything else
+    than a function of tensors raises FileFormatError, and nothing of it has happened.
+    """
     header, blocks = read_container(path)
-    name = None if device is None else canonical_name(device)
+    name = _device_of(header, path) if device is None else canonical_name(device)
     try:
-        _require_one_device(header, name)
-        program = _program(header, blocks, name)
-        return LoadedFunction(header["name"], program, header["names"], name)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        loader = Loader(header, blocks, name)
+        parts = loader.check()
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FileFormatError(
-            f"load_function: {os.fspath(path)}: the header says what no function is",
-            facts=[("found", type(error).__name__, str(error).partition("\n")[0])],
-        ) from error
+            f"load_function: {os.fspath(path)}: the header says what no function is: "
+            + reason.partition("\n")[0][:400],
+            law="the parts of a file fit each other, and its graph is made of tensor ops alone",
+        ) from None
+    return LoadedFunction(parts.name, loader.program(parts), parts.names, name)
 
 
-def _program(header: dict[str, Any], blocks: list[bytes], device: str | None) -> Program:
-    text, *contents = blocks
-    memory = [
-        buffer_from(by_name(kind), shape_from_json(shape), device or own, memoryview(block))
-        for (kind, shape, own), block in zip(header["memory"], contents, strict=True)
-    ]
-    count = header["captured"]
-    captured = [Storage(node, node.arg[2]) for node in memory[:count]]
-    program = Program(_graph(header, text.decode(), device), memory[count:], captured)
-    program.rows = [InputRow(*row) for row in header["rows"]]
-    program.leaves_more = any(row.is_donated or row.is_written for row in program.rows)
-    program.structure = structure_from_json(header["arguments"])
-    program.leaves = [leaf_from_json(leaf) for leaf in header["leaves"]]
-    program.variables = [parse(node) for node in header["variables"]]
-    recipes = tuple(recipe_from_json(each, captured) for each in header["recipes"])
-    program.results = Results(structure_from_json(header["results"]), recipes)
-    return program
-
-
-def _require_one_device(header: dict[str, Any], device: str | None) -> None:
-    names = {own for _, _, own in header["memory"]} | set(header["devices"])
-    names |= {own for _, _, own, _ in header["outputs"]}
-    if device is not None and len(names) > 1:
-        raise NotSupported(
-            f"load_function: the function runs on several devices ({', '.join(sorted(names))})",
-            law="only a function of one device can move to another",
-            fix="leave device= out",
+def _device_of(header: dict[str, Any], path: str | os.PathLike[str]) -> str:
+    """The device that a file names. It is a kind and a number, never a path."""
+    name = header.get("device")
+    if not is_computing(name):
+        raise FileFormatError(
+            f"load_function: {os.fspath(path)}: the function is for the device {name!r:.60}",
+            law="a function runs on a device that computes, such as CPU or CPU:1",
         )
+    return canonical_name(str(name))

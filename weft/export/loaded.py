@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.core import realize_all
-from weft.tensor.jit.program import InputRow, ObjectKind, Program, TensorKind, ValueKind
+from weft.tensor.jit.program import InputRow, ObjectKind, TensorKind, TracedProgram, ValueKind
 from weft.tensor.jit.signature import unbound
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, flatten
@@ -19,7 +20,7 @@ class LoadedFunction:
     `state` has the tensors that the function captured; those that it writes change with each call.
     """
 
-    def __init__(self, name: str, program: Program, names: list[str], device: str | None) -> None:
+    def __init__(self, name: str, program: TracedProgram, names: list[str], device: str) -> None:
         self.name = name
         self._program = program
         self._structure = _without_objects(program.structure, iter(program.leaves))
@@ -53,7 +54,9 @@ class LoadedFunction:
         for place, leaf in zip(self._places, leaves, strict=True):
             everything[place] = leaf
         self._require_apart(tensors)
-        program = self._program
+        self._program.prepare()
+        # Rows are of this call: another thread may pass a view where this one does not.
+        program = copy.copy(self._program)
         program.rows = [_seen(row, everything[row.leaf]) for row in self._rows]
         return program.call(everything)
 
@@ -82,10 +85,10 @@ class LoadedFunction:
                 ],
                 law="an exported function takes tensors like those it was saved with",
             )
-        names = {*self._program.graph.devices, self._device} - {None}
-        if len(names) == 1 and leaf.device not in names:
+        here = self._device
+        if leaf.device != here:
             raise DeviceError(
-                f"{self.name}: {name} is on {leaf.device}, and the function runs on {names.pop()}",
+                f"{self.name}: {name} is on {leaf.device}, and the function runs on {here}",
                 fix=f"load_function(path, device={leaf.device!r})",
             )
 

@@ -8,13 +8,12 @@ multiple of the archive.
 from __future__ import annotations
 
 import struct
-import tarfile
 import zipfile
 import zlib
-from io import BufferedReader
 from typing import Any, Final
 
 from weft.io.source import FileLike, Source
+from weft.io.tar import tar_members
 from weft.ir.dtypes import dtypes
 from weft.tensor.tensor import Tensor
 
@@ -24,7 +23,7 @@ _UNPACKED_ALWAYS: Final = 1 << 30
 _UNPACKED_RATIO: Final = 200
 # What the parsers of the standard library raise for damaged input.
 _DAMAGED: Final = (
-    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
     *(ValueError, OverflowError, NotImplementedError, RuntimeError, IndexError, KeyError),
 )
 
@@ -46,7 +45,7 @@ def zip_extract(t: FileLike) -> dict[str, Tensor]:
 
 def unzip(source: Source) -> dict[str, Tensor]:
     try:
-        with zipfile.ZipFile(BufferedReader(source.stream())) as archive:
+        with zipfile.ZipFile(source.stream()) as archive:
             members = [info for info in archive.infolist() if not info.is_dir()]
     except _DAMAGED as failure:
         raise source.fault(f"this is no zip archive: {failure}") from None
@@ -104,14 +103,7 @@ def _inflated(source: Source, data: int, info: zipfile.ZipInfo, what: str) -> by
 def tar_extract(t: FileLike) -> dict[str, Tensor]:
     """The files of a tar archive that is not compressed, by name."""
     source = Source(t, "tar")
-    found = {}
-    try:
-        with tarfile.open(fileobj=BufferedReader(source.stream()), mode="r:") as archive:
-            for member in archive:
-                if member.isreg() and not member.issparse():
-                    found[member.name] = (member.offset_data, member.size)
-    except _DAMAGED as failure:
-        raise source.fault(f"this is no tar archive: {failure}") from None
+    found = {name: (first, size) for name, first, size in tar_members(source)}
     return {
         name: source.tensor_at(first, dtypes.uint8, (size,), f"the member {name!r}")
         for name, (first, size) in found.items()

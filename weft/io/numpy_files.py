@@ -5,7 +5,6 @@ An array of a file becomes a view of the file. Arrays of Python objects are pick
 
 from __future__ import annotations
 
-import ast
 import io
 import zipfile
 from pathlib import Path
@@ -14,15 +13,16 @@ from typing import Any, Final
 import numpy as np
 
 from weft.io.archives import unzip
+from weft.io.npy_header import parse_header
 from weft.io.source import FileLike, Source
 from weft.io.write import require_names, write_whole
+from weft.ir.array_values import is_emulated
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import is_emulated
 from weft.support.errors import DTypeError
 from weft.tensor.tensor import Tensor
 
 _MAGIC: Final = b"\x93NUMPY"
-_MOST_HEADER: Final = 10_000  # more is no header, and evaluating it could crash Python
+_MOST_HEADER: Final = 10_000
 _SIZES: Final = {1: "H", 2: "I", 3: "I"}  # of the header's length, by version
 
 
@@ -103,11 +103,11 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
         raise source.fault(f"the header would have {size} bytes", 8, "headers are short")
     text = source.read(place, size, "the header")
     try:
-        header = ast.literal_eval(text.decode("latin1" if start[6] < 3 else "utf8"))
+        header = parse_header(text.decode("latin1" if start[6] < 3 else "utf8"))
         right = set(header) == {"descr", "fortran_order", "shape"}
         right = right and isinstance(header["shape"], tuple)
         right = right and type(header["fortran_order"]) is bool
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except ValueError:
         right = False
     if not right:
         raise source.fault(

@@ -3,21 +3,32 @@
 Pickle is a program. This machine runs those of its instructions that build plain values, and calls
 nothing but the functions it is given by name; every other name is refused before anything happens.
 Python's own unpickler is not used: it calls methods of what it builds, and believes sizes.
+
+A few bytes can describe a value without end: a pair of a value with itself, again and again. So
+the machine has budgets: on the steps it takes, on the size of numbers, on the text that functions
+make, and on the value, which is counted as a tree and has a limited depth.
 """
 
 from __future__ import annotations
 
-import pickletools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from weft.io.pickle_codes import CODES
 from weft.io.source import Source
 
 Allowed = Mapping[str, Callable[..., Any]]
 _LONGEST_LINE: Final = 1 << 16
 _KEYS: Final = (str, bytes, int, float, bool, type(None))
 _MARK: Final = object()
+_MOST_STEPS: Final = 10_000_000
+_MOST_VALUES: Final = 20_000_000  # counted as a tree
+_DEEPEST: Final = 200
+_MOST_BITS: Final = 128  # of a number
+_ROOM_ALWAYS: Final = 1 << 20
+_ROOM_RATIO: Final = 4
+_CONTAINERS: Final = (dict, OrderedDict, list, tuple, set, frozenset)
 
 
 class Unpickler:
@@ -34,37 +45,89 @@ class Unpickler:
         self.allowed = allowed
         self.persistent = persistent
         self.place = place
+        self._steps = 0
+        self._room = _ROOM_ALWAYS + _ROOM_RATIO * source.size
 
-    # `pickletools` reads through these three.
-    def read(self, size: int) -> bytes:
-        data = bytes(self.source.bytes[self.place : self.place + max(size, 0)])
-        self.place += len(data)
+    def charge(self, size: int) -> None:
+        """Count what functions make of a text or a list, which can be named again and again."""
+        self._room -= size
+        if self._room < 0:
+            raise self.fault("the file makes more of its texts than it has")
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, which have to be there."""
+        data = self.source.read(self.place, size, "the pickle")
+        self.place += size
         return data
 
-    def readline(self) -> bytes:
+    def take_line(self) -> bytes:
+        """The next bytes up to the end of their line, without it."""
         data = bytes(self.source.bytes[self.place : self.place + _LONGEST_LINE])
         line, newline, _ = data.partition(b"\n")
-        self.place += len(line) + len(newline)
-        return line + newline
-
-    def tell(self) -> int:
-        return self.place
+        if not newline:
+            raise ValueError("a line has no end")
+        self.place += len(line) + 1
+        return line
 
     def load(self) -> Any:
         """The next value."""
         machine = _Machine(self)
         try:
-            for opcode, argument, _ in pickletools.genops(self):  # type: ignore[arg-type]
-                step = _STEPS.get(opcode.name)
+            for name, argument in self._instructions():
+                step = _STEPS.get(name)
                 if step is None:
-                    raise self.fault(f"the instruction {opcode.name} is not read")
+                    raise self.fault(f"the instruction {name} is not read")
+                if type(argument) is int and argument.bit_length() > _MOST_BITS:
+                    raise self.fault(f"a number has more than {_MOST_BITS} bits")
                 step(machine, argument)
             (value,) = machine.stack
         except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as bad:
             if bad.__class__.__module__ == "weft":
                 raise
-            raise self.fault(f"the pickle is damaged: {bad}") from None
+            raise self.fault(f"the pickle is damaged: {bad}"[:300]) from None
+        self._require_small(value)
         return value
+
+    def _instructions(self) -> Iterator[tuple[str, Any]]:
+        """The instructions with their arguments, up to STOP."""
+        name = ""
+        while name != "STOP":
+            code = CODES.get(self.take(1)[0])
+            if code is None:
+                raise ValueError("there is no such instruction")
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise self.fault(f"the pickle has more than {_MOST_STEPS} instructions")
+            name, read = code
+            yield name, None if read is None else read(self)
+
+    def _require_small(self, value: Any) -> None:
+        """Raise unless a value is small as a tree, not deep, and no part of itself."""
+        counts: dict[int, tuple[int, int]] = {}  # values in the tree, and levels
+        open_nodes: set[int] = set()
+        stack = [(value, False)]
+        while stack:
+            node, is_done = stack.pop()
+            if type(node) not in _CONTAINERS or id(node) in counts:
+                continue
+            parts = list(node.values()) if isinstance(node, dict) else list(node)
+            if not is_done:
+                if id(node) in open_nodes:
+                    raise self.fault("a value holds itself")
+                open_nodes.add(id(node))
+                stack.append((node, True))
+                stack.extend((part, False) for part in parts if type(part) in _CONTAINERS)
+                continue
+            open_nodes.discard(id(node))
+            below = [counts[id(part)] for part in parts if type(part) in _CONTAINERS]
+            total = 1 + len(parts) + sum(count for count, _ in below)
+            depth = 1 + max((level for _, level in below), default=0)
+            if total > _MOST_VALUES or depth > _DEEPEST:
+                raise self.fault(
+                    "the value is too large or too deep",
+                    f"a file holds at most {_MOST_VALUES} values, at most {_DEEPEST} deep",
+                )
+            counts[id(node)] = total, depth
 
     def fault(self, what: str, law: str = "") -> Exception:
         return self.source.fault(what, self.place, law)
@@ -73,10 +136,10 @@ class Unpickler:
         """A function by name; the one place where a pickle could reach out."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise self.fault("a name is no text")
-        found = self.allowed.get(f"{module}.{name}")
+        found = self.allowed.get(f"{module}.{name}") if len(module) + len(name) < 200 else None
         if found is None:
             raise self.fault(
-                f"the file wants to call {module}.{name}"[:200],
+                f"the file wants to call {module[:100]}.{name[:100]}",
                 "a file of weights builds tensors, dicts, lists and numbers, and calls nothing "
                 "else; save the tensors alone, best as safetensors",
             )
@@ -116,7 +179,10 @@ class _Machine:
     def call(self, function: Any, arguments: Any) -> None:
         if not isinstance(function, Function) or not isinstance(arguments, tuple):
             raise self.reader.fault("the file calls what is no function")
-        self.stack.append(function.call(*arguments))
+        value = function.call(*arguments)
+        if isinstance(value, (str, bytes, tuple)):
+            self.reader.charge(len(value))
+        self.stack.append(value)
 
     def set_items(self, pairs: list[Any]) -> None:
         table = self.top(dict)
@@ -166,9 +232,8 @@ def _tuple_of(count: int) -> Callable[[_Machine, Any], None]:
     return step
 
 
-def _global(machine: _Machine, argument: str) -> None:
-    module, _, name = argument.partition(" ")
-    machine.stack.append(Function(machine.reader.named(module, name)))
+def _global(machine: _Machine, names: tuple[str, str]) -> None:
+    machine.stack.append(Function(machine.reader.named(*names)))
 
 
 def _stack_global(machine: _Machine, _: Any) -> None:

@@ -185,7 +185,7 @@ def _entry(source: Source, name: str, entry: Any) -> tuple[DType, list[Any], int
             8,
             "the dtypes are " + ", ".join(_DTYPES),
         )
-    numbers = type(first) is int and type(last) is int and 0 <= first <= last
+    numbers = type(first) is int and type(last) is int and 0 <= first <= last <= source.size
     if not isinstance(shape, list) or not numbers:
         raise source.fault(f"the entry of {name!r} is wrong", 8, "sizes and offsets are counts")
     return _DTYPES[dtype], shape, first, last

@@ -119,6 +119,13 @@ class Stream(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
+    def read(self, size: int = -1, /) -> bytes:
+        """At most so many bytes. A size that a file states is not believed: no room is made."""
+        end = len(self._data) if size is None or size < 0 else self._place + size
+        part = bytes(self._data[self._place : min(end, len(self._data))])
+        self._place += len(part)
+        return part
+
     def readinto(self, target: Any) -> int:
         part = self._data[self._place : self._place + len(target)]
         target[: len(part)] = part

@@ -17,12 +17,15 @@ import numpy as np
 from weft.io.archives import member, unzip
 from weft.io.safe_pickle import Function, Unpickler
 from weft.io.source import FileLike, Source
+from weft.ir.array_values import from_storage, storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import from_storage, storage_dtype
 from weft.support.errors import UsageError
 from weft.tensor.tensor import Tensor
 
 _LEGACY_MAGIC: Final = 0x1950A86A20F9469CFC6C
+_MOST_ELEMENTS: Final = 1 << 62
+_GATHERED_ALWAYS: Final = 256 << 20
+_GATHERED_RATIO: Final = 16
 _STORAGES: Final[dict[str, DType]] = {
     "DoubleStorage": dtypes.float64,
     "FloatStorage": dtypes.float32,
@@ -105,7 +108,7 @@ def _load_zip(source: Source) -> Any:
         return Storage(parts[name], lambda: 0, dtype, count)
 
     value = Unpickler(Source(files[names[0]], source.format), ALLOWED, find).load()
-    return _finished(value)
+    return _finished(value, source)
 
 
 def _reference(source: Source, key: Any) -> tuple[DType, str, int]:
@@ -155,18 +158,35 @@ def _load_legacy(source: Source) -> Any:
         source.require_inside(places[name], place - places[name], "a storage")
     if known.keys() - places.keys():
         raise source.fault("a storage is missing", place)
-    return _finished(value)
+    return _finished(value, source)
 
 
-def _finished(value: Any) -> Any:
+class _Budget:
+    """The bytes that tensors with gaps may take; a file can name one storage in many of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._room = _GATHERED_ALWAYS + _GATHERED_RATIO * source.size
+
+    def take(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise self._source.fault(
+                "the tensors with gaps would take an absurd size",
+                law=f"they take at most {_GATHERED_RATIO} times the file and 256 MiB",
+            )
+
+
+def _finished(value: Any, source: Source) -> Any:
     """The value with its tensors made; walked without recursion, each container once."""
     made: dict[int, Any] = {}
+    budget = _Budget(source)
     containers: list[Any] = []
     stack = [(value, False)]
     while stack:
         node, is_done = stack.pop()
         if isinstance(node, Later) and id(node) not in made:
-            made[id(node)] = _tensor(*node)
+            made[id(node)] = _tensor(*node, budget)
         elif isinstance(node, Function):  # of those, dtypes are values too
             made[id(node)] = node.call.dtype if isinstance(node.call, Kind) else None
         elif is_done:  # a tuple, after what is inside of it
@@ -188,10 +208,16 @@ def _finished(value: Any) -> Any:
 
 
 def _tensor(
-    storage: Storage, first: int, shape: tuple[int, ...], strides: tuple[int, ...]
+    storage: Storage,
+    first: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    budget: _Budget,
 ) -> Tensor:
     source, dtype = storage.source, storage.dtype
     count = source.elements(shape, "a tensor")
+    if count > _MOST_ELEMENTS:
+        raise source.fault("a tensor has more elements than can be counted")
     place = storage.place() + first * dtype.itemsize
     if not count:
         return Tensor.zeros(*shape, dtype=dtype)
@@ -208,6 +234,7 @@ def _tensor(
         back = [order.index(axis) for axis in range(len(shape))]
         found = found.permute(back) if back != sorted(back) else found
     else:
+        budget.take(math.prod(sizes) * dtype.itemsize)
         found = _gathered(storage, place, sizes, strides)
     return found.expand(shape) if sizes != shape else found
 
@@ -220,7 +247,10 @@ def _gathered(
         raise storage.source.fault("the elements of a tensor overlap", place)
     kind = storage_dtype(storage.dtype)
     steps = [step * kind.itemsize for step in strides]
-    raw = np.ndarray(sizes, kind, storage.source.bytes, place, steps)
+    try:
+        raw = np.ndarray(sizes, kind, storage.source.bytes, place, steps)
+    except (ValueError, TypeError) as failure:
+        raise storage.source.fault(f"a tensor is damaged: {failure}", place) from None
     return Tensor(from_storage(storage.dtype, raw.copy()), dtype=storage.dtype)
 
 
@@ -273,7 +303,9 @@ def _size(values: Sequence[int] = ()) -> tuple[int, ...]:
 
 
 def _device(kind: Any = "cpu", number: Any = 0) -> str:
-    return f"{kind}:{number}"[:64]
+    if not isinstance(kind, str) or not isinstance(number, (int, type(None))):
+        raise ValueError("a device is a name and a number")
+    return f"{kind[:64]}:{number or 0}"
 
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:

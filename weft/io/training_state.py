@@ -18,7 +18,11 @@ from weft.io.safetensors import parse_json, safe_load, safe_load_metadata, safe_
 from weft.io.source import Source
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.core import realize_all
-from weft.tensor.create.random_state import random_state, restore_random_state
+from weft.tensor.create.random_state import (
+    random_state,
+    require_random_state,
+    restore_random_state,
+)
 from weft.tensor.tensor import Tensor
 
 _KEY: Final = "weft_training_state"
@@ -61,10 +65,14 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
     whole = _Reader(source, safe_load(fn)).read(nest)
     if not isinstance(whole, dict) or whole.keys() != {"state", "random"}:
         raise source.fault("the nest is damaged")
-    state = whole["state"]
+    state, has_random = whole["state"], random and whole["random"] is not None
+    # All that can be wrong is found before anything is written.
+    if has_random:
+        require_random_state(whole["random"])
     if into is not None:
+        _matched(state, into, "state", _require_fit)
         state = _matched(state, into, "state", _written)
-    if random and whole["random"] is not None:
+    if has_random:
         restore_random_state(whole["random"])
     # Writes that wait would be scheduled with the next step, which then rounds in other places.
     realize_all(_tensors(state))
@@ -119,7 +127,8 @@ class _Reader:
         if depth > _MOST_NESTED + 1:
             raise self.source.fault("the nest is too deep")
         if letter == "t" and isinstance(value, str) and value in self.tensors:
-            return self.tensors[value].to(Tensor.empty(0).device)
+            # Each has a name of its own; one that is read again would be memory again.
+            return self.tensors.pop(value).to(Tensor.empty(0).device)
         if letter == "v" and type(value) in _PLAIN:
             return value
         if letter == "b" and isinstance(value, str):
@@ -159,12 +168,15 @@ def _matched(saved: Any, into: Any, name: str, write: Callable[[Any, Any, str], 
 
 
 def _written(saved: Any, into: Any, name: str) -> Tensor:
+    result: Tensor = into.assign(saved.to(into.device))
+    return result
+
+
+def _require_fit(saved: Any, into: Any, name: str) -> None:
     if not isinstance(saved, Tensor) or not isinstance(into, Tensor):
         _require_same(type(saved).__name__, type(into).__name__, name)
     _require_same(saved.shape, into.shape, name)
     _require_same(saved.dtype.name, into.dtype.name, name)
-    result: Tensor = into.assign(saved.to(into.device))
-    return result
 
 
 def _require_same(saved: object, into: object, name: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from weft.engine.contents import read_bytes
 from weft.engine.devices import is_file
 from weft.engine.disk import mapped_bytes, try_view
-from weft.support.errors import ArgumentTypeError, DeviceError
+from weft.support.atomic_write import write_atomically
+from weft.support.errors import ArgumentTypeError, UsageError, file_error
 from weft.tensor.core import realize_all
 from weft.tensor.tensor import Tensor
 
@@ -45,22 +45,18 @@ def stored_bytes(tensor: Tensor) -> Bytes:
     return read_bytes(tensor._storage.uop)
 
 
-def write_whole(path: str | Path, parts: Iterable[Bytes]) -> None:
+def write_whole(path: str | os.PathLike[str], parts: Iterable[Bytes]) -> None:
     """Write a file; until all of it is there, a file of this name stays as it was."""
-    target = Path(path)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
-        with open(unfinished, "wb") as file:
-            for part in parts:
-                file.write(part)
-        os.replace(unfinished, target)
+        write_atomically(path, parts)
     except OSError as failure:
-        raise DeviceError(
-            f"{target} cannot be written: {failure.strerror}",
+        if isinstance(failure, UsageError):  # what the parts raised
+            raise
+        raise file_error(
+            f"{os.fspath(path)} cannot be written",
+            failure,
             law="a file is written into a folder that exists and may be written",
         ) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def require_names(format: str, tensors: object) -> Sequence[str]:

@@ -1,9 +1,14 @@
-"""Bytes from the memory of one device to that of another."""
+"""Bytes of the host, and bytes from the memory of one device to that of another."""
 
 from __future__ import annotations
 
-from weft.runtime.cpu.memory import fresh_bytes
+from weft.runtime.cpu.memory import allocate, share
 from weft.runtime.device import Device, Handle
+
+
+def fresh_bytes(size: int) -> memoryview:
+    """Bytes to be written, whose contents are not defined: nobody waits for them to be zeroed."""
+    return memoryview(share(allocate(size))).cast("B") if size else memoryview(b"")
 
 
 def copy_bytes(source: Device, handle: Handle, target: Device, other: Handle, size: int) -> None:

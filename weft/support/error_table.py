@@ -102,6 +102,12 @@ ERROR_TABLE = (
         what is supported instead.""",
     ),
     ErrorRow(
+        errors.MissingFile,
+        """There is no file at a path that is read, or no folder at a path where a file is to be
+        written. It is also a FileNotFoundError. Relative paths start in the folder that the
+        program was started in; the message has the path as it was given.""",
+    ),
+    ErrorRow(
         errors.FileFormatError,
         """A file is damaged, cut short, or of another format than the one it was read as. The
         message says what was expected and at which byte. An incomplete download is the usual

@@ -26,6 +26,7 @@ __all__ = [
     "FileFormatError",
     "IndexOutOfRange",
     "InternalError",
+    "MissingFile",
     "NotSupported",
     "OptRefused",
     "OutOfMemory",
@@ -165,6 +166,22 @@ class NotSupported(UsageError, NotImplementedError):
     """Weft cannot do this, or not on this target; the message says what it can do."""
 
     code = "W303"
+
+
+class MissingFile(DeviceError, FileNotFoundError):
+    """A file, or the folder that it is to lie in, does not exist."""
+
+    code = "W304"
+
+
+def file_error(what: str, failure: OSError, *, law: str = "") -> DeviceError:
+    """Return the error for what the system refused; the reason stands behind `what`."""
+    text, where = f"{what}: {failure.strerror or failure}", user_line(skip=1)
+    if not isinstance(failure, FileNotFoundError):
+        return DeviceError(text, law=law, where=where)
+    missing = MissingFile(text, law=law, where=where)
+    missing.errno, missing.filename = failure.errno, failure.filename
+    return missing
 
 
 class FileFormatError(UsageError, ValueError):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from weft.support.source_line import SourceLine
 
 _INDENT = "  "
+_LONGEST_NAME = 100
 _FIX = "fix: "
 
 
@@ -65,6 +66,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     # Only an error needs it, and it is slow to import.
     import difflib
 
+    if len(name) > _LONGEST_NAME:  # comparing takes the product of the lengths
+        return None
+    known = [candidate for candidate in known if len(candidate) <= _LONGEST_NAME]
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.65)
     return by_folded[close[0]] if close else None

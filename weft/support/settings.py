@@ -49,7 +49,7 @@ class Settings:
     CACHE: bool = _row(True, "Keep compiled results on disk.", variable="WEFT_CACHE")
     CACHE_DIR: str = _row(
         "",
-        "The folder of the disk cache; '' is the platform's own cache folder.",
+        "Where the disk cache is, with a folder for each user; '' is the platform's own folder.",
         variable="WEFT_CACHE_DIR",
     )
     CACHE_SIZE_MB: int = _row(
@@ -66,6 +66,7 @@ class Settings:
         0,
         "How many CPU threads run kernels; 0 is one per core.",
         in_cache_key=True,
+        most=4096,
     )
     DEFAULT_FLOAT: str = _row(
         "float32",

@@ -90,3 +90,64 @@ def test_links_and_folders_are_left_out():
             info.type, info.linkname = kind, "/etc/passwd"
             archive.addfile(info)
     assert tar_extract(Tensor(data.getvalue())) == {}
+
+
+@pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_every_kind_of_tar_is_read_as_python_reads_it(format: int):
+    names = ["a", "folder/b", "x" * 99 + "/" + "y" * 90, "ä" * 30, "é/" + "n" * 60]
+    names += ["long/" * 60 + "end"] if format != tarfile.USTAR_FORMAT else []
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=format) as archive:
+        for number, name in enumerate(names):
+            info = tarfile.TarInfo(name)
+            info.size = number * 300
+            archive.addfile(info, io.BytesIO(bytes([65 + number]) * info.size))
+            folder = tarfile.TarInfo(f"folder{number}")
+            folder.type = tarfile.DIRTYPE
+            archive.addfile(folder)
+    found = tar_extract(Tensor(data.getvalue()))
+    assert list(found) == names
+    for number, name in enumerate(names):
+        assert content(found[name]) == bytes([65 + number]) * (number * 300)
+
+
+def with_size(field: bytes, kind: bytes = b"0") -> bytes:
+    """A tar archive of one member that states its size so."""
+    header = bytearray(tar()[:512])
+    header[124:136], header[156:157] = field.ljust(12, b"\0"), kind
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + bytes(2048)
+
+
+@pytest.mark.parametrize("kind", [b"0", b"L", b"K", b"x", b"g", b"S", b"5"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        b"77777777777",
+        b"\x80" + b"\xff" * 11,
+        b"\xff" * 12,
+        b"-1",
+        b"9",
+        b"\x80" + b"\0" * 10 + b"\1",
+    ],
+)
+def test_sizes_of_a_tar_are_not_believed(field: bytes, kind: bytes):
+    # A size that is too large makes no room, and a negative one sends nobody back.
+    try:
+        found = tar_extract(Tensor(with_size(field, kind)))
+    except FileFormatError:
+        return
+    assert kind == b"5" or field[-1:] == b"\1"
+    assert all(part.numel() == 1 for part in found.values())
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b"0 path=x\n", b"99999999 path=x\n", b"-5 path=x\n", b"x path=y\n", b"12 size=abc\n"],
+)
+def test_records_of_a_tar_are_not_believed(record: bytes):
+    start = bytearray(with_size(b"%o" % len(record), b"x")[:512])
+    data = bytes(start) + record.ljust(512, b"\0") + tar()
+    with pytest.raises(FileFormatError):
+        tar_extract(Tensor(data))

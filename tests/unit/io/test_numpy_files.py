@@ -1,6 +1,7 @@
 """`.npy` and `.npz`, from and to NumPy."""
 
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,11 @@ WRONG = {
     "absurd": (file_with(GOOD.replace("(2,)", "(2**40, 2**40)"), b"12345678"), "damaged"),
     "keys": (file_with("{'descr': '<f4'}"), "damaged"),
     "deep": (file_with("(" * 5000), "damaged"),
+    "deep braces": (file_with("{'a':" * 1500), "damaged"),
+    "minus": (file_with("-" * 9000 + "1"), "damaged"),
+    "escape": (file_with(GOOD.replace("<f4", "\\d")), "damaged"),
+    "keyword": (file_with(GOOD.replace("(2,)", "(2or 3,)")), "damaged"),
+    "endless": (file_with(GOOD.replace("(2,)", f"({'9' * 5000},)")), "damaged"),
     "objects": (file_with(GOOD.replace("<f4", "|O"), b"12345678"), "Python objects"),
     "text elements": (file_with(GOOD.replace("<f4", "<U4"), b"12345678"), "holds '<U4'"),
     "complex": (file_with(GOOD.replace("<f4", "<c8"), b"12345678"), "holds '<c8'"),
@@ -81,7 +87,8 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_files(name: str):
     tensor, text = WRONG[name]
-    with pytest.raises(FileFormatError, match=text):
+    with warnings.catch_warnings(), pytest.raises(FileFormatError, match=text):
+        warnings.simplefilter("error")
         npy_load(tensor)
 
 

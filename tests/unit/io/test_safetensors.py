@@ -125,6 +125,11 @@ WRONG = {
     "cut": (file_with({"a": entry()}, b"123"), "need"),
     "more": (file_with({"a": entry()}, b"12345"), "need"),
     "overlap": (file_with({"a": entry(), "b": entry()}, b"1234"), "overlap"),
+    "endless": (file_with({"a": entry(last=10**4299)}, b"1234"), "entry of 'a' is wrong"),
+    "endless, twice": (
+        file_with({"a": entry(last=9 * 10**4298), "b": entry(first=9 * 10**4298)}, b"1234"),
+        "is wrong",
+    ),
     "backwards": (file_with({"a": entry(first=4, last=0)}, b"1234"), "entry of 'a' is wrong"),
 }
 

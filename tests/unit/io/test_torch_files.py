@@ -1,6 +1,8 @@
 """PyTorch's files: both formats, views where there can be some, and nothing that runs."""
 
 import os
+import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +145,90 @@ def test_an_object_of_torch_is_refused(tmp_path: Path):
     torch.save(torch.nn.Linear(1, 1), tmp_path / "y")
     with pytest.raises(FileFormatError, match=r"torch\.nn\.modules"):
         torch_load(tmp_path / "y")
+
+
+# Small files that describe values without end. Each is refused at once.
+
+DOUBLED = b"K\x012\x86" + b"2\x86" * 45
+BOMBS = {
+    "doubled": (DOUBLED, "too large or too deep"),
+    "doubled in a dict": (b"}" + text("a") + DOUBLED + b"s", "too large or too deep"),
+    "doubled list": (b"]2e2e"[:1] + b"q\x00" + DOUBLED + b"a", "too large or too deep"),
+    "doubled key": (b"}" + DOUBLED + b"K\x01s", "no text and no number"),
+    "doubled device": (b"ctorch\ndevice\n" + DOUBLED + b"\x85R", "a name and a number"),
+    "doubled size": (b"ctorch\nSize\n" + DOUBLED + b"\x85R", "counts"),
+    "deep list": (b"]" * 100_000 + b"a" * 99_999, "too large or too deep"),
+    "deep tuple": (b")" + b"\x85" * 100_000, "too large or too deep"),
+    "a value in itself": (b"]q\x00h\x00a", "holds itself"),
+    "huge number": (b"\x8b" + (10**6).to_bytes(4, "little") + b"\x7f" * 10**6, "128 bits"),
+    "huge text": (b"X\xff\xff\xff\xffabc", "outside of the file"),
+    "huge bytes": (b"\x8e" + b"\xff" * 8 + b"abc", "outside of the file"),
+    "huge long": (b"\x8b\xff\xff\xff\x7fabc", "outside of the file"),
+    "negative long": (b"\x8b\xff\xff\xff\xffabc", "negative"),
+    "a text again and again": (
+        b"c_codecs\nencode\nq\x000" + text("a" * 100_000) + b"q\x010"
+        + b"h\x00h\x01\x85R0" * 5000 + b"N",
+        "more of its texts",
+    ),
+    "a list again and again": (
+        b"ctorch\nSize\nq\x000(" + b"K\x01" * 50_000 + b"lq\x010"
+        + b"h\x00h\x01\x85R0" * 5000 + b"N",
+        "more of its texts",
+    ),
+    "too many elements": (torch_tensor("0", 6, 0, (2**31 - 1,) * 3, (0,) * 3), "can be counted"),
+    "an escape that Python warns about": (b"S'\\d'\n", "unknown escape"),
+    "an octal that Python warns about": (b"S'\\777'\n", "unknown escape"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", BOMBS)
+def test_values_without_end(name: str, format: str):
+    value, message = BOMBS[name]
+    if format == "legacy" and message == "can be counted":
+        message = "a storage is not used"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FileFormatError, match=message):
+            torch_load(Tensor(FORMATS[format](state_of(value))))
+
+
+def test_one_storage_is_not_copied_without_end(monkeypatch):
+    from weft.io import torch_files
+
+    monkeypatch.setattr(torch_files, "_GATHERED_ALWAYS", 1000)
+    monkeypatch.setattr(torch_files, "_GATHERED_RATIO", 0)
+    gaps = torch_tensor("1", 8, 1, (3,), (2,))
+    few, many = (Tensor(torch_zip(state_of(b"(" + gaps * n + b"l"))) for n in (3, 4000))
+    assert [each.tolist() for each in torch_load(few)] == [[1, 3, 5]] * 3
+    with pytest.raises(FileFormatError, match="absurd size"):
+        torch_load(many)
+
+
+def test_steps_are_counted(monkeypatch):
+    from weft.io import safe_pickle
+
+    monkeypatch.setattr(safe_pickle, "_MOST_STEPS", 1000)
+    with pytest.raises(FileFormatError, match="more than 1000 instructions"):
+        torch_load(Tensor(torch_zip(state_of(b"]0" * 1000 + b"N"))))
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_every_protocol_is_read_as_python_reads_it(protocol: int):
+    value = {
+        "numbers": [0, -1, 255, 65535, 2**31, -(2**40), 2**100, 1.5, float("inf"), True, None],
+        "texts": ("", "a", "ä" * 300, "x" * 70_000, "line\nend", "\ud800"),
+        "nest": [{1: (2, [3]), "s": {}}],
+    }
+    if protocol > 2:  # before, these are calls
+        value["bytes"] = [b"", b"ab" * 200]
+    if protocol > 3:
+        value["sets"] = [{"t"}, frozenset((1, "a"))]
+    if protocol > 4:
+        value["bytearray"] = bytearray(b"xy")
+    assert torch_load(Tensor(torch_zip(pickle.dumps(value, protocol)))) == value
+
+
+def test_a_missing_file():
+    with pytest.raises(FileNotFoundError):
+        torch_load("no-such-file.pth")

@@ -153,3 +153,63 @@ def test_other_files_are_no_states(tmp_path: Path):
 def test_no_random_state():
     with pytest.raises(ArgumentError, match="no state"):
         restore_random_state({"seed": 1})
+
+
+WORDS = [1, 2, 3, 4]
+RANDOM = {
+    "a file": {"seed": 1, "devices": {"DISK:{}": WORDS}},
+    "a file among devices": {"seed": 1, "devices": {"CPU, DISK:{}": WORDS}},
+    "unknown device": {"seed": 1, "devices": {"CPU:{}": WORDS}},
+    "no seed": {"devices": {"CPU": WORDS}},
+    "a seed of text": {"seed": "1", "devices": {"CPU": WORDS}},
+    "few words": {"seed": 1, "devices": {"CPU": [1, 2]}},
+    "wide words": {"seed": 1, "devices": {"CPU": [1, 2, 3, 1 << 32]}},
+    "no words": {"seed": 1, "devices": {"CPU": ["1", "2", "3", "4"]}},
+    "more": {"seed": 1, "devices": {"CPU": WORDS}, "more": 1},
+    "a list": [1],
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_random_state_names_devices_and_words(name: str, tmp_path: Path):
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    weight = Tensor([1.0]).realize()
+    save_training_state(tmp_path / "x", {"w": Tensor([2.0])})
+    file = safe_load(tmp_path / "x")
+    nest = [
+        "d",
+        [["state", ["d", [["w", ["t", "state.state.w"]]]]], ["random", packed(name, precious)]],
+    ]
+    tensors = {"state.state.w": file["state.state.w"]}
+    safe_save(tensors, tmp_path / "y", {"weft_training_state": json.dumps(nest)})
+    with pytest.raises(ArgumentError, match="this is no state"):
+        load_training_state(tmp_path / "y", into={"w": weight})
+    assert precious.read_bytes() == b"precious"
+    assert weight.tolist() == [1.0]
+
+
+def packed(name: str, precious: Path):
+    """A random state as a file has it."""
+
+    def pack(value):
+        if isinstance(value, dict):
+            return ["d", [[key.replace("{}", str(precious)), pack(v)] for key, v in value.items()]]
+        return ["l", [pack(v) for v in value]] if isinstance(value, list) else ["v", value]
+
+    return pack(RANDOM[name])
+
+
+def test_a_tensor_is_not_read_again_and_again(tmp_path: Path):
+    nest = ["d", [["state", ["l", [["t", "w"]] * 1000]], ["random", ["v", None]]]]
+    safe_save({"w": Tensor([1.0])}, tmp_path / "x", {"weft_training_state": json.dumps(nest)})
+    with pytest.raises(FileFormatError, match="damaged"):
+        load_training_state(tmp_path / "x")
+
+
+def test_nothing_is_written_into_a_state_that_does_not_fit(tmp_path: Path):
+    save_training_state(tmp_path / "x", {"a": Tensor([1.0]), "b": Tensor([1.0])})
+    into = {"a": Tensor([5.0]).realize(), "b": Tensor([5.0, 6.0]).realize()}
+    with pytest.raises(ShapeError):
+        load_training_state(tmp_path / "x", into=into)
+    assert into["a"].tolist() == [5.0]

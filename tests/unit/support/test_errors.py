@@ -26,6 +26,7 @@ BUILTIN_BASES = {
     "DeviceError": (RuntimeError,),
     "OutOfMemory": (MemoryError,),
     "NotSupported": (NotImplementedError,),
+    "MissingFile": (RuntimeError, FileNotFoundError),
     "FileFormatError": (ValueError,),
     "TextError": (ValueError,),
     "InternalError": (),
@@ -110,3 +111,15 @@ def test_python_adds_no_guess_of_its_own():
         errors.explain  # noqa: B018
     assert failure.value.obj is errors
     assert errors.UnknownAttribute("what", where=NOWHERE).obj is None
+
+
+def test_what_the_system_refuses_keeps_its_reason_and_its_kind():
+    missing = errors.file_error("x cannot be read", FileNotFoundError(2, "No such file", "x"))
+    assert type(missing) is errors.MissingFile
+    assert (missing.what, missing.errno, missing.filename) == (
+        "x cannot be read: No such file",
+        2,
+        "x",
+    )
+    other = errors.file_error("x cannot be read", PermissionError(13, "Permission denied"))
+    assert type(other) is errors.DeviceError and other.what.endswith(": Permission denied")

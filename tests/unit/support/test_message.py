@@ -55,3 +55,9 @@ def test_nearest(name: str, found: str | None):
 
 def test_nearest_of_nothing():
     assert nearest("DEBUG", []) is None
+
+
+def test_long_names_have_no_nearest_one():
+    names = ["a" * 50_000 + str(number) for number in range(1000)]
+    assert nearest("a" * 50_000, names) is None
+    assert nearest("flaot", ["float", *names]) == "float"

@@ -243,3 +243,14 @@ def test_copies_between_devices(device):
     np.testing.assert_array_equal(moved.numpy(), ROWS[:3] * 2)
     back = (moved + 1).to(device)
     np.testing.assert_array_equal(back.numpy(), ROWS[:3] * 2 + 1)
+
+
+@pytest.mark.parametrize("only", [1, 3])
+def test_a_size_that_has_one_value(only):
+    n = Variable("n", only, only).bind(only)
+    x = Tensor.arange(8).float().realize()
+    rows = x[:n].reshape(n, 1).expand(n, 3)
+    wanted = np.arange(only, dtype=np.float32)
+    assert (x[:n] * 2).sum().item() == 2 * wanted.sum()
+    assert rows.sum().item() == 3 * wanted.sum()
+    assert x[:n].cat(x).max().item() == 7

@@ -10,7 +10,7 @@ several stores that fill a tile need the last one alone.
     barrier                    load a[63 - t]
     load a[63 - t]
 
-Between two barriers that this looks at lie no loop and no condition, so all that happens between
+Between two barriers that this looks at lies no loop, so all that happens between
 them is in the list.
 """
 
@@ -25,7 +25,7 @@ from weft.ir.views import behind
 from weft.ir.walk import map_graph
 from weft.target.memory import LOCAL
 
-_CONTROL = (Op.RANGE, Op.END, Op.IF)
+_CONTROL = (Op.RANGE, Op.END)
 
 
 def drop_barriers(program: UOp, context: Context) -> UOp:

@@ -12,6 +12,7 @@ from typing import Final
 
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, INFO, Op
+from weft.ir.stage import stage_parts
 from weft.ir.text.page import (
     Page,
     Ref,
@@ -212,23 +213,31 @@ def _over(ranges: Sequence[UOp], page: Page) -> str:
 
 
 def _store(node: UOp, page: Page) -> Ref | None:
-    if node.arg is not None:
+    if node.arg not in (None, "ordered"):
         return None
     place, value, *ranges = node.src
     written = beside(value, place, page)
-    return f"store {typed(place, page, COMPARISON)} = {written}{_over(ranges, page)}", LINE
+    over = _over(ranges, page) + (" ordered" if node.arg else "")
+    return f"store {typed(place, page, COMPARISON)} = {written}{over}", LINE
 
 
 def _stage(node: UOp, page: Page) -> Ref | None:
-    if node.arg.__class__ is not tuple or len(node.arg) != 2 or not _ints(node.arg[1]):
+    arg = node.arg
+    if not _fits(arg, str, tuple) and not (_fits(arg, str, tuple, str) and arg[2] == "masked"):
         return None
-    space, sizes = node.arg
-    value, indices, ranges = node.src[0], node.src[1:][: len(sizes)], node.src[1 + len(sizes) :]
-    if len(indices) != len(sizes) or space.__class__ is not str:
+    wanted = 1 + len(arg[1]) + arg[1].count(None) + len(arg[2:])
+    if len(node.src) < wanted:
         return None
-    places = [f"{page.operand(i)} of {size}" for i, size in zip(indices, sizes, strict=True)]
-    inside = f"{word(space)}[{', '.join(places)}]"
-    return f"stage {inside} = {page.operand(value)}{_over(ranges, page)}", LINE
+    parts = stage_parts(node)
+    texts = _sizes(arg[1], [size for size in parts.sizes if isinstance(size, UOp)], page)
+    if texts is None:
+        return None
+    places = [f"{page.operand(i)} of {n}" for i, n in zip(parts.indices, texts, strict=True)]
+    inside = ", ".join(places)
+    if parts.mask is not None:
+        inside += f"{' ' if inside else ''}if {page.operand(parts.mask)}"
+    written = f"stage {word(arg[0])}[{inside}] = {page.operand(parts.value)}"
+    return written + _over(parts.ranges, page), LINE
 
 
 def _shaped(node: UOp, page: Page, said: str, static: Arg) -> Ref | None:
@@ -282,9 +291,8 @@ def _call(node: UOp, page: Page) -> Ref | None:
     return f"call {page.functions[node.arg]}({page.commas(node.src)})", LINE
 
 
-def _control(node: UOp, page: Page) -> Ref | None:
-    text = f"{INFO[node.op].name.lower()} {page.operand(node.src[0])}"
-    return (text, LINE) if node.arg is None else None
+def _end(node: UOp, page: Page) -> Ref | None:
+    return (f"end {page.operand(node.src[0])}", LINE) if node.arg is None else None
 
 
 _Form = Callable[[UOp, Page], Ref | None]
@@ -299,7 +307,6 @@ _FORMS: Final[dict[int, _Form]] = {
     **dict.fromkeys((Op.RESHAPE, Op.EXPAND), _resize),
     **dict.fromkeys((Op.PAD, Op.SHRINK), _box),
     **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.LANES), _numbers),
-    **dict.fromkeys((Op.IF, Op.END), _control),
     Op.CONST: lambda node, page: const_ref(node),
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
@@ -320,4 +327,5 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.VARIABLE: _variable,
     Op.SPECIAL: _special,
     Op.CALL: _call,
+    Op.END: _end,
 }

@@ -17,7 +17,8 @@ from weft.ir.uop import Arg, CollectorPaused, UOp
 from weft.support.errors import TextError
 from weft.support.source_line import FixedLine
 
-_RANGE_NAME: Final = re.compile(r"r(0|[1-9][0-9]*)")
+# The number of a range; what stands behind it tells several ranges of one number apart.
+_RANGE_NAME: Final = re.compile(r"r(0|[1-9][0-9]*)(_[0-9]+)?")
 
 
 class _Block:
@@ -32,7 +33,6 @@ class _Block:
         self.let = let
         self.arg = arg
         self.members: list[UOp] = []
-        self.open_ifs: list[UOp] = []
         self.result: UOp | None = None
 
 
@@ -53,6 +53,8 @@ def parse(text: str, file: str = "text") -> UOp:
             return parser.finish()
     except LineError as fault:
         raise _text_error(fault.what, fault.at, number, line, file, fault.fix) from None
+    except ValueError:  # of int(), which limits digits
+        raise _text_error("a number has too many digits", 0, number, line, file) from None
     except RecursionError:
         raise _text_error("the expression is nested too deeply", 0, number, line, file) from None
 
@@ -112,14 +114,14 @@ class _Parser:
 
     def _line(self, indent: int) -> None:
         reader, parent = self.reader, self.stack[-1]
-        first, second = reader.tokens[0], reader.tokens[1]
+        first = reader.tokens[0]
         if first == "def":
             self._define_function(indent)
         elif first == "return" and parent.op is None:
             reader.at = 1
             parent.result = reader.node()
-        elif parent.op == Op.LINEAR and (first == "for" or (first, second) == ("end", "if")):
-            self._open_or_end(parent)
+        elif parent.op == Op.LINEAR and first == "for":
+            self._open_range()
         else:
             let = parent.op == Op.LINEAR and reader.skip("let")
             name = ""
@@ -144,45 +146,60 @@ class _Parser:
         if not name and self.stack[-1].op is None:
             raise reader.fail("'name =', 'return' or a block")
         node = reader.node()
-        if node.op == Op.IF and reader.skip(":") and not name:
-            self.stack[-1].open_ifs.append(node)
         self._put(node, name, let)
 
     def _range(self, name: str, let: bool) -> None:
         reader = self.reader
         reader.at += 2
         extent = reader.node()
-        self._put(reader.build(Op.RANGE, extent, arg=int(name[1:])), name, let)
+        number = int(name[1:].partition("_")[0])
+        self._put(reader.build(Op.RANGE, extent, arg=number), name, let)
 
-    def _open_or_end(self, linear: _Block) -> None:
-        """Read `for r0 < extent:` or `end if`."""
+    def _open_range(self) -> None:
+        """Read `for r0 < extent:`."""
         reader = self.reader
         reader.at = 1
-        if reader.tokens[0] == "for":
-            name = self._new_name()
-            if not _RANGE_NAME.fullmatch(name) or reader.tokens[2] != "<":
-                raise LineError("expected a range such as r0 < 16", 1)
-            reader.at = 1
-            self._range(name, False)
-            reader.expect(":")
-            return
-        if not linear.open_ifs:
-            raise LineError("expected an open if above", 0)
-        reader.at = 2
-        linear.members.append(reader.build(Op.END, linear.open_ifs.pop()))
+        name = self._new_name()
+        if not _RANGE_NAME.fullmatch(name) or reader.tokens[2] != "<":
+            raise LineError("expected a range such as r0 < 16", 1)
+        reader.at = 1
+        self._range(name, False)
+        reader.expect(":")
 
     def _header(self) -> Arg:
         """Read the line of a block up to its colon, and return the arg."""
         reader = self.reader
-        if reader.name() == "kernel":
+        block = reader.name()
+        if block == "kernel":
             title = reader.string()
             return title, tuple(reader.items(self._loop, ":"))
+        arg: Arg = None
+        if block == "linear" and reader.skip("from"):
+            arg = (self._slot(),)
+        elif block == "linear" and reader.tokens[reader.at] != ":":
+            size = reader.integer()
+            offsets: list[tuple[int, int]] = []
+            while reader.skip(","):
+                offsets.append(self._offset())
+            arg = (size, tuple(offsets))
         reader.expect(":")
-        return None
+        return arg
+
+    def _offset(self) -> tuple[int, int]:
+        """The offset of a temporary: `p3 at 256`."""
+        slot = self._slot()
+        self.reader.expect("at")
+        return slot, self.reader.integer()
+
+    def _slot(self) -> int:
+        name = self.reader.name("a slot such as p3")
+        if not re.fullmatch(r"p(0|[1-9][0-9]*)", name):
+            raise LineError("expected a slot such as p3", self.reader.at - 1)
+        return int(name[1:])
 
     def _loop(self) -> tuple[int, str]:
         name = self.reader.name("a range such as r0")
-        if not _RANGE_NAME.fullmatch(name):
+        if not _RANGE_NAME.fullmatch(name) or "_" in name:
             raise LineError("expected a range such as r0", self.reader.at - 1)
         return int(name[1:]), self.reader.word()
 

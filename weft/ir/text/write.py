@@ -15,7 +15,7 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.text.forms import expression
 from weft.ir.text.page import Page, Ref, const_ref, quoted, word
 from weft.ir.text.syntax import ATOM, BLOCKS, LINE, hint
-from weft.ir.uop import UOp
+from weft.ir.uop import Arg, UOp
 from weft.ir.walk import topological
 
 INLINE_WIDTH: Final = 56
@@ -25,7 +25,6 @@ BLOCKS_DEEP: Final = 4  # blocks are indented; a long chain of them reads better
 _WORD_OF: Final = {op: text for text, op in BLOCKS.items()}
 _ALWAYS_NAMED: Final = frozenset((Op.RANGE, Op.AFTER, Op.CALL, Op.LINEAR, Op.SINK, Op.KERNEL))
 _LEAVES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.VARIABLE))
-_OPENERS: Final = frozenset((Op.RANGE, Op.IF))
 
 
 class Writer:
@@ -100,14 +99,26 @@ class Writer:
         self._line(node, indent, let + text)
 
     def _range_text(self, node: UOp) -> str | None:
-        """`r3 < extent`, if that name is free to say the number."""
+        """`r3 < extent`; the name says the number."""
         name = hint(node)
-        if name is None or name in self.names or node.dtype is not node.src[0].dtype:
+        if name is None or node.dtype is not node.src[0].dtype:
             return None
-        return f"{name} < {self.page.operand(node.src[0])}"
+        return f"{self._range_name(node, name)} < {self.page.operand(node.src[0])}"
+
+    def _range_name(self, node: UOp, name: str) -> str:
+        """`r3`, and `r3_16` for another range 3, as the kernels of a graph have them."""
+        extent = node.src[0]
+        label = name
+        suffix = extent.arg if extent.op == Op.CONST and extent.arg >= 0 else 1
+        while label in self.names:
+            label = f"{name}_{suffix}"
+            suffix += 1
+        return label
 
     def _name(self, node: UOp) -> str:
         name = hint(node)
+        if name is not None and node.op == Op.RANGE and node.dtype is node.src[0].dtype:
+            name = self._range_name(node, name)
         while name is None or name in self.names:
             name = f"v{self.count}"
             self.count += 1
@@ -121,6 +132,8 @@ class Writer:
             title, loops = node.arg
             header += " " + quoted(title) + (" " if loops else "")
             header += ", ".join(f"r{number} {word(kind)}" for number, kind in loops)
+        elif node.arg is not None:
+            header += _plan_text(node.arg)
         inner = indent + "  "
         if node.op == Op.LINEAR and not let:
             self._hoist_leaves(node, indent)
@@ -169,25 +182,22 @@ class Writer:
                 self._define(node, indent)
 
     def _instructions(self, linear: UOp, indent: str, deep: int) -> None:
-        """Write the members of a LINEAR, indented between RANGE or IF and END."""
+        """Write the members of a LINEAR, indented between RANGE and END."""
         refs = self.page.refs
-        nameless = self._nameless_ifs(linear)
         depth = 0
         for node in linear.src:
             if node.op == Op.END:
                 depth = max(depth - 1, 0)
             inner = indent + "  " * depth
-            if node.op in _OPENERS:
+            if node.op == Op.RANGE:
                 depth += 1
             if node in refs or node.op == Op.CONST or _is_block(node):
                 self._member(node, inner, "let ", deep)
-            elif node.op == Op.END and node.src[0] in nameless:
-                self._line(node, inner, "end if")
             else:
                 self._sources(node, inner, "let ")
-                self._instruction(node, inner, node in nameless)
+                self._instruction(node, inner)
 
-    def _instruction(self, node: UOp, indent: str, nameless: bool) -> None:
+    def _instruction(self, node: UOp, indent: str) -> None:
         refs = self.page.refs
         if node.op == Op.RANGE:
             text = self._range_text(node)
@@ -195,26 +205,12 @@ class Writer:
                 self._name(node)
                 self._line(node, indent, f"for {text}:")
                 return
-        end = ":" if node.op == Op.IF else ""
-        if nameless or self.uses[node] == 1:
+        if self.uses[node] == 1:
             refs[node] = expression(node, self.page)
-            self._line(node, indent, refs[node][0] + end)
+            self._line(node, indent, refs[node][0])
             return
         text = expression(node, self.page)[0]
-        self._line(node, indent, f"{self._name(node)} = {text}{end}")
-
-    def _nameless_ifs(self, linear: UOp) -> set[UOp]:
-        """The IFs that only their ENDs refer to; none, unless all of those nest."""
-        opened: list[UOp] = []
-        closed: set[UOp] = set()
-        for node in linear.src:
-            if node.op == Op.IF and self.uses[node] <= 2 and node not in self.page.refs:
-                opened.append(node)
-            elif node.op == Op.END and node.src[0].op == Op.IF and self.uses[node.src[0]] <= 2:
-                if not opened or opened.pop() is not node.src[0] or self.uses[node] > 1:
-                    return set()
-                closed.add(node.src[0])
-        return closed
+        self._line(node, indent, f"{self._name(node)} = {text}")
 
 
 def _rank(leaf: UOp) -> tuple[int, int]:
@@ -226,12 +222,32 @@ def _rank(leaf: UOp) -> tuple[int, int]:
 
 def _is_block(node: UOp) -> bool:
     """Whether a node can be written as a block of lines."""
-    if node.op != Op.KERNEL:
-        return node.op in (Op.SINK, Op.LINEAR) and node.dtype.name == "void" and node.arg is None
     arg = node.arg
+    if node.op == Op.LINEAR and arg is not None:
+        return node.dtype.name == "void" and _is_plan(arg)
+    if node.op != Op.KERNEL:
+        return node.op in (Op.SINK, Op.LINEAR) and node.dtype.name == "void" and arg is None
     if node.dtype.name != "void" or arg.__class__ is not tuple or len(arg) != 2:
         return False
     return arg[0].__class__ is str and arg[1].__class__ is tuple and all(map(_is_loop, arg[1]))
+
+
+def _plan_text(arg: Arg) -> str:
+    if len(arg) == 1:
+        return f" from p{arg[0]}"
+    return f" {arg[0]}" + "".join(f", p{slot} at {offset}" for slot, offset in arg[1])
+
+
+def _is_plan(arg: Arg) -> bool:
+    """Whether an arg is the first temporary, or the bytes of an arena and offsets by slot."""
+    if arg.__class__ is tuple and len(arg) == 1:
+        return arg[0].__class__ is int and arg[0] >= 0
+    if arg.__class__ is not tuple or len(arg) != 2 or arg[1].__class__ is not tuple:
+        return False
+    if any(pair.__class__ is not tuple or len(pair) != 2 for pair in arg[1]):
+        return False
+    numbers = (arg[0], *(number for pair in arg[1] for number in pair))
+    return all(number.__class__ is int and number >= 0 for number in numbers)
 
 
 def _is_loop(loop: object) -> bool:

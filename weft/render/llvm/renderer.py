@@ -168,27 +168,17 @@ def _extent(code: Code, node: UOp) -> str:
     return read(node.src[0])
 
 
-def _open_if(code: Code, node: UOp) -> None:
-    label = code.labels[node] = code.writer.name("if")
-    condition = code.operand(node.src[0])
-    code.writer.do(f"br i1 {condition}, label %{label}, label %{label}_end")
-    code.writer.block(label)
-
-
 def _close(code: Code, node: UOp) -> None:
     opened, writer = node.src[0], code.writer
     label = code.labels.get(opened)
     if label is None:  # a loop of one turn
         return
-    if opened.op == Op.RANGE:
-        type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
-        writer.enter(f"{label}_back")
-        writer.do(f"%{label}_next = add nuw nsw {type_name} %{label}_counter, 1")
-        goes_on = writer.value(f"icmp slt {type_name} %{label}_next, {_extent(code, opened)}")
-        writer.do(f"br i1 {goes_on}, label %{label}, label %{label}_end")
-        writer.block(f"{label}_end")
-    else:
-        writer.enter(f"{label}_end")
+    type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
+    writer.enter(f"{label}_back")
+    writer.do(f"%{label}_next = add nuw nsw {type_name} %{label}_counter, 1")
+    goes_on = writer.value(f"icmp slt {type_name} %{label}_next, {_extent(code, opened)}")
+    writer.do(f"br i1 {goes_on}, label %{label}, label %{label}_end")
+    writer.block(f"{label}_end")
 
 
 def _write_barrier(code: Code, node: UOp) -> None:
@@ -240,7 +230,6 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.LOAD: _write_load,
     Op.STORE: _write_store,
     Op.RANGE: _open_range,
-    Op.IF: _open_if,
     Op.END: _close,
     Op.BARRIER: _write_barrier,
     Op.SHUFFLE: _write_shuffle,

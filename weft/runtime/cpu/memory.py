@@ -74,11 +74,6 @@ def share(memory: CpuMemory) -> Any:
     return lent
 
 
-def fresh_bytes(size: int) -> memoryview:
-    """Bytes to be written, whose contents are not defined: nobody waits for them to be zeroed."""
-    return memoryview(share(allocate(size))).cast("B") if size else memoryview(b"")
-
-
 class _PyBuffer(ctypes.Structure):
     """CPython's Py_buffer."""
 

@@ -20,7 +20,8 @@ import threading
 from typing import Any, Final
 
 from weft.support.errors import InternalError, NotSupported
-from weft.target.llvm import Backend, backend_of
+from weft.support.fork import COMPILE, hold_during_fork
+from weft.target.llvm import KERNEL, Backend, backend_of
 from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
@@ -29,7 +30,9 @@ _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 LINKS_NEAR: Final = sys.platform != "win32"
 
+# For every call of LLVM: llvmlite has a lock too, which is free whenever this one is.
 LOCK: Final = threading.Lock()
+hold_during_fork(LOCK, COMPILE)
 
 
 @functools.cache
@@ -109,7 +112,7 @@ def compile_assembly(source: str, target: Target) -> str:
 
 def compile_ptx(source: str, target: Target) -> str:
     """A module as PTX, for the driver of an NVIDIA GPU to compile."""
-    if target.renderer != "PTX":
+    if backend_of(target).entry != KERNEL:
         raise NotSupported(
             f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
         )

@@ -13,7 +13,7 @@ import threading
 from typing import Any, Final
 from weakref import WeakSet
 
-from weft.engine.devices import Place
+from weft.engine.devices import DevicePlace, is_computing
 from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp, const
@@ -87,7 +87,7 @@ def manual_seed(seed: int = 0) -> None:
         storage.write((), _first_state(device))
 
 
-def _first_state(device: Place) -> UOp:
+def _first_state(device: DevicePlace) -> UOp:
     return from_host(_start(), dtypes.uint32, device)
 
 
@@ -98,7 +98,7 @@ def _start() -> list[int]:
     return [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF, 0, 0]
 
 
-def _state(device: Place) -> Storage:
+def _state(device: DevicePlace) -> Storage:
     states = _states()
     if device not in states:
         states[device] = Storage(_first_state(device), device)
@@ -135,14 +135,9 @@ def restore_random_state(state: dict[str, Any]) -> None:
     True
     """
     global _seed
-    devices = state.get("devices") if isinstance(state, dict) else None
-    words = list(devices.values()) if isinstance(devices, dict) else [None]
-    if not all(isinstance(each, list) and len(each) == 4 for each in words):
-        raise ArgumentError(
-            "random: this is no state", law="a state is what random_state() gave before"
-        )
-    assert devices is not None
-    _seed = int(state["seed"])
+    require_random_state(state)
+    devices = state["devices"]
+    _seed = state["seed"]
     for name in devices.keys() | set(map(device_text, _STATES)):
         # Written in place, because what captured the state goes on with the same memory.
         on = tuple(name.split(", ")) if "," in name else name
@@ -151,11 +146,35 @@ def restore_random_state(state: dict[str, Any]) -> None:
         realize(_STATES.values())
 
 
+def require_random_state(state: Any) -> None:
+    """Raise unless a value is what `random_state` gives."""
+    if not _is_state(state):
+        raise ArgumentError(
+            "random: this is no state", law="a state is what random_state() gave before"
+        )
+
+
+def _is_state(state: Any) -> bool:
+    """Whether a value is a state. It may come from a file, so its devices are looked at too."""
+    if not isinstance(state, dict) or state.keys() != {"seed", "devices"}:
+        return False
+    seed, devices = state["seed"], state["devices"]
+    if type(seed) is not int or not isinstance(devices, dict):
+        return False
+    names = [part for name in devices for part in str(name).split(", ")]
+    return all(map(is_computing, names)) and all(
+        isinstance(words, list)
+        and len(words) == 4
+        and all(type(word) is int and 0 <= word < 1 << 32 for word in words)
+        for words in devices.values()
+    )
+
+
 def _word(state: UOp, position: int) -> UOp:
     return movement.reshape(movement.shrink(state, [(position, position + 1)]), ())
 
 
-def draw(count: int, device: Place) -> tuple[UOp, UOp]:
+def draw(count: int, device: DevicePlace) -> tuple[UOp, UOp]:
     """Two words of noise for each of `count` elements; the device's counter advances."""
     if count >= 1 << 32:
         raise NotSupported(

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.support.errors import ArgumentTypeError, DTypeError, NotSupported
 
 CPU: Final = (1, 0)
@@ -195,7 +195,7 @@ class Foreign(NamedTuple):
 
 def kind_of(x: Any) -> tuple[int, int]:
     """The DLPack name of the device on which an object has its memory."""
-    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+    if not hasattr(type(x), "__dlpack__") or not hasattr(type(x), "__dlpack_device__"):
         raise ArgumentTypeError(
             f"from_dlpack: {type(x).__name__} has no __dlpack__",
             law="from_dlpack takes arrays and tensors of other libraries",

@@ -71,7 +71,7 @@ def test_shared_memory_and_a_barrier():
     assert "st.shared" in text and "ld.shared" in text
 
 
-def test_loops_conditions_gates_and_variables():
+def test_loops_gates_and_variables():
     size = variable("n", 1, 64)
     keeper = memory("acc", "register", 1)
     me = special("thread", 64)
@@ -82,7 +82,7 @@ def test_loops_conditions_gates_and_variables():
     add = put(place, get(place) + loaded)
     close = end(turn)
     total = get(at(after(keeper, add, close), 0))
-    guard = when(me < 10)
+    guard = when(7, me < 10)
     code = program(
         *(size, clear, turn, add, close, total, guard),
         *(put(at(argument(0), me), total), end(guard)),
