@@ -3,7 +3,7 @@
     python -m bench device CUDA [--json FILE]
 
 Times of kernels are taken by the device, times of calls by the host with nothing waiting; each is
-the best of several. The ratio is torch's time over Weft's, on the same GPU in the same process.
+the best of several. `device_kernels` has the kernels beside torch's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from bench.device_kernels import Row, kernel_rows, step_rows
 from weft import Context, Tensor, jit
 from weft.engine.buffers import buffer_of
 from weft.engine.counters import GlobalCounters
 from weft.engine.devices import device
 from weft.runtime.device import seconds_of
 
-Row = tuple[str, str, float, str, str]
 KERNELS = 200
 MEGABYTES = 256
 STEPS = 10_000
@@ -117,58 +117,6 @@ def copy_rows(name: str) -> list[Row]:
     return rows
 
 
-def torch_rows(name: str) -> list[Row]:
-    """A few kernels beside torch's, times by the device."""
-    try:
-        import torch
-    except ImportError:
-        return []
-    on: Any = device(name)
-    n = 1 << 24
-    a, b = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
-    rows_, square = torch.randn(4096, 4096, device="cuda"), torch.randn(1024, 1024, device="cuda")
-    cases: list[tuple[str, Callable[..., Any], list[Any], int]] = [
-        ("relu(a * b + a) 16M", lambda a, b: (a * b + a).relu(), [a, b], 12 * n),
-        ("exp 16M", lambda a: a.exp(), [a], 8 * n),
-        ("sum 16M", lambda a: a.sum(), [a], 4 * n),
-        ("row sums 4096x4096", lambda x: x.sum(1), [rows_], 4 * 4096 * 4096),
-        ("softmax 4096x4096", lambda x: x.softmax(1), [rows_], 8 * 4096 * 4096),
-        ("transpose 4096x4096", lambda x: x.T.contiguous() + 0, [rows_], 8 * 4096 * 4096),
-        ("matmul 1024 float32", lambda x: x @ x, [square], 0),
-    ]
-    found: list[Row] = []
-    for about, function, inputs, moved in cases:
-        ours = [Tensor.from_dlpack(each) for each in inputs]
-        run = jit(function)
-        run(*ours)
-        own = min(seconds_of(on, lambda run=run, ours=ours: run(*ours)) for _ in range(10))
-        theirs = _torch_seconds(lambda function=function, inputs=inputs: function(*inputs))
-        rate = f"{moved / own / 1e12:.2f} TB/s" if moved else ""
-        error = _error(run(*ours).numpy(), function(*inputs).cpu().numpy())
-        found.append(("torch", about, theirs / own, "ratio", f"{rate} error {error:.0e}"))
-    return found
-
-
-def _error(ours: Any, theirs: Any) -> float:
-    scale = float(np.abs(theirs).max()) or 1.0
-    return float(np.abs(ours.astype(np.float64) - theirs).max()) / scale
-
-
-def _torch_seconds(run: Callable[[], object]) -> float:
-    import torch
-
-    run()
-    seconds = []
-    for _ in range(10):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        run()
-        last.record()
-        last.synchronize()
-        seconds.append(first.elapsed_time(last) * 1e-3)
-    return min(seconds)
-
-
 MLP = """
 import time; start = time.perf_counter()
 import numpy as np
@@ -253,12 +201,15 @@ def _used(on: Any) -> int:
     return int(on.pool.used) if on.reuses_memory else 0
 
 
-SECTIONS = (host_rows, copy_rows, torch_rows, start_rows, long_rows)
+SECTIONS = (host_rows, copy_rows, kernel_rows, start_rows, step_rows, long_rows)
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench device", description=__doc__)
     parser.add_argument("name", help="the device, such as CUDA")
+    parser.add_argument(
+        "--only", metavar="SECTION", help="one of host, copy, kernel, start, step, long"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     options = parser.parse_args(arguments)
     on: Any = device(options.name)
@@ -266,6 +217,8 @@ def main(arguments: Sequence[str]) -> int:
     rows: list[Row] = []
     with Context(DEVICE=options.name):
         for section in SECTIONS:
+            if options.only and section.__name__ != f"{options.only}_rows":
+                continue
             try:
                 found = section(options.name)
             except Exception as error:  # the others are still of use

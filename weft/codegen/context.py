@@ -1,7 +1,8 @@
 """What a codegen pass may know beside the graph: the target, and the opts if somebody chose them.
 
 `choose-opts` writes down what it chose, so that whoever asked for a program can see the recipe,
-and `bind-hardware` the extents of the counters, before they get a width.
+`flatten-memory` the axes of thread ranges, which later passes close no more, and `bind-hardware`
+the extents of the counters, before they get a width.
 """
 
 from __future__ import annotations
@@ -23,4 +24,5 @@ class Context:
     target: Target
     opts: tuple[Opt, ...] | None = None
     chosen: tuple[Opt, ...] = field(default=())
+    thread_axes: dict[int, int] = field(default_factory=dict)  # by the number of the range
     extents: dict[tuple[str, int], UOp] = field(default_factory=dict)  # by kind and axis

@@ -9,6 +9,7 @@ from weft.codegen.context import Context
 from weft.codegen.decompose.decompose import FUNCTIONS, decompose
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.decompose.wide_integers import emulate_wide_integers
+from weft.codegen.linear.drop_barriers import drop_barriers
 from weft.codegen.linear.linearize import linearize
 from weft.codegen.lower.expand import expand
 from weft.codegen.lower.flatten_memory import flatten_memory
@@ -17,6 +18,7 @@ from weft.codegen.lower.lower_reductions import FOLDS, lower_reductions, widen_r
 from weft.codegen.lower.merge_reductions import merge_reductions
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.codegen.lower.scalarize import is_scalar, scalarize
+from weft.codegen.lower.thread_reductions import reduce_over_threads
 from weft.ir.ops import Op
 from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.ir.spec.lowered import (
@@ -25,6 +27,7 @@ from weft.ir.spec.lowered import (
     EXPANDED_SPEC,
     FLAT_SPEC,
     INDEXED_SPEC,
+    JOINED_SPEC,
     NORMAL_SPEC,
     WIDENED_SPEC,
     decomposed_spec,
@@ -110,6 +113,13 @@ CODEGEN: Final = Phase(
             gives=EXPANDED_SPEC,
         ),
         Pass(
+            "reduce-over-threads",
+            reduce_over_threads,
+            because="threads that share a reduction exchange their parts",
+            needs={Op.REDUCE},
+            gives=JOINED_SPEC,
+        ),
+        Pass(
             "lower-reductions",
             lower_reductions,
             because="a fold is an accumulator, its first value and a loop that updates it",
@@ -154,6 +164,13 @@ CODEGEN: Final = Phase(
             gives=SpecFor("scalar kernel", _scalar),
         ),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
+        Pass(
+            "drop-barriers",
+            drop_barriers,
+            because="threads wait only for what they read of each other",
+            needs={Op.BARRIER},
+            gives=PROGRAM_SPEC,
+        ),
     ),
     takes=KERNEL_SPEC,
     gives=PROGRAM_SPEC,

@@ -244,6 +244,7 @@ _RULES: Final[dict[int, Callable[[UOp], Interval]]] = {
     Op.SHL: _shift_left,
     Op.VECTOR: lambda node: _hull(node.src),
     Op.LANES: lambda node: bounds(node.src[0]),
+    Op.SHUFFLE: lambda node: bounds(node.src[0]),
     Op.NEG: lambda node: (-bounds(node.src[0])[1], -bounds(node.src[0])[0]),
     Op.MAX: lambda node: _each(max, node),
     Op.MIN: lambda node: _each(min, node),

@@ -247,6 +247,13 @@ class Op:
     )
     END = _op("END", _C.CONTROL, "1", "closes a RANGE")
     BARRIER = _op("BARRIER", _C.CONTROL, "0+", "all threads of a group wait for each other")
+    SHUFFLE = _op(
+        "SHUFFLE",
+        _C.CONTROL,
+        "2",
+        "SHUFFLE(x, t): x of another thread of the group, whose counter t differs in these bits",
+        arg="(bits,)",
+    )
 
     # Structure.
     TUPLE = _op("TUPLE", _C.STRUCTURE, "0+", "several values")

@@ -31,7 +31,7 @@ Point = dict[int | tuple[str, int], int]
 _COUNTERS: Final = (Op.RANGE, Op.SPECIAL)
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 # What an expression reads is evaluated on its own, at the same or at other points.
-_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN)
+_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN, Op.SHUFFLE)
 
 
 class Facts:
@@ -142,6 +142,9 @@ class KernelValues:
             return cast("Value", self._remember(node, point))
         if node.op == Op.SCAN:
             return self._scan(node, point)
+        if node.op == Op.SHUFFLE:
+            value, counter = node.src
+            return self.value(value, point | {counter.arg: point[counter.arg] ^ node.arg[0]})
         if node.op in _READS:  # an INDEX that nobody loads is a value itself
             index = node.src[0] if node.op == Op.LOAD else node
             return load(self.place(index, self.memory(index.src[0], point), point), node)

@@ -2,16 +2,17 @@
 
 It is the oracle for what code generation emits. It checks what hardware does not: that every value
 is in scope where it is used, that every access is in bounds and reads what was written, that all
-threads of a group meet at the same barriers, and that local memory never changes hands without
-one. The threads of a group are generators that run in turn, each up to its next barrier.
+threads of a group meet at the same barriers and shuffles, and that local memory never changes
+hands without a barrier. The threads of a group are generators that run one after the other, each
+up to its next barrier or shuffle.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
@@ -26,6 +27,16 @@ from weft.reference.scopes import match_ends, verify_scopes
 # What an instruction can have as its result.
 Result = Value | Memory | Cell | None
 Environment = dict[UOp, Result]
+
+
+class Meeting(NamedTuple):
+    """Where a thread waits for the others, and the value that it brings to a shuffle."""
+
+    node: UOp | None
+    value: Value | None = None
+
+
+Thread = Generator[Meeting, Value | None, None]
 
 KINDS: Final = ("group", "thread")
 
@@ -80,26 +91,30 @@ class _Run:
     def run_group(
         self, group: dict[tuple[str, int], int], threads: list[dict[tuple[str, int], int]]
     ) -> None:
-        """Run all threads of one group in lock step, from barrier to barrier."""
+        """Run all threads of one group in lock step, from barrier or shuffle to the next."""
         shared = {
             node: SharedMemory(node.dtype, node.arg[2], node.arg[0])
             for node in self.leaves
             if node.op == Op.MEMORY and node.arg[1] == "local"
         }
         running = [self._thread(self._leaf_values(group | thread, shared)) for thread in threads]
+        received: list[Value | None] = [None] * len(running)
         while True:
-            waiting: list[UOp | None] = []
+            waiting: list[Meeting] = []
             for number, thread in enumerate(running):
                 for memory in shared.values():
                     memory.thread = number
-                waiting.append(next(thread, None))
-            first = waiting[0] if waiting else None
-            for number, barrier in enumerate(waiting):
-                if barrier is not first:
-                    reached = barrier if first is None else first
+                waiting.append(_resumed(thread, received[number]))
+            first = waiting[0].node if waiting else None
+            for number, meeting in enumerate(waiting):
+                if meeting.node is not first:
+                    reached = meeting.node if first is None else first
                     raise fault(f"threads 0 and {number} wait at different barriers", reached)
             if first is None:
                 return
+            if first.op == Op.SHUFFLE:
+                received = _exchanged(first, threads, [meeting.value for meeting in waiting])
+                continue
             for memory in shared.values():
                 memory.epoch += 1
 
@@ -140,14 +155,16 @@ class _Run:
             raise fault(f"argument {slot} is {given}, not {size} of {node.dtype.name}", node)
         return memory
 
-    def _thread(self, known: Environment) -> Iterator[UOp]:
-        """Run the instructions of one thread; yield each BARRIER it reaches."""
+    def _thread(self, known: Environment) -> Thread:
+        """Run the instructions of one thread; yield each BARRIER and SHUFFLE it reaches."""
         position = 0
         while position < len(self.instructions):
             node = self.instructions[position]
             position += 1
             if node.op == Op.BARRIER:
-                yield node
+                yield Meeting(node)
+            elif node.op == Op.SHUFFLE:
+                known[node] = yield Meeting(node, _value(known, node.src[0]))
             elif node.op == Op.RANGE:
                 known[node] = 0
                 if _number(known, node.src[0]) <= 0:
@@ -160,6 +177,29 @@ class _Run:
                 known[counter] = _number(known, counter) + 1
                 if _number(known, counter) < _number(known, counter.src[0]):
                     position = self.ends[position - 1] + 1
+
+
+def _resumed(thread: Thread, received: Value | None) -> Meeting:
+    """Run a thread up to where it waits; nowhere, once it has ended."""
+    try:
+        return thread.send(received)
+    except StopIteration:
+        return Meeting(None)
+
+
+def _exchanged(
+    node: UOp, threads: list[dict[tuple[str, int], int]], values: list[Value | None]
+) -> list[Value | None]:
+    """What each thread gets of the values that all have brought to a shuffle."""
+    number_of = {tuple(thread.values()): number for number, thread in enumerate(threads)}
+    axis, (bits,) = node.src[1].arg, node.arg
+    received: list[Value | None] = []
+    for thread in threads:
+        partner = tuple((thread | {axis: thread[axis] ^ bits}).values())
+        if partner not in number_of:
+            raise fault(f"SHUFFLE: the thread {partner} does not exist", node)
+        received.append(values[number_of[partner]])
+    return received
 
 
 def _needs_running(node: UOp) -> bool:

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from weft.ir.build import global_stage, reduce_axes
-from weft.ir.movement import reshape
+from weft.ir.movement import reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import Context
 from weft.target.compute import Simd, Simt
@@ -25,6 +25,8 @@ from weft.target.target import Target
 
 # Parts for each thread, so that a slow one does not hold up the others.
 PARTS_PER_THREAD: Final = 16
+# Elements that parts of unequal reductions are multiples of, so that vectors of them are aligned.
+ALIGNED_PART: Final = 128
 # On a GPU a part may be one thread, so there are enough to fill some groups with them.
 FILLED_GROUPS: Final = 4
 
@@ -69,7 +71,34 @@ def _try_split(node: UOp, parts: int, target: Target) -> UOp | None:
         count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
         if 2 * count > goal:
             return _in_two_steps(node, axis, count)
-    return None
+    return _with_a_rest(node, goal, sizes) if isinstance(target.compute, Simt) else None
+
+
+def _with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:
+    """The reduction of equal parts in two steps, and of the elements behind them.
+
+    before: reduce ADD axes (0): x[1003]
+    after:  (reduce ADD of x[:1000] in two steps) + reduce ADD axes (0): x[1000:]
+    """
+    op, axes = node.arg
+    axis = max(axes, key=lambda each: sizes[each])
+    length = -(-sizes[axis] // goal)
+    length += -length % ALIGNED_PART
+    count = sizes[axis] // length
+    if count < 2:
+        return None
+    whole = count * length
+    value = node.src[0]
+    first = reduce_axes(_part(value, axis, 0, whole), op, axes)
+    rest = reduce_axes(_part(value, axis, whole, sizes[axis]), op, axes)
+    return make(op, node.dtype, (_in_two_steps(first, axis, count), rest))
+
+
+def _part(value: UOp, axis: int, start: int, end: int) -> UOp:
+    """Some of the elements along an axis."""
+    box = [(0, size) for size in shape_of(value)]
+    box[axis] = (start, end)
+    return shrink(value, box)
 
 
 def _independent_results(
@@ -80,6 +109,10 @@ def _independent_results(
     inside = math.prod(sizes[max(axes) + 1 :])
     bits = inside * node.dtype.bits
     compute = target.compute
+    if isinstance(compute, Simt) and inside > 1:
+        # Threads of a warp lie along the columns, each with a vector of them.
+        lanes = max(target.access_bits // node.dtype.bits, 1)
+        return outside * -(-inside // (compute.warp * lanes))
     is_kept = isinstance(compute, Simd) and bits <= compute.vector_bits * compute.vector_registers
     return outside if is_kept else outside * inside
 

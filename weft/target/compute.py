@@ -107,6 +107,10 @@ class Simt(Compute):
     # Threads of a group that scan side by side; more are more totals to reduce.
     scan_threads: int = 64
     has_vectors: bool = False
+    # Bytes of memory that come together: neighbors should use all of them.
+    line_bytes: int = 128
+    # Threads of a warp read each other's registers.
+    has_shuffles: bool = False
 
     @property
     def resident_groups(self) -> int:

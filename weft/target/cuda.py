@@ -161,6 +161,7 @@ def cuda_target(arch: str = "sm_90a") -> Target:
             registers_per_thread=REGISTERS_PER_THREAD,
             registers_per_unit=REGISTERS_PER_UNIT,
             threads_per_unit=THREADS_PER_UNIT,
+            has_shuffles=True,
         ),
         memories=_memories(gpu),
         grid=GRID,

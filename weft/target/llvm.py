@@ -40,6 +40,8 @@ class Backend:
     # Intrinsics that count groups and threads along x, y and z, and one that waits for a group.
     counters: dict[str, str] = field(default_factory=dict, hash=False)
     barrier: str = ""
+    # The intrinsic that exchanges words of 32 bits between threads of a warp.
+    shuffle: str = ""
     # Address spaces of arguments and of the memory of a group; 0 is the stack.
     global_space: int = 0
     local_space: int = 0
@@ -81,6 +83,7 @@ BACKENDS: Final[dict[str, Backend]] = {
             "thread": "llvm.nvvm.read.ptx.sreg.tid",
         },
         barrier="llvm.nvvm.barrier.cta.sync.aligned.all",
+        shuffle="llvm.nvvm.shfl.sync.bfly.i32",
         global_space=1,
         local_space=3,
         has_wide_indices=False,

@@ -123,9 +123,9 @@ def softmax(rows: int = 3, columns: int = 8) -> Case:
     return Case(kernel("softmax", put(out, [r, c], value, [r, c])))
 
 
-def softmax_inline() -> Case:
-    out, x = (param(slot, F32, (3, 6)) for slot in range(2))
-    r, c, s, k = (range_(i, 3 if i == 0 else 6) for i in range(4))
+def softmax_inline(rows: int = 3, columns: int = 6) -> Case:
+    out, x = (param(slot, F32, (rows, columns)) for slot in range(2))
+    r, c, s, k = (range_(i, rows if i == 0 else columns) for i in range(4))
     top = reduce_ranges(at(x, r, k), Op.MAX, [k])
     value = exp(at(x, r, c) - top) / total(exp(at(x, r, s) - top), s)
     return Case(kernel("softmax_inline", put(out, [r, c], value, [r, c])))

@@ -1,5 +1,7 @@
 """Every kind of kernel gives what it means, on every kind of machine, with and without opts."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.codegen.kernels import CASES
@@ -8,6 +10,7 @@ from tests.unit.machines import machine
 from weft.codegen.opts.table import Stage
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.target.compute import Simt
 from weft.target.target import Costs
 
 MACHINES = {
@@ -16,6 +19,10 @@ MACHINES = {
     "vectors_and_threads": machine(vector_bits=128, units=2, costs=Costs(launch=0.0)),
     "groups": machine(group_threads=8),
     "groups_and_vectors": machine(group_threads=8, vector_bits=64),
+    "warps": replace(
+        machine(group_threads=64, vector_bits=128),
+        compute=Simt(units=2, warp=4, group_threads=16, line_bytes=32, has_shuffles=True),
+    ),
 }
 
 

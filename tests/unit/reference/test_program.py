@@ -138,6 +138,28 @@ def test_a_barrier_that_not_all_threads_reach_is_found():
         run_program(program(i, wait, end(i)), [])
 
 
+def shuffled(bits: int, axis: int, threads: tuple[int, int] = (4, 2)) -> list[float]:
+    x, y = (special("thread", size, number) for number, size in enumerate(threads))
+    place = y * threads[0] + x
+    value = load(index_of(param(1, dtypes.float32, (8,)), [place]))
+    other = make(Op.SHUFFLE, dtypes.float32, (value, (x, y)[axis]), (bits,))
+    result = Memory(dtypes.float32, 8)
+    wanted = store(index_of(param(0, dtypes.float32, (8,)), [place]), other)
+    run_program(program(wanted), [result, floats(8)])
+    return list(result.values)
+
+
+def test_threads_exchange_values():
+    assert shuffled(1, 0) == [1, 0, 3, 2, 5, 4, 7, 6]
+    assert shuffled(2, 0) == [2, 3, 0, 1, 6, 7, 4, 5]
+    assert shuffled(1, 1) == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+def test_a_thread_without_a_partner_is_found():
+    with pytest.raises(InternalError, match="does not exist"):
+        shuffled(4, 0)
+
+
 def test_out_of_bounds_accesses_name_the_instruction():
     x, out = param(0, dtypes.float32, (4,)), param(1, dtypes.float32, (4,))
     i = range_(0, 5)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from weft.codegen.analysis.loops import THREAD, extent_of, kinds_of, ranges_of
+from weft.codegen.analysis.loops import THREAD, kinds_of
 from weft.codegen.analysis.verify_in_bounds import verify_in_bounds
 from weft.codegen.choose import heuristic
 from weft.codegen.context import Context
-from weft.codegen.lower.hardware import MOST_AXES, thread_axes
+from weft.codegen.lower.hardware import MOST_AXES, fits_a_group, group_threads
 from weft.codegen.opts.table import apply_opts
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported
@@ -41,12 +41,9 @@ def _require_threads(kernel: UOp, context: Context) -> None:
             f"threads inside a group, on {context.target.name}",
             law="a target without groups runs the turns of grid loops on its threads",
         )
-    ranges = ranges_of(kernel)
-    axes = {axis: extent_of(ranges[number]) for number, axis in thread_axes(kernel).items()}
-    count = math.prod(extent or 1 for extent in axes.values())
-    grid = context.target.grid
-    is_long = any((axes.get(n) or 1) > limit for n, limit in enumerate(grid.thread_limits))
-    if count > grid.group_threads or len(axes) > MOST_AXES or is_long:
+    if not fits_a_group(kernel, context.target):
+        axes, grid = group_threads(kernel), context.target.grid
+        count = math.prod(axes.values())
         limits = f", along them {grid.thread_limits}" if grid.thread_limits else ""
         raise NotSupported(
             f"{count} threads on {len(axes)} axes of a group, on {context.target.name}",

@@ -6,13 +6,17 @@ can try what it wants and ask whether it got it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Final
 
 from weft.codegen.analysis.accesses import Access, accesses_of
 from weft.codegen.analysis.loops import (
     LOOP,
+    ORDERED,
+    Loops,
     kinds_of,
+    loops_of,
     nodes_of,
     own_ranges,
     ranges_of,
@@ -22,6 +26,7 @@ from weft.ir.bounds import bounds
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.support.errors import OptRefused
 from weft.target.target import Target
 
@@ -108,6 +113,38 @@ class Chooser:
 
     def stores(self) -> list[UOp]:
         return [node for node in self.kernel.src if node.op == Op.STORE]
+
+    def common_loops(self) -> list[int]:
+        """The loops of all stores on which every fold and stage depends, outermost first.
+
+        None inside an ordered loop: what goes on there from turn to turn stays with one thread.
+        """
+        kinds = dict(itertools.takewhile(lambda each: each[1] != ORDERED, self.loops()))
+        stores = [node for node in self.kernel.src if node.op == Op.STORE]
+        common = {n for n, kind in kinds.items() if kind == LOOP}
+        for node in stores:
+            common &= {r.arg for r in own_ranges(node)}
+        for node in nodes_of(self.kernel):
+            if node.op in (Op.REDUCE, Op.SCAN, Op.STAGE):
+                common = {n for n in common if node.ranges >> n & 1}
+        return [n for n in kinds if n in common]
+
+    def loops(self) -> Loops:
+        return loops_of(self.kernel)
+
+    def is_in_place(self) -> bool:
+        """Whether the kernel reads memory that it writes."""
+        nodes = nodes_of(self.kernel)
+        written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
+        read = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
+        return not written.isdisjoint(read)
+
+    def safe_tail(self) -> str:
+        """What loads do past the end of a loop whose iterations run at the same time.
+
+        A clamped load is one of another element, which a neighbor may be writing.
+        """
+        return "mask" if self.is_in_place() else "clamp"
 
 
 def width(access: Access) -> int:

@@ -7,7 +7,6 @@ everything in the kernel depends become the grid, or on a GPU the grid and the t
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Final
 
@@ -15,13 +14,10 @@ from weft.codegen.analysis.accesses import Access, accesses_of, nearby_span
 from weft.codegen.analysis.estimate import estimate
 from weft.codegen.analysis.loops import (
     GRID,
-    LOOP,
     ORDERED,
     THREAD,
     VECTOR,
-    Loops,
     kinds_of,
-    loops_of,
     nodes_of,
     own_ranges,
 )
@@ -36,12 +32,13 @@ from weft.codegen.choose.heuristic_folds import (
     unroll_short_folds,
     walk_row_by_row,
 )
+from weft.codegen.choose.simt import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
+from weft.codegen.lower.scalarize import is_scalar
 from weft.codegen.opts.stage_value import value_again
 from weft.codegen.opts.table import Bind, Merge, Opt, Split, Stage, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, range_ids
-from weft.ir.views import behind
 from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
@@ -59,14 +56,17 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     chooser = _Chooser(kernel, target)
     chooser.refine_ranges()
     chooser.merge_loops()
+    compute = target.compute
+    if is_scalar(target) and choose_for_threads(chooser, target):
+        return tuple(chooser.opts), chooser.kernel
     chooser.share_values()
     if target.access_bits and not tile_contraction(chooser):
         chooser.vectorize_around_folds()
         tile_rows(chooser)
         walk_row_by_row(chooser)
         nest_long_sums(chooser)
-    if isinstance(target.compute, Simt):
-        chooser.spread_over_threads(target.compute)
+    if isinstance(compute, Simt):
+        chooser.spread_over_threads(compute)
     else:
         chooser.spread_over_cores()
     return tuple(chooser.opts), chooser.kernel
@@ -250,21 +250,6 @@ class _Chooser(Chooser):
                 self.split_and(number, copies, "clamp", Unroll)
                 return
 
-    def common_loops(self) -> list[int]:
-        """The loops of all stores on which every fold and stage depends, outermost first.
-
-        None inside an ordered loop: what goes on there from turn to turn stays with one thread.
-        """
-        kinds = dict(itertools.takewhile(lambda each: each[1] != ORDERED, self.loops()))
-        stores = [node for node in self.kernel.src if node.op == Op.STORE]
-        common = {n for n, kind in kinds.items() if kind == LOOP}
-        for node in stores:
-            common &= {r.arg for r in own_ranges(node)}
-        for node in nodes_of(self.kernel):
-            if node.op in (Op.REDUCE, Op.SCAN, Op.STAGE):
-                common = {n for n in common if node.ranges >> n & 1}
-        return [n for n in kinds if n in common]
-
     def spread_over_cores(self) -> None:
         """Outer loops become the grid, as many as keep every thread busy."""
         if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
@@ -276,16 +261,6 @@ class _Chooser(Chooser):
             if self.take(Bind(number, GRID)):
                 turns *= self.extent(number) or 1 << 30
 
-    def loops(self) -> Loops:
-        return loops_of(self.kernel)
-
-    def is_in_place(self) -> bool:
-        """Whether the kernel reads memory that it writes."""
-        nodes = nodes_of(self.kernel)
-        written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
-        read = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
-        return not written.isdisjoint(read)
-
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
         cost, costs = estimate(self.original), self.target.costs
@@ -296,8 +271,7 @@ class _Chooser(Chooser):
         """The innermost loop of the stores goes to threads, the others to groups."""
         loops = self.common_loops()
         most = min(compute.group_threads, self.target.grid.group_threads)
-        # A clamped load is one of another element, which a neighbor may be writing.
-        tail = "mask" if self.is_in_place() else "clamp"
+        tail = self.safe_tail()
         for number in loops[: -MOST_AXES - 1 : -1]:
             extent = self.extent(number)
             if not extent or most < 2:

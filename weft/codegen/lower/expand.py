@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from weft.codegen.analysis.loops import (
+    THREAD,
     UPCAST,
     VECTOR,
     extent_of,
@@ -68,6 +69,7 @@ class _Expander:
             self.extents[number] = extent
         self.mask = sum(1 << number for number in upcast)
         self.vectors = sum(1 << n for n, kind in upcast.items() if kind == VECTOR)
+        self.threads = {n for n, kind in kinds_of(kernel).items() if kind == THREAD}
         self.touched = self.find_touched(kernel)
         self.made: dict[Key, UOp] = {}
 
@@ -241,7 +243,8 @@ class _Expander:
 
     def reduce(self, node: UOp, point: Point) -> UOp:
         op, own = node.arg[0], own_ranges(node)
-        loops = self.loops(own)
+        threads = tuple([r for r in own if r.arg in self.threads])
+        loops = tuple([r for r in self.loops(own) if r not in threads])
         lanes = next((self.extents[r.arg] for r in own if self.is_vector(r)), 1)
         parts: list[UOp] = []
         for inner in self.points(own, point):
@@ -250,8 +253,10 @@ class _Expander:
             if loops:
                 part = make(Op.REDUCE, part.dtype, (part, *loops), node.arg)
             parts.append(part)
-        total = _joined(op, parts)
-        return across_lanes(op, total) if lanes > 1 else total
+        total = joined(op, parts)
+        total = across_lanes(op, total) if lanes > 1 else total
+        # Threads join what each has of all copies and lanes.
+        return make(Op.REDUCE, total.dtype, (total, *threads), node.arg) if threads else total
 
     def stores(self, node: UOp, point: Point) -> list[UOp]:
         """The stores that one STORE becomes, in the order of its ranges."""
@@ -349,7 +354,7 @@ def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
         found = [lanes_at.get(place, []) for place in range(width)]
         order = tuple([lanes[turn] if turn < len(lanes) else count for lanes in found])
         parts.append(make(Op.LANES, kind, (with_false,), order))
-    return _joined(Op.OR, parts)
+    return joined(Op.OR, parts)
 
 
 def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
@@ -430,7 +435,7 @@ def across_lanes(op: int, node: UOp) -> UOp:
     while node.dtype.lanes > 1:
         lanes = node.dtype.lanes
         if lanes % 2:
-            return _joined(op, [pick(node, lane) for lane in range(lanes)])
+            return joined(op, [pick(node, lane) for lane in range(lanes)])
         dtype = node.dtype.scalar.vector(lanes // 2)
         low = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2)))
         high = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2, lanes)))
@@ -438,7 +443,7 @@ def across_lanes(op: int, node: UOp) -> UOp:
     return node
 
 
-def _joined(op: int, parts: list[UOp]) -> UOp:
+def joined(op: int, parts: list[UOp]) -> UOp:
     """The parts folded in pairs, which keeps chains short."""
     while len(parts) > 1:
         pairs = [make(op, x.dtype, (x, y)) for x, y in zip(parts[::2], parts[1::2], strict=False)]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.codegen.analysis.loops import own_ranges, rebuilt
 from weft.codegen.context import Context
-from weft.codegen.lower.hardware import idle_threads, thread_axes
+from weft.codegen.lower.hardware import idle_groups, idle_threads, thread_axes
 from weft.ir.build import Size, all_of, index, index_of, load, store
 from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
@@ -30,7 +30,7 @@ from weft.support.errors import InternalError
 
 def flatten_memory(kernel: UOp, context: Context) -> UOp:
     """Lower STAGE and READ, and make every INDEX flat."""
-    axes = thread_axes(kernel)
+    axes = context.thread_axes = thread_axes(kernel)
     stages: dict[UOp, _Stage] = {}
 
     def flattened(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
@@ -44,14 +44,15 @@ def flatten_memory(kernel: UOp, context: Context) -> UOp:
         if node.op == Op.READ:
             return stages[behind(node.src[0])].read(node, made)
         new = rebuilt(node, made, {})
-        is_shared = node.op == Op.STORE and bool(axes)
-        return _by_one_thread(new, idle_threads(kernel, node, axes)) if is_shared else new
+        if node.op != Op.STORE:
+            return new
+        return _done_once(new, [*idle_groups(kernel, node), *idle_threads(kernel, node, axes)])
 
     return map_graph(kernel, flattened)
 
 
-def _by_one_thread(node: UOp, idle: Sequence[UOp]) -> UOp:
-    """A STORE that the first thread does, where several would do the same."""
+def _done_once(node: UOp, idle: Sequence[UOp]) -> UOp:
+    """A STORE that the first group and thread does, where several would do the same."""
     if not idle:
         return node
     memory, gate, *indices = node.src[0].src
@@ -100,7 +101,7 @@ class _Stage:
         place = index_of(memory, [self._position(indices)])
         filled = store(place, made[node.src[0]], [made[r] for r in own])
         if shared:
-            filled = _by_one_thread(filled, idle_threads(kernel, node, axes))
+            filled = _done_once(filled, idle_threads(kernel, node, axes))
         self.filled = make(Op.AFTER, node.dtype, (memory, filled))
 
     def _position(self, indices: Sequence[UOp]) -> UOp:

@@ -3,11 +3,13 @@
 Grid ranges are spread over groups: on a CPU over one flat axis, which the runtime cuts into
 slices; on a GPU over up to three, the innermost range on axis 0, within the limits of each. Thread
 ranges that are open together have different thread axes. Ranges of nests that run one after the
-other share an axis if their extents agree, because the same threads run them all.
+other share an axis if their extents agree, because the same threads run them all. The innermost
+range has axis 0, along which threads are neighbors.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.codegen.analysis.loops import (
@@ -37,26 +39,46 @@ def thread_axes(kernel: UOp) -> dict[int, int]:
     if THREAD not in kinds.values():
         return {}
     ranges = ranges_of(kernel)
-    order = [number for number, kind in reversed(kinds.items()) if kind == THREAD]
+    together = _open_together([node for node in nodes_of(kernel) if own_ranges(node)])
     axes: dict[int, int] = {}
     extents: list[int | None] = []
-    closers = [node for node in nodes_of(kernel) if own_ranges(node)]
-    closers.sort(key=lambda node: node not in kernel.src)  # the results decide, others fit in
+    for number in [n for n, kind in reversed(kinds.items()) if kind == THREAD]:
+        extent = extent_of(ranges[number])
+        taken = {axes[n] for n in together.get(number, ()) if n in axes}
+        free = (a for a, e in enumerate(extents) if e == extent and a not in taken)
+        axis = next(free, len(extents))
+        if axis == len(extents):
+            extents.append(extent)
+        axes[number] = axis
+    return axes
+
+
+def _open_together(closers: list[UOp]) -> dict[int, set[int]]:
+    """For each range that a node closes, those that are open with it."""
+    found: dict[int, set[int]] = {}
     for node in closers:
         own = {r.arg for r in own_ranges(node)}
-        taken = {axes[n] for n in range_ids(node.ranges) if n in axes}
-        taken |= {axes[n] for n in own if n in axes}
-        for number in order:
-            if number not in own or number in axes:
-                continue
-            extent = extent_of(ranges[number])
-            free = (a for a, e in enumerate(extents) if e == extent and a not in taken)
-            axis = next(free, len(extents))
-            if axis == len(extents):
-                extents.append(extent)
-            axes[number] = axis
-            taken.add(axis)
-    return axes
+        for number in own:
+            found.setdefault(number, set()).update(own, range_ids(node.ranges))
+    for number, others in list(found.items()):
+        others.discard(number)
+        for other in others:
+            found.setdefault(other, set()).add(number)
+    return found
+
+
+def group_threads(kernel: UOp) -> dict[int, int]:
+    """The threads of a group along each axis."""
+    ranges = ranges_of(kernel)
+    return {axis: extent_of(ranges[number]) or 1 for number, axis in thread_axes(kernel).items()}
+
+
+def fits_a_group(kernel: UOp, target: Target) -> bool:
+    """Whether a group of the target has the threads of a kernel."""
+    axes, grid = group_threads(kernel), target.grid
+    is_long = any(axes.get(n, 1) > limit for n, limit in enumerate(grid.thread_limits))
+    count = math.prod(axes.values())
+    return count <= grid.group_threads and len(axes) <= MOST_AXES and not is_long
 
 
 def grid_values(kernel: UOp, target: Target) -> dict[UOp, UOp]:
@@ -107,11 +129,14 @@ def _extent_of_all(together: list[UOp]) -> UOp:
     return extent
 
 
-def thread_values(kernel: UOp) -> dict[UOp, UOp]:
-    """Each thread range as a thread counter."""
+def thread_values(kernel: UOp, axes: dict[int, int]) -> dict[UOp, UOp]:
+    """Each thread range as the counter of its axis."""
     ranges = ranges_of(kernel)
-    axes = thread_axes(kernel)
-    return {ranges[n]: _special("thread", axis, ranges[n].src[0]) for n, axis in axes.items()}
+    return {
+        ranges[n]: _special("thread", axis, ranges[n].src[0])
+        for n, axis in axes.items()
+        if n in ranges
+    }
 
 
 def idle_threads(kernel: UOp, node: UOp, axes: dict[int, int]) -> list[UOp]:
@@ -126,6 +151,14 @@ def idle_threads(kernel: UOp, node: UOp, axes: dict[int, int]) -> list[UOp]:
         if axis not in busy:
             idle.setdefault(axis, ranges[number])
     return list(idle.values())
+
+
+def idle_groups(kernel: UOp, node: UOp) -> list[UOp]:
+    """The grid ranges that a STORE leaves alone: the first group does it."""
+    own = {r.arg for r in own_ranges(node)}
+    ranges = ranges_of(kernel)
+    grid = [number for number, kind in kinds_of(kernel).items() if kind == GRID]
+    return [ranges[n] for n in grid if n not in own and not node.ranges >> n & 1]
 
 
 def _special(kind: str, axis: int, extent: UOp) -> UOp:

@@ -21,7 +21,7 @@ from weft.support.errors import InternalError
 from weft.target.compute import Simt
 from weft.target.target import Target
 
-_VALUES = ELEMENTWISE | {Op.VECTOR, Op.LANES, Op.CONST}
+_VALUES = ELEMENTWISE | {Op.VECTOR, Op.LANES, Op.SHUFFLE, Op.CONST}
 
 
 def scalarize(kernel: UOp, context: Context) -> UOp:

@@ -11,6 +11,7 @@ from weft.codegen.analysis.loops import (
     IN_TURN,
     LOOP,
     ORDERED,
+    THREAD,
     UPCAST,
     VECTOR,
     extent_of,
@@ -24,6 +25,7 @@ from weft.codegen.opts.split_range import has_room
 from weft.codegen.opts.stage_value import (
     AGAIN,
     FACTOR,
+    LOADED,
     NODES,
     SPACES,
     Layout,
@@ -164,19 +166,37 @@ def can_be_spread(kernel: UOp, number: int, kind: str) -> Iterator[str]:
     stores = [node for node in kernel.src if node.op == Op.STORE]
     if kinds_of(kernel)[number] == ORDERED:
         yield f"the turns of range {number} are ordered"
-    if any(node.op == Op.REDUCE for node in closers):
-        yield f"range {number} is folded over"
+    if kind == GRID and any(node.op == Op.REDUCE for node in closers):
+        yield f"range {number} is reduced over, which the threads of a group can share"
+    if kind == THREAD:
+        yield from _meet(kernel, number)
     if ranges_of(kernel)[number].src[0].ranges:
         yield f"the extent of range {number} depends on another range"
     stages = [node for node in closers if node.op == Op.STAGE]
     if kind == GRID and stages:
         yield f"range {number} fills a stage, which a group does alone"
-    if kind == GRID and not all(store in closers for store in stores):
-        yield f"a store is not inside range {number}"
-    if kind != GRID and extent_of(ranges_of(kernel)[number]) is None:
-        yield f"the extent of range {number} is symbolic"
+    if kind == GRID and not any(store in closers for store in stores):
+        yield f"no store is inside range {number}"
+    if kind != GRID and not extent_of(ranges_of(kernel)[number]):
+        yield f"the extent of range {number} is symbolic or 0"
     if kind != GRID and any(node.arg[0] != "local" for node in stages):
         yield f"range {number} fills a stage that each thread has for itself"
+
+
+def _meet(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether all threads arrive together where they reduce: no loop ends sooner for some."""
+    kinds = kinds_of(kernel)
+    threads = {n for n, kind in kinds.items() if kind == THREAD} | {number}
+    reduced = {
+        r.arg for node in nodes_of(kernel) if node.op == Op.REDUCE for r in own_ranges(node)
+    }
+    if threads & reduced:
+        if kernel.ops >> Op.SCAN & 1:
+            yield "threads reduce together inside the loop of a scan"
+        for r in ranges_of(kernel).values():
+            if any(r.src[0].ranges >> n & 1 for n in threads):
+                yield f"threads reduce together, and have different numbers of range {r.arg}"
+                return
 
 
 def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
@@ -229,13 +249,17 @@ def can_be_staged(
 ) -> Iterator[str]:
     """Whether a value can be computed ahead over these ranges, and kept in this layout."""
     if not node or NODES.get(str(node[0])) != len(node):
-        yield "a stage is of (fold, range), (factor, range, which) or (again, range, other)"
+        yield (
+            "a stage is of (fold, range), (factor, range, which), (again, range, other) or"
+            " (load, slot)"
+        )
         return
     if space not in SPACES:
         yield f"a stage is in one of {', '.join(SPACES)}, not in {space!r}"
     positions = [each if isinstance(each, int) else each[0] for each in ranges]
     taps = [each[1] for each in ranges if not isinstance(each, int)]
-    named = [int(n) for n in (node[1:2] if node[0] == FACTOR else node[1:])]
+    count = {FACTOR: 2, LOADED: 1}.get(str(node[0]), len(node))
+    named = [int(number) for number in node[1:count]]
     for number in (*named, *positions, *taps):
         if number not in ranges_of(kernel):
             yield from known_range(kernel, number)
@@ -262,6 +286,8 @@ def _no_value(node: Node) -> str:
         return f"range {number} is not that of a sum of products, with factors 0 and 1"
     if node[0] == AGAIN:
         return f"no value of the fold over {number} is computed again over {node[2]}"
+    if node[0] == LOADED:
+        return f"argument {number} is not one that the kernel loads once and does not write"
     return f"range {number} is not that of one fold"
 
 

@@ -173,6 +173,9 @@ class Order(Opt):
 class Bind(Opt):
     """Spread a loop over groups ("grid") or over the threads of a group ("thread"), or undo that.
 
+    Threads may share the loop of a reduction: each reduces a part, and then they join the parts.
+    A store that is not inside a loop of the grid is done by the first group.
+
     opt: Bind(0, "grid")
     before:
         p0 = param 0: float32[8]

@@ -33,11 +33,13 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.scalar import evaluate
 from weft.ir.text import parse
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
 from weft.support.errors import TextError
 
-# What is staged: ("fold", range), ("factor", range, which) or ("again", range, other range).
+# What is staged: ("fold", range), ("factor", range, which), ("again", range, other range) or
+# ("load", slot).
 Node = tuple[str | int, ...]
 # What a stage is filled over: a range, or a window, which is a position and a tap that it adds.
 Ranges = tuple[int | tuple[int, int], ...]
@@ -47,7 +49,8 @@ Layout = tuple[str, ...]
 FOLD: Final = "fold"
 FACTOR: Final = "factor"
 AGAIN: Final = "again"
-NODES: Final = {FOLD: 2, FACTOR: 3, AGAIN: 3}
+LOADED: Final = "load"
+NODES: Final = {FOLD: 2, FACTOR: 3, AGAIN: 3, LOADED: 2}
 SPACES: Final = ("local", "register")
 MOST_ELEMENTS: Final = 1 << 16  # of a stage whose layout is not in the order of its ranges
 
@@ -61,6 +64,8 @@ def fold_over(kernel: UOp, number: int) -> UOp | None:
 def value_of(kernel: UOp, node: Node) -> UOp | None:
     """The value that an opt names; None where there is none."""
     kind, number, *rest = node
+    if kind == LOADED:
+        return _load_of(kernel, int(number))
     if kind == AGAIN:
         return value_again(kernel, int(number), int(rest[0]))
     fold = fold_over(kernel, int(number))
@@ -68,6 +73,13 @@ def value_of(kernel: UOp, node: Node) -> UOp | None:
         return fold
     factors = factors_of(fold)
     return None if factors is None or rest[0] not in (0, 1) else factors[int(rest[0])]
+
+
+def _load_of(kernel: UOp, slot: int) -> UOp | None:
+    """The load of an argument, if there is one and the kernel does not write the argument."""
+    nodes = [node for node in nodes_of(kernel) if node.op in (Op.LOAD, Op.STORE)]
+    found = [node for node in nodes if behind(node.src[0].src[0]).arg[0] == slot]
+    return found[0] if len(found) == 1 and found[0].op == Op.LOAD else None
 
 
 def value_again(kernel: UOp, fold: int, again: int) -> UOp | None:
@@ -105,11 +117,13 @@ def stage_value(kernel: UOp, node: Node, ranges: Ranges, space: str, layout: Lay
         return substitute(kernel, {substitute(value, {old: new}): read})
     copy = _copied(kernel, value, ranges)
     read = _read(_stage(copy.value, copy.fresh, space, layout), copy.places, layout)
-    fold = fold_over(kernel, int(node[1]))
-    assert fold is not None
-    new_fold = with_factor(fold, int(node[2]), read) if node[0] == FACTOR else read
     loops = [*kinds_of(kernel).items(), *((r.arg, LOOP) for r in copy.fresh)]
-    return with_loops(substitute(kernel, {fold: new_fold}), loops)
+    replaced = {value: read}
+    if node[0] == FACTOR:  # the other factor may be the same value
+        fold = fold_over(kernel, int(node[1]))
+        assert fold is not None
+        replaced = {fold: with_factor(fold, int(node[2]), read)}
+    return with_loops(substitute(kernel, replaced), loops)
 
 
 class _Copy(NamedTuple):

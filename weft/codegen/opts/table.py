@@ -5,7 +5,7 @@ kernel as the opts before it have left it, and a kernel together with its opts s
 opt looks at the target. What is not legal is refused, with the reason. `opts_of_loops` and
 `opts_of_values` have the opts; the docstring of each shows a kernel before and after.
 
-Rows to come stand here too: Group (threads fold together), TensorCore and Pad.
+Rows to come stand here too: TensorCore and Pad.
 """
 
 from __future__ import annotations

@@ -129,6 +129,27 @@ class Stage(Opt):
           v1 = reduce ADD over r1: v0
           store p0[r0, r2] = read s0[r2] / v1 for r0, r2
 
+    ("load", s) is what the kernel loads from argument s, which it does not write.
+
+    opt: Stage(("load", 1), (0, 1))
+    before:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[8, 4]
+        r0 < 4
+        r1 < 8
+        kernel "k" r0 loop, r1 loop:
+          store p0[r0, r1] = load p1[r1, r0] for r0, r1
+    after:
+        p0 = param 0: float32[4, 8]
+        p1 = param 1: float32[8, 4]
+        r0 < 4
+        r1 < 8
+        r2 < 4
+        r3 < 8
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop:
+          s0 = stage local[r2 of 4, r3 of 8] = load p1[r3, r2] for r2, r3
+          store p0[r0, r1] = read s0[r0, r1] for r0, r1
+
     `layout` is an index expression for each axis of the memory, over the positions i0, i1, … in
     the ranges. Writer and reader take their indices from it, so that a swizzle is said once.
 

@@ -31,6 +31,7 @@ from weft.ir.spec.program import (
     MEMORIES,
     MEMORY_ROWS,
     PLACE_ROWS,
+    SHUFFLE_ROWS,
     SPECIAL_ROWS,
     VECTOR_ROWS,
 )
@@ -169,6 +170,33 @@ EXPANDED_SPEC: Final = Spec(
     (*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS),
 )
 
+
+def _joined_by_threads(root: UOp, nodes: list[UOp]) -> Found:
+    threads = {number for number, kind in root.arg[1] if kind == "thread"}
+    for node in nodes:
+        if node.op == Op.REDUCE and any(r.arg in threads for r in node.src[1:]):
+            return node, "it closes a range of threads"
+    return None
+
+
+JOINED_SPEC: Final = Spec(
+    "kernel whose threads share reductions",
+    (
+        *_FLAT_ROWS,
+        *_INDEX_ROWS,
+        *_FOLD_VERSIONS,
+        *RANGE_ROWS,
+        *FOLD_ROWS,
+        *VECTOR_ROWS,
+        *SHUFFLE_ROWS,
+        _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS),
+    ),
+    (
+        *(*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS),
+        GraphRow("a thread reduces its own part", _joined_by_threads),
+    ),
+)
+
 ACCUMULATED_SPEC: Final = Spec(
     "kernel with accumulators",
     (
@@ -177,6 +205,7 @@ ACCUMULATED_SPEC: Final = Spec(
         *_CARRIED_VERSIONS,
         *RANGE_ROWS,
         *VECTOR_ROWS,
+        *SHUFFLE_ROWS,
         _kinds(LOOP_KINDS, BOUND_KINDS),
     ),
     (*RANGE_LAWS, *ORDER_LAWS),
@@ -188,6 +217,7 @@ _BOUND_ROWS: Final = (
     *COUNTER_ROWS,
     *SPECIAL_ROWS,
     *VECTOR_ROWS,
+    *SHUFFLE_ROWS,
     _kinds(LOOP_KINDS),
 )
 BOUND_SPEC: Final = Spec(

@@ -84,6 +84,14 @@ def _lanes(node: UOp) -> Verdict:
     return all(lane.__class__ is int and 0 <= lane < node.src[0].dtype.lanes for lane in node.arg)
 
 
+def _shuffle(node: UOp) -> Verdict:
+    if not has_types(node.arg, int) or node.arg[0] < 1:
+        return "the bits are not a positive number"
+    if node.src[1].op not in (Op.RANGE, Op.SPECIAL):
+        return "the second source is not a counter"
+    return like_first(node) and node.dtype.kind != VOID
+
+
 def _control(node: UOp) -> Verdict:
     return is_void(node) and node.arg is None
 
@@ -158,6 +166,9 @@ VECTOR_ROWS: Final = (
     row("VECTOR joins lanes of one dtype", Op.VECTOR, _vector),
     row("LANES picks lanes that exist", Op.LANES, _lanes),
 )
+SHUFFLE_ROWS: Final = (
+    row("SHUFFLE takes a value and a thread counter, and has (bits,)", Op.SHUFFLE, _shuffle),
+)
 COUNTER_ROWS: Final = (
     row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
 )
@@ -172,6 +183,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     *PLACE_ROWS,
     row("STORE writes a value of the dtype of its place", Op.STORE, _store),
     *VECTOR_ROWS,
+    *SHUFFLE_ROWS,
     row("control is void", (Op.END, Op.BARRIER, Op.LINEAR), _control),
     row("END closes a RANGE", Op.END, lambda node: node.src[0].op == Op.RANGE),
 )

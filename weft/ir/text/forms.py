@@ -181,6 +181,12 @@ def _scatter(node: UOp, page: Page) -> Ref | None:
     return _method(node, page, f"{INFO[node.arg[0]].name}, {page.commas(node.src[1:])}")
 
 
+def _shuffle(node: UOp, page: Page) -> Ref | None:
+    if not _fits(node.arg, int) or len(node.src) != 2:
+        return None
+    return _method(node, page, f"{page.commas(node.src[1:])}, {node.arg[0]}")
+
+
 _OPS: Final = range(len(INFO))
 
 
@@ -310,6 +316,7 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.ITEM: _item,
     **dict.fromkeys((Op.REDUCE, Op.SCAN), _fold),
     Op.SCATTER: _scatter,
+    Op.SHUFFLE: _shuffle,
     Op.LOAD: _load,
     Op.STORE: _store,
     Op.STAGE: _stage,

@@ -106,6 +106,14 @@ def _fold_axes(kind: int) -> Callable[[Reader, UOp], UOp]:
     return read
 
 
+def _shuffle(reader: Reader, value: UOp) -> UOp:
+    counter = reader.node()
+    reader.expect(",")
+    bits = reader.integer()
+    reader.expect(")")
+    return reader.build(Op.SHUFFLE, value, counter, arg=(bits,))
+
+
 def _scatter(reader: Reader, value: UOp) -> UOp:
     op = reader.op()
     reader.expect(",")
@@ -120,6 +128,7 @@ METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
     Op.PERMUTE: _numbers(Op.PERMUTE),
     Op.FLIP: _numbers(Op.FLIP),
     Op.LANES: _numbers(Op.LANES),
+    Op.SHUFFLE: _shuffle,
     Op.BITCAST: _bitcast,
     Op.DETACH: _detach,
     Op.COPY: _copy,

@@ -66,7 +66,7 @@ METHODS: Final[dict[str, int]] = {
     for op in sorted(
         MOVEMENT
         | {Op.BITCAST, Op.DETACH, Op.COPY, Op.REDUCE, Op.SCAN, Op.SCATTER, Op.AFTER}
-        | {Op.LANES, Op.ITEM}
+        | {Op.LANES, Op.SHUFFLE, Op.ITEM}
     )
 }
 # Ops written as a block of lines when they stand at the end of a scope.
@@ -168,7 +168,7 @@ _RESULTS: Final[dict[int, _Rule]] = {
     **dict.fromkeys(MOVEMENT, _of_first),
     **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY, Op.SHARD), _of_first),
     **dict.fromkeys((Op.REDUCE, Op.SCAN, Op.SCATTER), _of_first),
-    **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER), _of_first),
+    **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER, Op.SHUFFLE), _of_first),
     **dict.fromkeys((Op.STORE, Op.END, Op.BARRIER, Op.TUPLE), _void),
     **dict.fromkeys((Op.SINK, Op.KERNEL, Op.LINEAR, Op.PROGRAM), _void),
     Op.CUSTOM_GRADIENT: _of_first,

@@ -14,11 +14,12 @@ MAX or MIN chooses between two zeros of unlike signs is not defined.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
 from weft.ir.bounds import bounds
-from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.dtypes import BOOL, FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.program import Program
 from weft.ir.uop import UOp
@@ -185,6 +186,41 @@ def _write_barrier(code: Code, node: UOp) -> None:
         code.writer.call(code.backend.barrier, "void", ("i32", "0"))
 
 
+def _write_shuffle(code: Code, node: UOp) -> None:
+    """Exchange a value in words of 32 bits: narrower ones are widened, wider ones are several."""
+    writer, dtype = code.writer, node.dtype
+    if not code.backend.shuffle or dtype.lanes > 1:
+        raise InternalError(f"render: a shuffle that {code.backend.name} has not: {node!r}")
+    kind, operand = value_type(dtype), code.operand(node.src[0])
+    axis = node.src[1].arg[1]
+    lanes = node.arg[0] * math.prod(code.program.threads[:axis])
+    bits = 1 if dtype.kind == BOOL else dtype.bits
+    whole = operand
+    if dtype.kind == FLOAT:
+        whole = writer.value(f"bitcast {kind} {operand} to i{bits}")
+    if bits < _WORD:
+        whole = writer.value(f"zext i{bits} {whole} to i{_WORD}")
+    width = max(bits, _WORD)
+    result = ""
+    for shift in range(0, width, _WORD):
+        part = whole
+        if width > _WORD:
+            moved = writer.value(f"lshr i{width} {whole}, {shift}") if shift else whole
+            part = writer.value(f"trunc i{width} {moved} to i{_WORD}")
+        arguments = (("i32", "-1"), ("i32", part), ("i32", str(lanes)), ("i32", "31"))
+        part = writer.call(code.backend.shuffle, "i32", *arguments)
+        if width > _WORD:
+            part = writer.value(f"zext i{_WORD} {part} to i{width}")
+            part = writer.value(f"shl i{width} {part}, {shift}") if shift else part
+        result = writer.value(f"or i{width} {result}, {part}") if result else part
+    if bits < _WORD:
+        result = writer.value(f"trunc i{_WORD} {result} to i{bits}")
+    if dtype.kind == FLOAT:
+        result = writer.value(f"bitcast i{bits} {result} to {kind}")
+    code.define(node, result)
+
+
+_WORD: Final = 32
 _Form = Callable[[Code, UOp], None]
 _FORMS: Final[dict[int, _Form]] = {
     **dict.fromkeys(ELEMENTWISE, _write_elementwise),
@@ -196,6 +232,7 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.RANGE: _open_range,
     Op.END: _close,
     Op.BARRIER: _write_barrier,
+    Op.SHUFFLE: _write_shuffle,
 }
 # Named by instructions that use them; the entry of the function has written what they need.
 _UNWRITTEN: Final = frozenset((Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL, Op.AFTER))

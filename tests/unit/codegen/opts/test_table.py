@@ -61,8 +61,7 @@ REFUSED = {
         "a value would have two vector ranges",
     ),
     "scope of a stage": ("softmax", [Split(0, 2), Unroll(5)], "a stage is filled once per turn"),
-    "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is folded over"),
-    "grid of some stores": ("symbolic", [Bind(0, "grid")], "a store is not inside range 0"),
+    "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is reduced over"),
     "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
     "stage that copies share": (
         "matmul",
@@ -87,7 +86,7 @@ REFUSED = {
     "stage of no such node": (
         "matmul",
         [Stage(("store", 2), (1,))],
-        "a stage is of (fold, range), (factor, range, which) or (again, range, other)",
+        "a stage is of (fold, range), (factor, range, which), (again, range, other)",
     ),
     "stage in no such memory": (
         "matmul",

@@ -203,5 +203,5 @@ def test_illegal_ops():
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "MEMORY", "VECTOR", "LANES", "SPECIAL", "END"),
-        *("BARRIER", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT", "SCATTER", "SHARD"),
+        *("BARRIER", "SHUFFLE", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT", "SCATTER", "SHARD"),
     }

@@ -65,6 +65,10 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.LANES, f32.vector(2), (vector,), (3, 0)),
         make(Op.LANES, f32, (vector,), (4,)),
     ),
+    "SHUFFLE takes a value and a thread counter, and has (bits,)": (
+        make(Op.SHUFFLE, f32, (value, loop), (4,)),
+        make(Op.SHUFFLE, f32, (value, value), (4,)),
+    ),
     "control is void": (make(Op.BARRIER, void), make(Op.BARRIER, f32)),
     "END closes a RANGE": (end(loop), end(value)),
 }
@@ -78,6 +82,7 @@ FURTHER_FAULTS = {
     "VECTOR of another width": make(Op.VECTOR, wide, (value, value)),
     "unlike lanes": make(Op.ADD, wide, (vector, value)),
     "a comparison of vectors that gives one bool": make(Op.LESS, dtypes.bool, (vector, vector)),
+    "SHUFFLE by no bits": make(Op.SHUFFLE, f32, (value, loop), (0,)),
     "a cast to other lanes": make(Op.CAST, i32, (vector,)),
     "WHERE with other lanes": make(
         Op.WHERE, wide, (make(Op.VECTOR, dtypes.bool.vector(2), (small, small)), vector, vector)

@@ -255,7 +255,7 @@ def test_legal_ops():
     assert set(LEGAL.split()).isdisjoint(illegal)
     assert illegal == {
         *("RANGE", "LOAD", "READ", "MEMORY", "VECTOR", "LANES", "SPECIAL", "END"),
-        *("BARRIER", "KERNEL", "LINEAR", "PROGRAM"),
+        *("BARRIER", "SHUFFLE", "KERNEL", "LINEAR", "PROGRAM"),
     }
 
 

@@ -170,3 +170,31 @@ def test_an_axis_that_no_gpu_has_is_refused():
 def test_ptx_of_a_cpu_target_is_refused():
     with pytest.raises(NotSupported, match="is not a target of it"):
         compile_ptx("", cpu_target())
+
+
+def shuffled(dtype: DType, bits: int, threads: tuple[int, ...] = (32,), axis: int = 0) -> str:
+    counters = [
+        make(Op.SPECIAL, I32, (number(size),), ("thread", n)) for n, size in enumerate(threads)
+    ]
+    me = counters[0]
+    value = get(at(argument(1, dtype, 32), me))
+    other = make(Op.SHUFFLE, dtype, (value, counters[axis]), (bits,))
+    return ptx(program(*counters, put(at(argument(0, dtype, 32), me), other), threads=threads))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [
+        *((dtypes.float32, 1), (dtypes.int32, 1), (dtypes.int64, 2), (dtypes.float64, 2)),
+        *((dtypes.int8, 1), (dtypes.bool, 1), (dtypes.uint16, 1)),
+    ],
+    ids=str,
+)
+def test_threads_exchange_words(dtype: DType, words: int):
+    text = shuffled(dtype, 16)
+    assert text.count("shfl.sync.bfly.b32") == words
+    assert ", 16, 31, -1;" in text
+
+
+def test_threads_exchange_along_an_axis():
+    assert ", 16, 31, -1;" in shuffled(F32, 2, (8, 4), axis=1)

@@ -1,0 +1,240 @@
+"""Kernels of a device beside torch's on the same GPU: one row for each kind of work.
+
+`python -m bench device CUDA` prints them. Times are taken by the device, the best of several. The
+ratio is torch's time over Weft's; beside it stands the bandwidth as a share of that of a copy, or
+the arithmetic rate, and the largest error as a share of the largest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import Tensor, jit
+from weft.engine.devices import device
+from weft.runtime.device import seconds_of
+
+Row = tuple[str, str, float, str, str]
+MILLION = 1 << 20
+ROUNDS = 12
+
+
+class Kernel(NamedTuple):
+    """One kind of work: `moved` bytes at least, or `operations`; functions of both libraries."""
+
+    about: str
+    inputs: list[Any]
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+    moved: int = 0
+    operations: int = 0
+
+
+def _maps(torch: Any, size: int) -> list[Kernel]:
+    a, b = (torch.randn(size, device="cuda") for _ in range(2))
+    f = torch.nn.functional
+    return [
+        Kernel("copy", [a], lambda a: a + 0, lambda a: a.clone(), 8 * size),
+        Kernel("relu(a * b + a)", [a, b], *2 * [lambda a, b: (a * b + a).relu()], 12 * size),
+        Kernel("exp", [a], *2 * [lambda a: a.exp()], 8 * size),
+        Kernel("tanh", [a], *2 * [lambda a: a.tanh()], 8 * size),
+        Kernel("gelu", [a], lambda a: a.gelu(), lambda a: f.gelu(a, approximate="tanh"), 8 * size),
+        Kernel("silu", [a], lambda a: a.silu(), f.silu, 8 * size),
+        Kernel("a / b", [a, b], *2 * [lambda a, b: a / b], 12 * size),
+        Kernel("to bfloat16", [a], *2 * [lambda a: a.bfloat16()], 6 * size),
+        Kernel("odd size: exp", [a[: size - 5].contiguous()], *2 * [lambda a: a.exp()], 8 * size),
+    ]
+
+
+def _sums(torch: Any, size: int) -> list[Kernel]:
+    a = torch.randn(size, device="cuda")
+    square = torch.randn(4096, 4096, device="cuda")
+    moved = 4 * square.numel()
+    return [
+        Kernel("sum", [a], *2 * [lambda a: a.sum()], 4 * size),
+        Kernel("max", [a], *2 * [lambda a: a.max()], 4 * size),
+        Kernel("sum, odd size", [a[: size - 5].contiguous()], *2 * [lambda a: a.sum()], 4 * size),
+        Kernel("row sums 4096", [square], *2 * [lambda x: x.sum(1)], moved),
+        Kernel("column sums 4096", [square], *2 * [lambda x: x.sum(0)], moved),
+        Kernel("mean square rows", [square], *2 * [lambda x: (x * x).mean(1)], moved),
+    ]
+
+
+def _rows(torch: Any) -> list[Kernel]:
+    f, found = torch.nn.functional, []
+    for rows, columns in (
+        *((65536, 128), (16384, 512), (16384, 1000), (16384, 1024)),
+        *((16384, 4096), (8192, 8192), (4096, 16384), (2000, 50257)),
+    ):
+        x = torch.randn(rows, columns, device="cuda")
+        about = f"softmax {rows}x{columns}"
+        found.append(Kernel(about, [x], *2 * [lambda x: x.softmax(1)], 8 * x.numel()))
+    x, w = torch.randn(16384, 4096, device="cuda"), torch.randn(4096, device="cuda")
+    y = torch.randint(0, 4096, (16384,), device="cuda", dtype=torch.int32)
+    found += [
+        Kernel(
+            "layernorm 16384x4096",
+            [x, w],
+            lambda x, w: x.layer_norm((4096,), w, w),
+            lambda x, w: f.layer_norm(x, (4096,), w, w),
+            8 * x.numel(),
+        ),
+        Kernel(
+            "rmsnorm 16384x4096",
+            [x, w],
+            lambda x, w: x.rms_norm((4096,), w),
+            lambda x, w: f.rms_norm(x, (4096,), w),
+            8 * x.numel(),
+        ),
+        Kernel(
+            "cross-entropy 16384x4096",
+            [x, y],
+            lambda x, y: x.cross_entropy(y),
+            lambda x, y: f.cross_entropy(x, y.long()),
+            4 * x.numel(),
+        ),
+    ]
+    return found
+
+
+def _moves(torch: Any) -> list[Kernel]:
+    f = torch.nn.functional
+    square = torch.randn(4096, 4096, device="cuda")
+    vector = torch.randn(4096, device="cuda")
+    table = torch.randn(50257, 768, device="cuda")
+    tokens = torch.randint(0, 50257, (8192,), device="cuda", dtype=torch.int32)
+    moved = 4 * square.numel()
+    return [
+        Kernel(
+            *("transpose 4096", [square], lambda x: x.T.contiguous() + 0),
+            *(lambda x: x.T.contiguous(), 2 * moved),
+        ),
+        Kernel("matvec W @ x 4096", [square, vector], *2 * [lambda w, x: w @ x], moved),
+        Kernel("matvec x @ W 4096", [square, vector], *2 * [lambda w, x: x @ w], moved),
+        Kernel(
+            "embedding 8192 of 50257x768",
+            [tokens, table],
+            lambda i, w: w[i],
+            lambda i, w: f.embedding(i, w),
+            2 * 4 * 8192 * 768,
+        ),
+    ]
+
+
+def _products(torch: Any) -> list[Kernel]:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    found = []
+    for size in (1024, 4096):
+        x, y = (torch.randn(size, size, device="cuda") for _ in range(2))
+        work = 2 * size**3
+        found += [
+            Kernel(f"matmul {size} float32", [x, y], *2 * [lambda x, y: x @ y], 0, work),
+            Kernel(f"x @ y.T {size} float32", [x, y], *2 * [lambda x, y: x @ y.T], 0, work),
+        ]
+    x, y = torch.randn(1000, 1001, device="cuda"), torch.randn(1001, 999, device="cuda")
+    work = 2 * 1000 * 1001 * 999
+    found.append(Kernel("matmul 1000x1001x999", [x, y], *2 * [lambda x, y: x @ y], 0, work))
+    return found
+
+
+def kernel_rows(name: str) -> list[Row]:
+    """All kernels beside torch's."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    found: list[Row] = []
+    copy = 0.0
+    for make in (
+        *(lambda: _maps(torch, 16 * MILLION), lambda: _sums(torch, 16 * MILLION)),
+        *(lambda: _sums(torch, 64 * MILLION)[:2], lambda: _rows(torch)),
+        *(lambda: _moves(torch), lambda: _products(torch)),
+    ):
+        for kernel in make():
+            row, rate = _measured(name, kernel, copy)
+            copy = copy or rate
+            found.append(row)
+        torch.cuda.empty_cache()
+    return found
+
+
+def _measured(name: str, kernel: Kernel, copy: float) -> tuple[Row, float]:
+    """The row of a kernel, and its bytes per second."""
+    on = device(name)
+    try:
+        ours = [Tensor.from_dlpack(each) for each in kernel.inputs]
+        run = jit(kernel.ours)
+        first = run(*ours)
+        error = _error(first, kernel.theirs(*kernel.inputs))
+        own = min(seconds_of(on, lambda: run(*ours)) for _ in range(ROUNDS))
+        theirs = _torch_seconds(lambda: kernel.theirs(*kernel.inputs))
+    except Exception as problem:  # the others are still of use
+        text = f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
+        return ("torch", kernel.about, 0.0, "failed", text), 0.0
+    rate = kernel.moved / own
+    facts = [f"{own * 1e6:9.1f} us"]
+    if kernel.moved:
+        facts.append(f"{rate / 1e12:.2f} TB/s, {rate / (copy or rate):.2f} of a copy")
+    if kernel.operations:
+        facts.append(f"{kernel.operations / own / 1e12:.1f} Tflop/s")
+    facts.append(f"error {error:.0e}")
+    return ("torch", kernel.about, theirs / own, "ratio", ", ".join(facts)), rate
+
+
+def _error(ours: Tensor, theirs: Any) -> float:
+    got, wanted = ours.float().numpy(), theirs.float().cpu().numpy()
+    scale = float(np.abs(wanted).max()) or 1.0
+    return float(np.abs(got.astype(np.float64) - wanted).max()) / scale
+
+
+def _torch_seconds(run: Callable[[], object]) -> float:
+    import torch
+
+    run()
+    seconds = []
+    for _ in range(ROUNDS):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        run()
+        last.record()
+        last.synchronize()
+        seconds.append(first.elapsed_time(last) * 1e-3)
+    return min(seconds)
+
+
+def step_rows(name: str) -> list[Row]:
+    """A step of training of torch as one CUDA graph, for the MLP that `start_rows` trains."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    layers = (torch.nn.Linear(784, 512), torch.nn.Linear(512, 512), torch.nn.Linear(512, 10))
+    model = torch.nn.Sequential(
+        *(layers[0], torch.nn.ReLU(), layers[1], torch.nn.ReLU(), layers[2])
+    ).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.ones(512, 784, device="cuda")
+    y = torch.zeros(512, device="cuda", dtype=torch.long)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    seconds = _torch_seconds(graph.replay)
+    return [("MLP", "torch's step in a CUDA graph", seconds * 1e6, "us", "")]

@@ -1,0 +1,226 @@
+"""Opts for threads: what they mean by the interpreter, and what they are by counts."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.codegen.kernel_parts import Case
+from tests.unit.codegen.kernels import softmax_inline
+from tests.unit.codegen.oracle import check
+from tests.unit.machines import machine
+from weft.codegen.analysis.loops import GRID, THREAD, UNROLL, VECTOR, extent_of, ranges_of
+from weft.codegen.choose import simt_tiles
+from weft.codegen.choose.heuristic import choose_opts
+from weft.codegen.generate import before_opts, generate
+from weft.ir.build import index_of, load, param, range_, reduce_ranges, store
+from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.ir.program import Program
+from weft.ir.uop import UOp, const, make
+from weft.target.compute import Simt
+from weft.target.cuda import cuda_target
+
+F32 = dtypes.float32
+# A small machine, so that small kernels fill it.
+SMALL = replace(
+    machine(group_threads=64, vector_bits=128),
+    compute=Simt(units=2, warp=4, group_threads=16, line_bytes=32, has_shuffles=True),
+)
+H200 = cuda_target("sm_90a")
+
+
+def kernel(name: str, *stores: UOp) -> UOp:
+    numbers = sorted({n.arg for s in stores for n in _ranges(s)})
+    loops = tuple((number, "loop") for number in numbers)
+    return make(Op.KERNEL, dtypes.void, stores, (name, loops))
+
+
+def _ranges(root: UOp) -> list[UOp]:
+    found, stack, seen = [], [root], set()
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += node.src
+            if node.op == Op.RANGE:
+                found.append(node)
+    return found
+
+
+def at(memory: UOp, *indices: UOp) -> UOp:
+    return load(index_of(memory, list(indices)))
+
+
+def put(memory: UOp, indices: list[UOp], value: UOp) -> UOp:
+    return store(index_of(memory, indices), value, indices)
+
+
+def doubled(*shape: int, dtype: DType = F32) -> Case:
+    out, x = (param(slot, dtype, shape) for slot in range(2))
+    loops = [range_(number, size) for number, size in enumerate(shape)]
+    return Case(kernel("doubled", put(out, loops, at(x, *loops) * const(dtype, 2))))
+
+
+def transposed(rows: int, columns: int, dtype: DType = F32) -> Case:
+    out, x = param(0, dtype, (rows, columns)), param(1, dtype, (columns, rows))
+    y = param(2, dtype, (rows, columns))
+    i, j = range_(0, rows), range_(1, columns)
+    return Case(kernel("transposed", put(out, [i, j], at(x, j, i) + at(y, i, j))))
+
+
+def row_sums(rows: int, columns: int, op: int = Op.ADD, dtype: DType = F32) -> Case:
+    out, x = param(0, dtype, (rows,)), param(1, dtype, (rows, columns))
+    i, k = range_(0, rows), range_(1, columns)
+    return Case(kernel("rows", put(out, [i], reduce_ranges(at(x, i, k), op, [k]))))
+
+
+def column_sums(rows: int, columns: int) -> Case:
+    out, x = param(0, F32, (columns,)), param(1, F32, (rows, columns))
+    j, k = range_(0, columns), range_(1, rows)
+    return Case(kernel("columns", put(out, [j], reduce_ranges(at(x, k, j), Op.ADD, [k]))))
+
+
+def by_the_total(parts: int, size: int) -> Case:
+    """A short sum, stored, and a long loop that uses it."""
+    out, total, x, y = (
+        *(param(0, F32, (size,)), param(1, F32, ())),
+        *(param(2, F32, (parts,)), param(3, F32, (size,))),
+    )
+    i, k = range_(0, size), range_(1, parts)
+    value = reduce_ranges(at(x, k), Op.ADD, [k])
+    stores = put(out, [i], at(y, i) / value), store(index_of(total, []), value, [])
+    return Case(kernel("by_the_total", *stores))
+
+
+CASES = {
+    "map": doubled(64),
+    "map of odd size": doubled(67),
+    "map of many": doubled(5, 64),
+    "map of bytes": doubled(128, dtype=dtypes.int8),
+    "square": transposed(16, 16),
+    "odd square": transposed(9, 14),
+    "thin": transposed(2, 40),
+    "rows": row_sums(6, 64),
+    "rows with a tail": row_sums(5, 72),
+    "odd rows": row_sums(3, 67),
+    "long rows": row_sums(2, 600),
+    "one row": row_sums(1, 160),
+    "greatest": row_sums(4, 96, Op.MAX),
+    "integers": row_sums(4, 96, dtype=dtypes.int64),
+    "columns": column_sums(32, 64),
+    "odd columns": column_sums(33, 18),
+    "few columns": column_sums(70, 4),
+    "softmax": softmax_inline(6, 64),
+    "softmax with a tail": softmax_inline(3, 72),
+    "odd softmax": softmax_inline(3, 67),
+    "long softmax": softmax_inline(2, 640),
+    "by the total": by_the_total(40, 700),
+    "by a short total": by_the_total(5, 300),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_machine(name: str, seed: int):
+    check(CASES[name], SMALL, None, seed)
+
+
+def kinds(case: Case) -> Counter[tuple[str, int | None]]:
+    """How many ranges of each kind and extent a kernel has on an H200."""
+    after = choose_opts(before_opts(case.kernel, H200), H200)[1]
+    ranges = ranges_of(after)
+    return Counter((kind, extent_of(ranges[number])) for number, kind in after.arg[1])
+
+
+def program(case: Case) -> Program:
+    return generate(case.kernel, H200)
+
+
+def count(case: Case, op: int) -> int:
+    return sum(node.op == op for node in program(case).instructions.src)
+
+
+def loads(case: Case) -> Counter[int]:
+    """Loads of arguments, by their lanes."""
+    found = [node for node in program(case).instructions.src if node.op == Op.LOAD]
+    return Counter(n.dtype.lanes for n in found if n.src[0].src[0].op == Op.PARAM)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [(F32, 4), (dtypes.int8, 16), (dtypes.int64, 2)])
+def test_a_thread_moves_16_bytes(dtype: DType, lanes: int):
+    found = kinds(doubled(1 << 20, dtype=dtype))
+    assert found[VECTOR, lanes] == 1 and found[THREAD, 256] == 1
+
+
+def test_an_odd_map_reads_neighbors():
+    found = kinds(doubled((1 << 20) + 1))
+    assert not [kind for kind, _ in found if kind == VECTOR]
+    assert found[THREAD, 256] == 1 and found[UNROLL, 4] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "threads", "vectors"),
+    [(128, 32, 1), (1000, 64, 4), (4096, 256, 4), (16384, 512, 8)],
+)
+def test_a_row_is_read_once(columns: int, threads: int, vectors: int):
+    case = softmax_inline(64, columns)
+    assert program(case).threads[0] == threads
+    assert loads(case) == {4: vectors}
+    assert count(case, Op.SHUFFLE) == 2 * 5
+    assert count(case, Op.BARRIER) == (2 if threads > 32 else 0)
+
+
+def test_columns_are_read_along_memory():
+    found = program(column_sums(4096, 4096))
+    assert found.threads == (8, 32)
+    assert kinds(column_sums(4096, 65536))[THREAD, 32] == 1
+
+
+def test_a_transpose_waits_once():
+    case = transposed(4096, 4096)
+    assert program(case).threads == (32, 8) and count(case, Op.BARRIER) == 1
+
+
+def test_groups_share_a_loop_that_no_reduction_needs():
+    case = by_the_total(1024, 1 << 24)
+    found = program(case)
+    assert found.groups == (4096,) and found.threads == (256,)
+    assert kinds(case)[GRID, 4096] == 1
+
+
+def product(m: int, n: int, k: int, is_left: bool = False, is_right: bool = False) -> Case:
+    """A product of matrices, of which one or both are transposed in memory."""
+    out = param(0, F32, (m, n))
+    x, y = (
+        param(1, F32, (k, m) if is_left else (m, k)),
+        param(2, F32, (n, k) if is_right else (k, n)),
+    )
+    i, j, r = range_(0, m), range_(1, n), range_(2, k)
+    left = at(x, r, i) if is_left else at(x, i, r)
+    right = at(y, j, r) if is_right else at(y, r, j)
+    value = reduce_ranges(left * right, Op.ADD, [r])
+    return Case(kernel("product", put(out, [i, j], value.maximum(0.0))))
+
+
+@pytest.mark.parametrize("layout", range(4))
+@pytest.mark.parametrize("sizes", [(8, 16, 8), (9, 11, 13)], ids=str)
+def test_products_in_tiles(sizes: tuple[int, int, int], layout: int, seed: int, monkeypatch):
+    monkeypatch.setattr(simt_tiles, "SQUARES", (simt_tiles.Square(8, 2),))
+    monkeypatch.setattr(simt_tiles, "STEP", 4)
+    found = check(product(*sizes, bool(layout & 1), bool(layout & 2)), SMALL, None, seed)
+    assert found.threads == (2, 2)
+    assert sum(node.op == Op.BARRIER for node in found.instructions.src) == 2
+
+
+@pytest.mark.parametrize("sides", [2, 4])
+def test_products_in_halves_of_tiles(sides: int, seed: int, monkeypatch):
+    monkeypatch.setattr(simt_tiles, "SQUARES", (simt_tiles.Square(8 * sides // 2, sides // 2),))
+    monkeypatch.setattr(simt_tiles, "STEP", 4)
+    check(product(17, 18, 9), SMALL, None, seed)
+
+
+@pytest.mark.parametrize(("size", "threads", "groups"), [(4096, 256, 1024), (1024, 256, 256)])
+def test_the_largest_tile_that_fills_the_machine(size: int, threads: int, groups: int):
+    found = program(product(size, size, 64))
+    assert math.prod(found.threads) == threads and math.prod(found.groups) == groups

@@ -1,0 +1,361 @@
+"""Opts for targets of threads that compute on scalars: maps, rows and columns.
+
+Neighboring threads touch neighboring memory, a thread moves the widest vector that there is, and
+the threads of a group reduce together. A map has no reduction: one vector for each thread. Rows
+reduce along memory: a group has a row, or several; what its threads have read stays in registers
+for all reductions and stores of the row, because their loops are written out and shaped alike, so
+that their loads are the same nodes. Columns reduce across memory: threads lie along the columns,
+and further ones share the rows. What is none of these is left to the general heuristic.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from weft.codegen.analysis.accesses import Access
+from weft.codegen.analysis.contraction import contraction_of
+from weft.codegen.analysis.loops import GRID, LOOP, THREAD, kinds_of, own_ranges
+from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_tiles import tile_product
+from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
+from weft.codegen.opts.table import Bind, Opt, Split, Stage, Unroll, Vectorize
+from weft.ir.ops import Op
+from weft.ir.uop import UOp, range_ids
+from weft.ir.views import behind
+from weft.target.compute import Simt
+from weft.target.target import Target
+
+# Elements of a row that a thread keeps, and how many vectors a thread of a full group reads.
+KEPT_ELEMENTS: Final = 64
+VECTORS: Final = 4
+# Iterations that are written out where a row is too long to be kept.
+COPIES: Final = 8
+# A reduction that is shorter is best done by one thread.
+SHORT: Final = 32
+# How much more a group does than what it computes again.
+SHARE_AGAIN: Final = 4
+_UNUSUAL: Final = 1 << Op.SCAN | 1 << Op.STAGE | 1 << Op.AFTER
+
+
+def choose_for_threads(chooser: Chooser, target: Target) -> bool:
+    """Shape a kernel of one of the kinds; False, and nothing taken, if it is none of them."""
+    compute = target.compute
+    assert isinstance(compute, Simt)
+    kinds = kinds_of(chooser.kernel)
+    if chooser.kernel.ops & _UNUSUAL or any(kind != LOOP for kind in kinds.values()):
+        return False
+    if not all(chooser.extent(number) for number in kinds):
+        return False
+    _share_out(chooser, compute)
+    for shape in (tile_product, _rows, _columns, _transpose, _map):
+        mark = chooser.mark()
+        if shape(chooser, compute) and fits_a_group(chooser.kernel, target):
+            return True
+        chooser.undo_to(mark)
+    return False
+
+
+def _to_thread(number: int) -> Opt:
+    return Bind(number, THREAD)
+
+
+def _is_loop(chooser: Chooser, number: int) -> bool:
+    return kinds_of(chooser.kernel)[number] == LOOP
+
+
+def _places(chooser: Chooser) -> list[Access]:
+    return [access for access in chooser.accesses() if access.node.op == Op.INDEX]
+
+
+def _share(chooser: Chooser, number: int, places: list[Access]) -> float:
+    """Which share of the elements that a loop walks over lies side by side along it."""
+    whole = side_by_side = 0
+    for access in places:
+        if access.stride(number) == 0:
+            continue
+        ranges = range_ids(access.node.ranges)
+        elements = math.prod(chooser.extent(n) or 1 for n in ranges if access.stride(n) != 0)
+        whole += elements
+        side_by_side += elements if access.stride(number) == 1 else 0
+    return side_by_side / whole if whole else 0.0
+
+
+def _lanes(chooser: Chooser, number: int) -> int:
+    """Elements of the widest access along a range that divide it and are aligned in each row."""
+    near = [access for access in _places(chooser) if access.stride(number) == 1]
+    if not near:
+        return 1
+    lanes = chooser.target.access_bits // max(8 * access.dtype.itemsize for access in near)
+    others = [n for n in kinds_of(chooser.kernel) if n != number]
+    steps = [access.stride(n) or 0 for access in near for n in others]
+    while lanes > 1 and any(size % lanes for size in (chooser.extent(number) or 1, *steps)):
+        lanes //= 2
+    return max(lanes, 1)
+
+
+def _bind_grid(chooser: Chooser) -> bool:
+    return all(chooser.take(Bind(number, GRID)) for number in chooser.common_loops())
+
+
+def _map(chooser: Chooser, compute: Simt) -> bool:
+    """A vector for each thread; where rows are not aligned, several elements a group apart."""
+    if chooser.kernel.ops >> Op.REDUCE & 1:
+        return False
+    places = _places(chooser)
+    own = dict.fromkeys(r.arg for store in chooser.stores() for r in own_ranges(store))
+    common = [number for number in chooser.common_loops() if number in own]
+    if not common:
+        return False
+    number = max(common, key=lambda n: (_share(chooser, n, places), common.index(n)))
+    if number != common[-1] and _share(chooser, number, places) <= 0.5:
+        return False
+    lanes = _lanes(chooser, number)
+    if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
+        return False
+    return _spread(chooser, compute, number, VECTORS if lanes == 1 else 1)
+
+
+def _transpose(chooser: Chooser, compute: Simt) -> bool:
+    """Squares that are read along one loop and written along another, by way of local memory.
+
+    A warp reads a row of a square and writes a column of it. Rows are rotated in local memory, so
+    that the elements of a column lie in different banks.
+    """
+    turned = _turned(chooser)
+    if turned is None:
+        return False
+    slot, along, across = turned
+    side, down = compute.warp, compute.group_threads // compute.warp
+    if min(chooser.extent(along) or 1, chooser.extent(across) or 1) < side:
+        return False
+    column, row = chooser.split(along, side), chooser.split(across, side)
+    fresh = chooser.next_number()
+    layout = ("i0", "i0 ^ i1")
+    if not chooser.take(Stage(("load", slot), (column, row), "local", layout)):
+        return False
+    filled, read = fresh, fresh + 1
+    rows, fills = chooser.split(row, down), chooser.split(filled, down)
+    inner = [row, rows, column, filled, fills, read]
+    outer = [number for number in kinds_of(chooser.kernel) if number not in inner]
+    binds = [Bind(number, THREAD) for number in (rows, column, fills, read)]
+    if not chooser.order([*outer, *inner]) or not chooser.take(*binds):
+        return False
+    return chooser.take(Unroll(row), Unroll(filled)) and all(
+        chooser.take(Bind(number, GRID)) for number in outer
+    )
+
+
+def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
+    """The argument that is read along another loop than the result, and the loops of both."""
+    stores, places = chooser.stores(), _places(chooser)
+    if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:
+        return None
+    own = _own(stores[0])
+    written = next(access for access in places if access.node is stores[0].src[0])
+    along = next((n for n in own if written.stride(n) == 1), None)
+    if along is None:
+        return None
+    apart = [a for a in places if a is not written and a.stride(along) not in (0, 1)]
+    across = [n for n in own if len(apart) == 1 and apart[0].stride(n) == 1]
+    memory = behind(apart[0].node.src[0]) if across else None
+    if memory is None or memory.op != Op.PARAM:
+        return None
+    return memory.arg[0], along, across[-1]
+
+
+def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
+    """Threads along a loop, then along those around it until a group is full; groups beyond."""
+    tail = chooser.safe_tail()
+    most = min(compute.group_threads, chooser.target.grid.group_threads)
+    others = [n for n in reversed(chooser.common_loops()) if n != first]
+    for number in [first, *others][:MOST_AXES]:
+        extent = chooser.extent(number) or 1
+        if not _is_loop(chooser, number) or extent < 2 or most < 2:
+            continue
+        count = 1 << int(math.log2(min(extent, most)))
+        if count < 2 or chooser.split_and(number, count, tail, _to_thread) < 0:
+            continue
+        most //= count
+        is_long = (chooser.extent(number) or 1) >= 2 * copies
+        if number == first and copies > 1 and is_long and _is_loop(chooser, number):
+            chooser.split_and(number, copies, tail, Unroll)
+    return _bind_grid(chooser)
+
+
+def _share_out(chooser: Chooser, compute: Simt) -> None:
+    """Let groups share a long loop that not all reductions depend on.
+
+    Each group computes the others again, which are short beside its part of the loop. Stores that
+    are not inside of the loop are done by the first group.
+    """
+    common = chooser.common_loops()
+    for number in kinds_of(chooser.kernel):
+        is_stored = any(number in _own(store) for store in chooser.stores())
+        if number in common or not is_stored:
+            continue
+        each, again = _work(chooser, number, common)
+        part = -(-SHARE_AGAIN * again // each)
+        extent = chooser.extent(number) or 1
+        if extent < SHARE_AGAIN * compute.units * part:
+            part = -(-again // each)
+        if not again or extent < 2 * part:
+            continue
+        if part < 2 and chooser.take(Bind(number, GRID)):
+            return
+        size = 1 << (part - 1).bit_length()
+        if chooser.take(Split(number, size, chooser.safe_tail()), Bind(number, GRID)):
+            return
+
+
+def _work(chooser: Chooser, number: int, common: list[int]) -> tuple[int, int]:
+    """Elements in an iteration of a loop, and those of reductions that do not depend on it."""
+    each, again = 0, 0
+    for node, own in chooser.closers():
+        loops = {*own, *range_ids(node.ranges)} - {number, *common}
+        size = math.prod(chooser.extent(n) or 1 for n in loops)
+        if number in own or node.ranges >> number & 1:
+            each += size
+        elif node.op == Op.REDUCE:
+            again += size
+    return max(each, 1), again
+
+
+def _rows(chooser: Chooser, compute: Simt) -> bool:
+    """A group for each row, or for several; its threads read neighbors and keep them."""
+    loops = _row_loops(chooser)
+    if not loops:
+        return False
+    lanes = {number: _lanes(chooser, number) for number in loops}
+    vectors = max((chooser.extent(n) or 1) // lanes[n] for n in loops)
+    threads = _row_threads(vectors, compute)
+    for number in loops:
+        extent = 2 * (chooser.extent(number) or 1)
+        while lanes[number] > 1 and extent // lanes[number] <= threads:
+            lanes[number] //= 2
+        is_short = extent <= threads  # each thread does all of it
+        if not is_short and not _share_row(chooser, number, lanes[number], threads):
+            return False
+    rows = max(compute.group_threads // threads, 1)
+    if threads > compute.warp:  # warps of several rows would wait for each other
+        rows = max(rows // 2, 1)
+    around = chooser.common_loops()
+    if rows > 1 and around and (chooser.extent(around[-1]) or 1) >= 2 * rows:
+        chooser.split_and(around[-1], rows, chooser.safe_tail(), _to_thread)
+    return _bind_grid(chooser)
+
+
+def _row_threads(vectors: int, compute: Simt) -> int:
+    """Threads of a row: a few vectors for each, a warp at least where the row has as many."""
+    wanted = 1 << max((vectors - 1) // VECTORS, 0).bit_length()
+    least = min(compute.warp, 1 << (vectors.bit_length() - 1))
+    threads = max(least, min(wanted, compute.group_threads))
+    return 2 * threads if vectors > 2 * VECTORS * threads else threads
+
+
+def _row_loops(chooser: Chooser) -> list[int]:
+    """The loop along memory of each reduction and store that is not around all; [] for none."""
+    places, common = _places(chooser), chooser.common_loops()
+    found: dict[int, None] = {}
+    longest, has_reduction = 0, False
+    for node, own in chooser.closers():
+        inner = [number for number in own if number not in common]
+        if not inner:
+            continue
+        if node.op == Op.REDUCE and _is_product(chooser, node):
+            return []
+        number = max(inner, key=lambda n: (_share(chooser, n, places), chooser.extent(n) or 0))
+        if _share(chooser, number, places) < 0.5:
+            return []
+        found[number] = None
+        if node.op == Op.REDUCE:
+            has_reduction = True
+            longest = max(longest, chooser.extent(number) or 0)
+    return list(found) if has_reduction and longest >= SHORT else []
+
+
+def _is_product(chooser: Chooser, node: UOp) -> bool:
+    """Whether a reduction uses what it has read again for other results: a product of matrices."""
+    parts = contraction_of(node)
+    if parts is None:
+        return False
+    sizes = [
+        math.prod(chooser.extent(n) or 1 for n in range_ids(part))
+        for part in (parts.rows, parts.columns)
+    ]
+    return min(sizes) > 1
+
+
+def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
+    """Vectors, threads and written-out iterations along one loop of a row.
+
+    All loops of a row have masks at their ends, so that their loads are the same nodes.
+    """
+    if lanes > 1 and chooser.split_and(number, lanes, "mask", Vectorize) < 0:
+        return False
+    if not _is_loop(chooser, number):
+        return False
+    extent = chooser.extent(number) or 1
+    if extent < threads:
+        inner = chooser.next_number()
+        if not chooser.take(Split(number, threads, "mask"), Bind(inner, THREAD)):
+            return False
+    elif chooser.split_and(number, threads, "mask", _to_thread) < 0:
+        return False
+    if not _is_loop(chooser, number):
+        return True
+    left = chooser.extent(number) or 1
+    if left * lanes <= KEPT_ELEMENTS:
+        chooser.take(Unroll(number))
+    else:
+        chooser.split_and(number, COPIES if lanes > 1 else 2 * COPIES, "mask", Unroll)
+    return True
+
+
+def _columns(chooser: Chooser, compute: Simt) -> bool:
+    """Vectors and threads along the columns, and threads that share the rows."""
+    reductions = [(node, own) for node, own in chooser.closers() if node.op == Op.REDUCE]
+    if len(reductions) != 1 or _is_product(chooser, reductions[0][0]):
+        return False
+    places, common = _places(chooser), chooser.common_loops()
+    inner = [n for n in reductions[0][1] if n not in common]
+    if not common or not inner or any(n not in common for s in chooser.stores() for n in _own(s)):
+        return False
+    column = max(common, key=lambda n: (_share(chooser, n, places), common.index(n)))
+    down = max(inner, key=lambda n: chooser.extent(n) or 0)
+    if _share(chooser, column, places) < 0.5:
+        return False
+    lanes = _lanes(chooser, column)
+    if lanes > 1 and chooser.split_and(column, lanes, "clamp", Vectorize) < 0:
+        return False
+    if not _is_loop(chooser, column):
+        return False
+    across = _columns_at_once(chooser, column, lanes, compute)
+    if across < compute.warp // 4:
+        return False
+    along = chooser.split_and(column, across, chooser.safe_tail(), _to_thread)
+    if along < 0:
+        return False
+    most = min(compute.group_threads // across, (chooser.extent(down) or 1) // VECTORS)
+    share = 1 << int(math.log2(max(most, 1)))
+    if share > 1 and chooser.split_and(down, share, "mask", _to_thread) < 0:
+        return False
+    if _is_loop(chooser, down) and (chooser.extent(down) or 1) > COPIES:
+        chooser.split_and(down, COPIES, "mask", Unroll)
+    others = [number for number in kinds_of(chooser.kernel) if number != along]
+    return chooser.order([*others, along]) and _bind_grid(chooser)
+
+
+def _columns_at_once(chooser: Chooser, column: int, lanes: int, compute: Simt) -> int:
+    """Threads along the columns: a warp, or a line of memory where that leaves too few groups."""
+    extent = chooser.extent(column) or 1
+    around = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != column)
+    size = max(a.dtype.itemsize for a in _places(chooser))
+    across = 1 << int(math.log2(min(extent, compute.warp)))
+    while across * lanes * size > compute.line_bytes and around * extent < compute.units * across:
+        across //= 2
+    return across
+
+
+def _own(store: UOp) -> list[int]:
+    return [r.arg for r in own_ranges(store)]
