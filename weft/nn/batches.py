@@ -46,7 +46,7 @@ def size_of(dataset: Any) -> int | None:
         return len(dataset)
     if not hasattr(type(dataset), "__iter__"):
         raise ArgumentTypeError(
-            f"DataLoader: a {type(dataset).__name__} is no dataset",
+            f"DataLoader: expected a dataset, got {type(dataset).__name__}",
             law="a dataset is arrays, has __len__ and __getitem__, or is an iterable",
         )
     return None

@@ -89,7 +89,7 @@ def one_cycle(
     rest = total_steps - 1 - turn
     if turn <= 0 or rest <= 0:
         raise ArgumentError(
-            f"one_cycle: no room for both phases in {total_steps} steps",
+            f"one_cycle: {total_steps} steps are too few for both phases",
             law="both pct_start and 1 - pct_start of the steps are more than one step",
         )
 

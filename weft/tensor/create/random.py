@@ -256,7 +256,9 @@ def _scaled(cls: type[Tensor], limit: float, shape: tuple[Any, ...], kwargs: Any
 def _sizes(name: str, shape: tuple[Any, ...]) -> list[int]:
     sizes = [known(size) for size in (ints_of(name, shape[0], shape[1:]) if shape else ())]
     if not sizes:
-        raise ArgumentError(f"{name}: there are no axes", law=f"{name} needs a shape")
+        raise ArgumentError(
+            f"{name}: expected a shape, got none", law=f"{name} needs at least one axis"
+        )
     return sizes
 
 

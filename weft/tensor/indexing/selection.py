@@ -199,7 +199,7 @@ def index_put(
         isinstance(each, self.__class__) for each in indices
     ):
         raise ArgumentTypeError(
-            "index_put: the indices are no tuple of tensors",
+            "index_put: expected a tuple of index tensors",
             law="there is an index tensor for each of the first axes",
             fix="write x.index_put((index,), values)",
         )
@@ -263,9 +263,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     values = lift(self, source, "put")
     if values.numel() != index.numel():
         raise ShapeError(
-            f"put: {values.numel()} values for {index.numel()} places",
+            f"put: {values.numel()} values for {index.numel()} indices",
             facts=[("index", index.shape), ("values", values.shape)],
-            law="there is a value for each place",
+            law="there is a value for each index",
         )
     flat = self.flatten()
     return flat.index_put((index.flatten(),), values.flatten(), accumulate).reshape(self.shape)

@@ -170,7 +170,7 @@ def tensor_split(
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
         if count < 1:
-            raise ArgumentError(f"tensor_split: {count} parts", law="there are 1 or more parts")
+            raise ArgumentError(f"tensor_split: {count} parts", law="there is at least 1 part")
         starts = [n * (size // count) + min(n, size % count) for n in range(count + 1)]
         pairs = list(pairwise(starts))
     else:

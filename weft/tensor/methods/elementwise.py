@@ -166,7 +166,7 @@ def require_result(result: Tensor, name: str, other: Operand) -> Tensor:
     """The result of `binary` for a method, which has no reflected form to fall back on."""
     if result is NotImplemented:
         raise ArgumentTypeError(
-            f"{name}: {type(other).__name__} is no operand",
+            f"{name}: expected an operand, got {type(other).__name__}",
             law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return result
@@ -180,7 +180,7 @@ def lift(self: Tensor, value: Operand, name: str) -> Tensor:
     met = try_operand(self, value)
     if met is None:
         raise ArgumentTypeError(
-            f"{name}: {type(value).__name__} is no operand",
+            f"{name}: expected an operand, got {type(value).__name__}",
             law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return self._new(met[0])
@@ -413,7 +413,7 @@ def raised(self: Tensor, other: Operand, reverse: bool = False) -> Tensor:
     is_negative = isinstance(other, int) and not isinstance(other, bool) and other < 0
     if is_negative and not reverse and self.dtype.kind != FLOAT:
         raise ArgumentError(
-            "pow: integers have no negative powers that are integers",
+            "pow: an integer to a negative power is not an integer",
             facts=[("base", self.dtype.name), ("exponent", other)],
             law="an integer to the power of an int needs an exponent from 0 on",
             fix=f"use floats: x.float() ** {other}",

@@ -140,7 +140,10 @@ def diff(
     ([3, 5, 7], [2, 2])
     """
     if not self.ndim:
-        raise ShapeError("diff: a scalar has no neighbors", law="diff needs at least one axis")
+        raise ShapeError(
+            "diff: expected at least one axis, got a scalar",
+            law="diff subtracts neighbors along an axis",
+        )
     if n < 0:
         raise ArgumentError(f"diff: {n} times", law="n is an int from 0 on")
     axis = axis_of("diff", dim, self.ndim)

@@ -44,7 +44,7 @@ def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tens
         raise ShapeError(
             f"shard: {size} elements along axis {axis} for {len(names)} devices",
             facts=[("shape", self.shape), ("devices", ", ".join(names))],
-            law="each device has at least one element of the axis that is cut",
+            law="each device has at least one element of the sharded axis",
             fix="choose a longer axis or fewer devices, or leave axis out: whole on each device",
         )
     return _laid_out(self, even_layout(names, number, size))
@@ -90,8 +90,8 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
             f"shard_like: axis {axis} has {self.shape[axis]} elements, and that of the other "
             f"{sum(layout.sizes)}",
             facts=[("tensor", self.shape), ("other", y.shape, str(layout))],
-            law="counted from the last axis, the axis that is cut has the same size, or size 1",
-            fix=f"cut it by itself: .shard({layout.devices!r}, axis={axis})",
+            law="counted from the last axis, the sharded axis has the same size, or size 1",
+            fix=f"shard it by itself: .shard({layout.devices!r}, axis={axis})",
         )
     return _laid_out(self, layout._replace(axis=axis))
 
@@ -116,10 +116,10 @@ def require_product_cuts(left: Tensor, right: Tensor) -> None:
     if a.sizes == b.sizes and ((first, second) == (-1, inner) or first == second < -2):
         return
     raise DeviceError(
-        f"matmul: operands are cut differently (axis {first} and axis {second})",
+        f"matmul: operands are sharded differently (axis {first} and axis {second})",
         facts=[("left", left.shape, str(a)), ("right", right.shape, str(b))],
-        law="of operands that are both cut, the axes are the last of the left and that of the\n"
-        "right which it meets, or one leading axis of both",
+        law="operands that are both sharded are so along the axis that is summed, or along one\n"
+        "leading axis of both",
         fix=f"make one of them whole on each device: right.shard({b.devices})",
     )
 
