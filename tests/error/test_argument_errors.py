@@ -422,9 +422,9 @@ ArgumentError: kaiming_uniform: expected a shape, got none
     "randint": (
         lambda: Tensor.randint(2, low=5, high=5),
         """\
-ArgumentError: randint: no integer is from 5 to below 5
+ArgumentError: randint: expected low < high, got 5 and 5
 
-  randint needs low < high""",
+  randint draws from low to below high""",
     ),
     "setting": (
         lambda: Context(DEBGU=1),

@@ -1,4 +1,4 @@
-"""`weft tune FILE`: run a program with the search on, so that later runs find better recipes."""
+"""`weft tune FILE`: run a program with the search on, so that later runs find better schedules."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def safe_save(
     names = require_names(_FORMAT, tensors)
     if "__metadata__" in tensors:
         raise ArgumentTypeError(
-            "safetensors: no tensor can be called '__metadata__'",
+            "safetensors: a tensor cannot be called '__metadata__'",
             law="this name belongs to the metadata of the file",
         )
     ready = realized(tensors[name] for name in names)

@@ -1,7 +1,7 @@
 """What a batch is made of: rows of arrays, samples that are joined, and tensors of both.
 
 `DataLoader` makes batches as NumPy arrays in its threads, and tensors of them in the thread that
-asks for batches: here are both halves. `_Rows` and `_Stack` stand for tensors in between.
+asks for batches: here are both halves. `_Rows` and `_Stack` are placeholders in between.
 """
 
 from __future__ import annotations

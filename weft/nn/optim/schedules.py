@@ -216,8 +216,8 @@ class OneCycleLR(Scheduler):
 class ReduceLROnPlateau:
     """Multiply the rate by `factor` when a number has not become better for `patience` steps.
 
-    `step` takes the number, as a Python float: what to do next depends on it, so this is no
-    schedule and stays outside of a jitted step.
+    `step` takes the number, as a Python float: what to do next depends on it, so this is not
+    a schedule and stays outside of a jitted step.
     """
 
     def __init__(

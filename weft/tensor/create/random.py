@@ -140,7 +140,8 @@ def randint(
         raise DTypeError(f"randint: random {target.name}", law="randint draws integers")
     if low >= high:
         raise ArgumentError(
-            f"randint: no integer is from {low} to below {high}", law="randint needs low < high"
+            f"randint: expected low < high, got {low} and {high}",
+            law="randint draws from low to below high",
         )
     first, second = draw(math.prod(sizes), device)
     # 64 bits modulo the span favor no number by more than span / 2**64.

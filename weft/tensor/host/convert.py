@@ -323,7 +323,7 @@ def to(
     """Return the value on another device, in another dtype, or in those of another tensor.
 
     What is there already is returned as it is. Nothing is copied before it is needed, so
-    `non_blocking` changes nothing. What lies on several devices is brought together on one; on
+    `non_blocking` changes nothing. What is on several devices is gathered on one; on
     several, it is whole on each, as `shard` says. PyTorch: to.
 
     >>> from weft import dtypes
@@ -370,8 +370,8 @@ def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
 def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     """Return the value in memory of its own when computed: fusion stops here.
 
-    A tensor that is no view of another and is in memory is returned as it is. PyTorch: contiguous;
-    NumPy: ascontiguousarray.
+    A tensor that is in memory and not a view of another is returned as it is. PyTorch:
+    contiguous; NumPy: ascontiguousarray.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()

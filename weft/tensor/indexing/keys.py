@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[...]`, read once: steps of a view, then index tensors.
+"""What is between the brackets of `x[...]`, read once: steps of a view, then index tensors.
 
 Ints, slices, None and Ellipsis are basic: they make a view. Lists, arrays and tensors of integers
 are advanced: they pick elements, and the result is a new value. As in PyTorch an int is always

@@ -96,7 +96,7 @@ UNEQUAL: Final = Operation("ne", KINDS[Op.EQUAL], _unequal)
 
 
 def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Tensor:
-    """The operation on a tensor and an operand; NotImplemented for what is no operand."""
+    """The operation on a tensor and an operand; NotImplemented for anything else."""
     # The property `uop` is written out: this is the hottest path of all.
     a = self.uop if self._steps or tracer.thread else self._storage.uop
     if other.__class__ is self.__class__:
@@ -139,7 +139,7 @@ def _as_dtype(node: UOp, dtype: DType) -> UOp:
 def try_operand(
     self: Tensor, other: Operand, makes_floats: bool = False
 ) -> tuple[UOp, DType] | None:
-    """An operand that is no tensor, as a node, and the dtype in which the two meet."""
+    """An operand that is not a tensor, as a node, and the dtype that both are promoted to."""
     if isinstance(other, np.generic):
         other = other.item()
     if isinstance(other, (bool, int, float)):

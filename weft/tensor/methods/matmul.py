@@ -122,7 +122,7 @@ def linear(
 
 
 def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
-    """Multiply and sum by a formula of axis letters; `...` stands for leading axes.
+    """Multiply and sum by a formula of axis letters; `...` is all leading axes.
 
     >>> from weft.tensor import Tensor
     >>> a, b = Tensor([[1, 2], [3, 4]]), Tensor([[1, 0], [0, 1]])

@@ -172,7 +172,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move axes to other places; the rest keep their order. PyTorch: movedim, NumPy: moveaxis.
+    """Move axes to other positions; the rest keep their order. PyTorch: movedim, NumPy: moveaxis.
 
     >>> from weft.tensor import Tensor
     >>> Tensor.zeros(2, 3, 4).movedim((0, 1), (-1, 0)).shape

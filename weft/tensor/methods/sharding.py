@@ -1,7 +1,7 @@
 """Tensors over several devices: shard, shard_, shard_like.
 
-A tensor over several devices is used like any other. What is cut is computed part by part, each
-on its device; a fold over the axis that is cut ends with an exchange between all of them.
+A tensor over several devices is used like any other. Each device computes its shard; a
+reduction over the sharded axis ends with an all-reduce.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tensor:
-    """Lay the value over several devices: cut along an axis, or whole on each without one.
+    """Put the value on several devices: sharded along an axis, or replicated without one.
 
-    Parts differ by one element at most; the first devices have the greater ones. The shape and
+    Shards differ by one element at most; the first devices have the greater ones. The shape and
     the dtype stay, and `device` is the tuple of names. PyTorch: distribute_tensor with Shard(axis)
     or Replicate().
 
@@ -66,10 +66,10 @@ def shard_(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Ten
 
 
 def shard_like(self: Tensor, y: Tensor) -> Tensor:
-    """Return the value laid out like another: cut along the same axis, on the same devices.
+    """Return the value in the layout of another: sharded along the same axis, on the same devices.
 
-    An axis is counted from the last one, as shapes broadcast: what is cut along an axis that this
-    tensor lacks, or has with size 1, is whole on each device here.
+    An axis is counted from the last one, as shapes broadcast: what is sharded along one that this
+    tensor lacks, or has with size 1, is replicated here.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor.ones(4, 6).shard(("CPU:0", "CPU:1"), axis=1)
@@ -97,7 +97,7 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
 
 
 def whole_along(self: Tensor, axis: int) -> Tensor:
-    """The tensor, whole on each device if it is cut along an axis whose elements all meet."""
+    """The tensor, replicated if it is sharded along an axis whose elements are combined."""
     layout = None if isinstance(self.device, str) else layout_of(self.uop)
     if layout is None or layout.axis != axis % self.ndim:
         return self
@@ -105,7 +105,7 @@ def whole_along(self: Tensor, axis: int) -> Tensor:
 
 
 def require_product_cuts(left: Tensor, right: Tensor) -> None:
-    """Two matrices that are both cut are so along the axis of the sum, or the same one before."""
+    """Two matrices that are both sharded are so along the summed axis, or one leading axis."""
     if isinstance(left.device, str):
         return
     a, b = layout_of(left.uop), layout_of(right.uop)

@@ -391,7 +391,7 @@ def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """Put 0 in the place of what is from -lambd to lambd. PyTorch: hardshrink.
+    """Replace what is from -lambd to lambd by 0. PyTorch: hardshrink.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([-2.0, 0.25]).hardshrink().tolist()
