@@ -29,7 +29,9 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import Memory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule.fuse import fuse, fuse_in_order
+from weft.schedule.fuse import fuse_in_order
+from weft.schedule.fuse.decisions import Decisions
+from weft.schedule.fuse.uses import Use
 from weft.schedule.schedule import make_schedule
 from weft.target.compute import Simd, Simt
 from weft.target.memory import Grid
@@ -188,14 +190,14 @@ class Program:
         return sink(*parts)
 
 
-class RandomDecisions(fuse.Fusion):
-    """A fusion that keeps values in memory or not as a coin falls."""
+class RandomDecisions(Decisions):
+    """Values are materialized or not as a coin falls."""
 
     coin = random.Random(0)
     share = 0.4
 
-    def _is_cheaper_to_keep(self, node: UOp, uses: list[fuse.Use]) -> bool:
-        super()._is_cheaper_to_keep(node, uses)
+    def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
+        super().wants_memory(node, uses)
         return self.coin.random() < self.share
 
 
@@ -241,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"seed {options.seed}", flush=True)
     wrong = 0
     if options.random:
-        fuse_in_order.Fusion = RandomDecisions
+        fuse_in_order.Decisions = RandomDecisions
         RandomDecisions.share = options.share
     machine = MACHINES.get(options.machine)
     for number in range(options.count):

@@ -28,6 +28,7 @@ from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
+from weft.ir.spec.ranged import RANGED_SPEC
 from weft.ir.text import dump
 from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
@@ -35,6 +36,7 @@ from weft.reference.kernel import run_kernel
 from weft.reference.lanes import size_value
 from weft.reference.memory import Memory, reinterpreted
 from weft.reference.program import run_program
+from weft.reference.ranged import run_ranged
 from weft.reference.schedule import is_schedule, run_schedule
 from weft.reference.tensor import evaluate, evaluate_stores
 from weft.rewrite.phase import Pass
@@ -71,7 +73,7 @@ class LevelCheck:
         def watch(step: Pass, root: UOp) -> None:
             nonlocal last
             if root is not last:
-                self.compare(step.name, lambda: self._interpreted(root), root)
+                self.compare(step.name, lambda: self._interpreted(step, root), root)
                 last = root
 
         schedule = make_schedule(self.body, target, watch)
@@ -110,9 +112,16 @@ class LevelCheck:
                 raise _changed(name, self.right_until, shown, repr(node))
         self.right_until, self.expected = name, result
 
-    def _interpreted(self, root: UOp) -> Contents:
+    def _interpreted(self, step: Pass, root: UOp) -> Contents:
         """The memory after what a pass of the schedule gives."""
-        return self._from_kernels(root) if is_schedule(root) else self._from_tensors(root)
+        if not is_schedule(root) and step.gives is not RANGED_SPEC:
+            return self._from_tensors(root)
+        arguments = self._arguments(root)
+        if is_schedule(root):
+            run_schedule(root, {}, self.variables, arguments)
+        else:
+            run_ranged(root, arguments, self.variables)
+        return [part.to_bytes() for part in arguments[: len(self.memory)]]
 
     def _from_tensors(self, root: UOp) -> Contents:
         arrays = [
@@ -126,13 +135,8 @@ class LevelCheck:
         pairs = zip(self.memory, after, strict=False)
         return [to_storage(node.dtype, now).tobytes() for node, now in pairs]
 
-    def _from_kernels(self, calls: UOp) -> Contents:
-        arguments = self._arguments(calls)
-        run_schedule(calls, {}, self.variables, arguments)
-        return [part.to_bytes() for part in arguments[: len(self.memory)]]
-
     def _arguments(self, calls: UOp) -> list[Memory]:
-        """The memory of a schedule before it runs."""
+        """The memory of a schedule or a ranged graph before it runs."""
         arguments = [
             Memory.from_bytes(node.dtype, data)
             for node, data in zip(self.memory, self.before, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.buffers import Buffer, PartedBuffer, buffer_of
-from weft.engine.devices import Place, canonical_name, device
+from weft.engine.devices import DevicePlace, canonical_name, device
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
 from weft.ir.shapes import Shape, shape_of
@@ -19,7 +19,7 @@ from weft.runtime.device import Handle
 from weft.support.errors import InternalError
 
 
-def buffer_from(dtype: DType, shape: Shape, place: Place, data: memoryview) -> UOp:
+def buffer_from(dtype: DType, shape: Shape, place: DevicePlace, data: memoryview) -> UOp:
     """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype.
 
     On several devices all of them are on each.

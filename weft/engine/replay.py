@@ -72,7 +72,7 @@ class Replay:
             native.run(memory, variables)
 
 
-class _NativeRun:
+class _ListRun:
     """All kernels of a schedule as one list of the device."""
 
     def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
@@ -172,7 +172,7 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
     return tuple([size if isinstance(size, int) else 0 for size in groups])
 
 
-class _CheckedRun(_NativeRun):
+class _CheckedRun(_ListRun):
     """The same list with its kernels between zones, for `CHECK=memory`."""
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> CheckedList:
@@ -186,12 +186,12 @@ class _CheckedRun(_NativeRun):
         super().run(memory, variables)
 
 
-def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
+def _try_native(prepared: Prepared, slots: int) -> _ListRun | None:
     launcher = prepared.device.lists
     if launcher is None:
         return None
     # A traced function belongs to a value of the setting, so nobody need ask for it again.
-    kind = _CheckedRun if settings.CHECK == "memory" else _NativeRun
+    kind = _CheckedRun if settings.CHECK == "memory" else _ListRun
     return kind(prepared, launcher, slots)
 
 

@@ -36,8 +36,6 @@ STEPS: Final = (
     RENDER,
 )
 _FIRST_OF_CODEGEN: Final = STEPS.index(CODEGEN.passes[0].name)
-# These go on from what `fuse` has found out, which stands in no text.
-_NOT_FIRST: Final = ("split", "plan")
 
 
 class Result(NamedTuple):
@@ -62,11 +60,6 @@ def resume(
         raise UsageError(
             f"compile: {STEPS[last]} comes before {STEPS[first]}",
             law="the passes run in the order " + ", ".join(STEPS),
-        )
-    if STEPS[first] in _NOT_FIRST:
-        raise UsageError(
-            f"compile: {STEPS[first]} goes on from what fuse found out, which is in no text",
-            fix="start at fuse, with the graph that stands before it",
         )
     if opts is not None and not first <= STEPS.index(CHOOSE) <= last:
         raise UsageError(

@@ -21,7 +21,7 @@ from weft.support.settings import settings
 from weft.target.target import Peaks
 
 
-class Step(NamedTuple):
+class PlannedLaunch(NamedTuple):
     """One kernel of a schedule, and the slots and PARAMs of its arguments.
 
     `groups` is its grid; None where that depends on values of variables.
@@ -43,7 +43,9 @@ class Prepared:
         self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
         self.steps = [
-            Step(part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program))
+            PlannedLaunch(
+                part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program)
+            )
             for part, call in zip(loaded, calls, strict=True)
         ]
 
@@ -73,7 +75,11 @@ class Prepared:
                 arena.free()
 
     def _launch(
-        self, step: Step, handles: dict[int, Handle], variables: Variables, is_checked: bool
+        self,
+        step: PlannedLaunch,
+        handles: dict[int, Handle],
+        variables: Variables,
+        is_checked: bool,
     ) -> None:
         program, execute = step.loaded
         values: list[int] = []

@@ -205,20 +205,24 @@ class Op:
         "STORE",
         _C.MEMORY,
         "2+",
-        "STORE(target, value, ranges…): write the value at the target, for all ranges that follow",
+        "STORE(target, value, ranges…): write the value at the target, for all ranges that follow;"
+        " where the arg says so one iteration after the other, each seeing what others wrote",
+        arg='"ordered", or nothing',
     )
     STAGE = _op(
         "STAGE",
         _C.MEMORY,
         "1+",
-        "STAGE(value, indices…, ranges…): the value materialized over its own ranges, at indices",
+        "STAGE(value, indices…, ranges…): the value over its own ranges, materialized at indices;"
+        " a symbolic size is None in the arg and comes as a source behind the indices, and behind"
+        ' those a mask where the arg is (space, sizes, "masked")',
         arg="(space, sizes)",
     )
     READ = _op(
         "READ",
         _C.MEMORY,
         "2+",
-        "READ(stage, mask, i0, …): a stage at i0, …; 0 where the mask is false",
+        "READ(stage, mask, i0, …): a stage, or a result of a CALL, at i0, …; 0 where masked",
     )
     MEMORY = _op("MEMORY", _C.LEAF, "0", "memory inside a kernel", arg="(name, space, size)")
     AFTER = _op("AFTER", _C.STRUCTURE, "2+", "the first source, once the others have happened")
@@ -249,7 +253,14 @@ class Op:
     ITEM = _op("ITEM", _C.STRUCTURE, "1", "one value of a tuple", arg="position")
     SINK = _op("SINK", _C.STRUCTURE, "0+", "all of these are wanted")
     KERNEL = _op("KERNEL", _C.STRUCTURE, "1+", "stores that run together", arg="(name, loops)")
-    LINEAR = _op("LINEAR", _C.STRUCTURE, "0+", "these, in this order")
+    LINEAR = _op(
+        "LINEAR",
+        _C.STRUCTURE,
+        "0+",
+        "these, in this order; a schedule has the slot of its first temporary, and when memory is"
+        " planned the bytes of an arena, and where in it each temporary is",
+        arg="nothing, (slot,), or (bytes, ((slot, offset), …))",
+    )
     CALL = _op(
         "CALL",
         _C.STRUCTURE,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
 
 # Bodies that fill memory: what they are not given as an argument is what they give.
@@ -35,3 +36,11 @@ def filled_by(body: UOp, arguments: int) -> dict[int, UOp]:
         if part.op == Op.PARAM and part.arg[0] >= arguments
     }
     return dict(sorted(beyond.items()))
+
+
+def result_nodes(call: UOp) -> list[UOp]:
+    """The nodes that name the results of a call: itself, or an ITEM for each of several."""
+    values = results_of(call)
+    if values is None:
+        return [] if call.dtype is dtypes.void else [call]
+    return [make(Op.ITEM, value.dtype, (call,), number) for number, value in enumerate(values)]

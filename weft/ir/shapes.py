@@ -104,6 +104,14 @@ def _of_arg(first: int) -> Callable[[UOp], Shape]:
     return lambda node: fill_sizes(node, node.arg, first)
 
 
+def _staged(node: UOp) -> Shape:
+    """A value in global memory has the shape it is stored in; in a kernel all are scalars."""
+    space, sizes = node.arg[:2]
+    if space == "global" and sizes:
+        return fill_sizes(node, sizes, 1 + len(sizes))
+    return _of_first(node)
+
+
 def _permuted(node: UOp) -> Shape:
     source = shape_of(node.src[0])
     return tuple(source[axis] for axis in node.arg)
@@ -147,7 +155,7 @@ def _item(node: UOp) -> Shape:
 
 
 _LIKE_FIRST: Final = (
-    *(Op.DETACH, Op.COPY, Op.SHARD, Op.STAGE, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
+    *(Op.DETACH, Op.COPY, Op.SHARD, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
     Op.CUSTOM_GRADIENT,
 )
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
@@ -158,6 +166,7 @@ _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
     Op.IOTA: _of_arg(0),
     Op.RESHAPE: _of_arg(1),
     Op.EXPAND: _of_arg(1),
+    Op.STAGE: _staged,
     Op.PERMUTE: _permuted,
     Op.PAD: _padded,
     Op.SHRINK: _shrunk,

@@ -245,7 +245,7 @@ _sweep_at = 200_000
 _CLOSES: Final[dict[int, Callable[[Arg], int]]] = {
     Op.REDUCE: lambda arg: 1,
     Op.STORE: lambda arg: 2,
-    Op.STAGE: lambda arg: 1 + len(arg[1]),
+    Op.STAGE: lambda arg: 1 + len(arg[1]) + arg[1].count(None) + len(arg[2:]),
     Op.KERNEL: lambda arg: 0,
 }
 _LEAST: Final = [row.least for row in INFO]

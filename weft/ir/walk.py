@@ -6,7 +6,7 @@ is one scope. `bodies` lists the scopes below a node for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -16,11 +16,12 @@ def topological(
     *roots: UOp,
     enter: Callable[[UOp], bool] | None = None,
     sources: Callable[[UOp], Sequence[UOp]] | None = None,
+    stop: Collection[int] = frozenset(),
 ) -> list[UOp]:
     """All nodes below the roots, each once, sources before users.
 
-    `enter(node)` false means: do not look below this node. `sources(node)` are the nodes below it
-    where those are not its own.
+    `enter(node)` false means: do not look below this node; nor below an op of `stop`.
+    `sources(node)` are the nodes below it where those are not its own.
     """
     order: list[UOp] = []
     seen: set[UOp] = set()
@@ -32,7 +33,7 @@ def topological(
             order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
             seen.add(node)
-            if not node.src or not (enter is None or enter(node)):
+            if not node.src or node.op in stop or not (enter is None or enter(node)):
                 order.append(node)
                 continue
             stack += (node, None)

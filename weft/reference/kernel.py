@@ -18,7 +18,7 @@ from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel_values import Facts, KernelValues, Point, is_local, memory_below
-from weft.reference.memory import Memory, Place, Value, store
+from weft.reference.memory import Cell, Memory, Value, store
 
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 
@@ -36,7 +36,7 @@ def run_kernel(
     if kernel.op not in (Op.KERNEL, Op.SINK):
         raise fault(f"a kernel is a KERNEL or a SINK of STOREs, not {name(kernel.op)}", kernel)
     memories = _memories(kernel, arguments, buffers or {})
-    facts = Facts(kernel)
+    facts = Facts(topological(kernel))
     stores = [node for node in topological(kernel) if _is_output(node)]
     targets = {memories[memory_below(node)] for node in stores}
     copies = {memory: memory.copy() for memory in targets}
@@ -110,7 +110,7 @@ class _Run(KernelValues):
             part for part in (*_loops(group[0]), *self.facts.counters) if part.arg not in outer
         ]
         for point in self.points(loops, outer):
-            writes: list[tuple[Place, Value]] = []
+            writes: list[tuple[Cell, Value]] = []
             for node in group:
                 index = node.src[0]
                 if index.op != Op.INDEX:

@@ -15,14 +15,15 @@ from typing import Final, cast
 
 from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
-from weft.ir.shapes import fill_sizes
+from weft.ir.shapes import shape_of
+from weft.ir.stage import is_global
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind, memory_of
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
 from weft.reference.folds import fold, prefixes
-from weft.reference.memory import Memory, Place, Value, load, store
+from weft.reference.memory import Cell, Memory, Value, load, store
 
 # The value of each range, by its number, and of each hardware counter, by its kind and axis.
 Point = dict[int | tuple[str, int], int]
@@ -36,9 +37,11 @@ _READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN)
 class Facts:
     """What all runs over one kernel share: its counters, and values of what no store changes."""
 
-    def __init__(self, kernel: UOp) -> None:
-        nodes = topological(kernel)
-        kinds = dict(kernel.arg[1]) if kernel.op == Op.KERNEL else {}
+    def __init__(self, nodes: Sequence[UOp]) -> None:
+        kinds: dict[int, str] = {}
+        for kernel in nodes:
+            if kernel.op == Op.KERNEL:
+                kinds.update(kernel.arg[1])
         counters = {node.arg: node for node in nodes if node.op == Op.SPECIAL}
         self.counters = [counters[arg] for arg in sorted(counters)]
         # Threads of a group share its local memory, so each sees what all of them have stored.
@@ -57,15 +60,18 @@ class Facts:
         depends. What goes through an AFTER of an argument reads a version, which never changes.
         """
         if node not in self.reads:
-            parts = topological(node, enter=lambda part: not _is_version(part))
+            parts = topological(node, enter=lambda part: not _is_settled(part))
             slanted = any(part.op == Op.RANGE and part.src[0].ranges for part in parts)
             found = [part for part in parts if part.op in _MEMORIES]
             self.reads[node] = None if slanted else found
         return self.reads[node]
 
 
-def _is_version(node: UOp) -> bool:
-    """Whether a node is a version of an argument, as opposed to memory inside the kernel."""
+def _is_settled(node: UOp) -> bool:
+    """Whether a node is memory that stays as it is: a version of an argument, or a value that
+    other kernels have materialized, as opposed to memory inside the kernel."""
+    if is_global(node) or node.op in (Op.CALL, Op.ITEM):
+        return True
     return node.op == Op.AFTER and memory_below(node).op != Op.MEMORY
 
 
@@ -149,28 +155,27 @@ class KernelValues:
             raise fault(f"{name(node.op)} is no memory", node)
         return cast("Memory", self._remember(node, point))
 
-    def place(self, index: UOp, memory: Memory, point: Point) -> Place:
+    def place(self, index: UOp, memory: Memory, point: Point) -> Cell:
         """Where an INDEX or READ points; behind a closed gate it may be anywhere."""
         gate = self.value(index.src[1], point)
         if not (any(gate) if isinstance(gate, tuple) else gate):
-            return Place(memory, gate, 0)
+            return Cell(memory, gate, 0)
         sizes = self._sizes(index.src[0], point)
         is_flat = index.op == Op.INDEX and self.facts.is_flat
         if is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
             # The memory itself knows its bounds, lane by lane.
-            return Place(memory, gate, self.number(index.src[2], point))
-        return Place(memory, gate, self._position(index, index.src[2:], sizes, point))
+            return Cell(memory, gate, self.number(index.src[2], point))
+        return Cell(memory, gate, self.position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
         memory = behind(memory)
-        if memory.op == Op.STAGE:
-            return cast("tuple[int, ...]", memory.arg[1])
         if memory.op == Op.MEMORY:
             return (memory.arg[2],)
-        sizes = fill_sizes(memory, memory.arg[1], 0)
+        is_inside = memory.op == Op.STAGE and not is_global(memory)
+        sizes = memory.arg[1] if is_inside else shape_of(memory)
         return [self.number(x, point) if isinstance(x, UOp) else x for x in sizes]
 
-    def _position(
+    def position(
         self, node: UOp, indices: Sequence[UOp], sizes: Sequence[int], point: Point
     ) -> int:
         """The row-major position of some indices, each inside its own axis."""
@@ -247,8 +252,8 @@ class KernelValues:
         indices, ranges = node.src[1 : 1 + len(sizes)], node.src[1 + len(sizes) :]
         memory = Memory(node.dtype.scalar, math.prod(sizes), name=f"{space} stage")
         for inner in self.points(ranges, point):
-            position = self._position(node, indices, sizes, inner)
-            store(Place(memory, True, position), self.value(node.src[0], inner), node)
+            position = self.position(node, indices, sizes, inner)
+            store(Cell(memory, True, position), self.value(node.src[0], inner), node)
         return memory
 
 

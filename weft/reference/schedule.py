@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
-from weft.ir.views import behind
+from weft.ir.views import behind, memory_of
+from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
@@ -30,15 +31,49 @@ def run_schedule(
     """
     if not is_schedule(schedule):
         raise fault("a schedule is a LINEAR of CALLs", schedule)
+    arena = _Arena(schedule, arguments)
     for call in schedule.src:
         body: UOp = call.arg
         memories = [_argument(source, buffers, arguments) for source in call.src]
+        arena.overwrite(call)
         if body.op != Op.LINEAR:
             run_kernel(body, memories, variables, buffers)
         elif is_schedule(body):
             run_schedule(body, buffers, variables, memories)
         else:
             run_program(body, memories, variables)
+
+
+class _Arena:
+    """The temporaries of a planned schedule: writing one ends what others hold in its bytes."""
+
+    def __init__(self, schedule: UOp, arguments: Sequence[Memory]) -> None:
+        size, offsets = schedule.arg if len(schedule.arg or ()) == 2 else (0, ())
+        self.arguments = arguments
+        self.spans: dict[int, tuple[int, int]] = {}
+        for slot, offset in offsets:
+            memory = arguments[slot]
+            end = offset + memory.size * memory.dtype.itemsize
+            if end > size:
+                raise fault(f"temporary {slot} ends at {end} of {size} bytes", schedule)
+            self.spans[slot] = (offset, end)
+
+    def overwrite(self, call: UOp) -> None:
+        """Forget what lies in the bytes that a call writes; what it reads has to stay."""
+        written = [call.src[slot].arg[0] for slot in sorted(_written(call.arg)) if self.spans]
+        for slot in (slot for slot in written if slot in self.spans):
+            start, end = self.spans[slot]
+            for other, (low, high) in self.spans.items():
+                if other != slot and low < end and start < high:
+                    memory = self.arguments[other]
+                    memory.values[:] = [None] * memory.size
+
+
+def _written(body: UOp) -> set[int]:
+    """The slots that a kernel or a program writes to."""
+    stores = [node for node in topological(body) if node.op == Op.STORE]
+    below = [memory_of(node.src[0]) for node in stores]
+    return {node.arg[0] for node in below if node.op == Op.PARAM}
 
 
 def is_schedule(node: UOp) -> bool:

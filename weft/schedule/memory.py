@@ -19,6 +19,8 @@ from weft.rules.simplify import simplify
 from weft.schedule.indexing import Place, through
 
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
+CALLS: Final = frozenset((Op.CALL, Op.ITEM))
+VIEWS: Final = MOVEMENT | {Op.INDEX}
 
 
 def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
@@ -63,7 +65,7 @@ def target_of(effect: UOp) -> UOp:
 
 def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:
     """The memory behind a view, and where in it a place of the view lies."""
-    while view.op in MOVEMENT or view.op == Op.INDEX:
+    while view.op in VIEWS:
         place = through(view, place) if view.op in MOVEMENT else gather_place(view, place)[0]
         view = view.src[0]
     return view, place

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.ops import Op
+from weft.ir.spec.ranged import RANGED_SPEC
 from weft.ir.spec.schedule import SCHEDULE_SPEC
 from weft.ir.spec.tensor import NORMALIZED_SPEC, STORED_SPEC, TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
@@ -74,18 +75,22 @@ SCHEDULE: Final = Phase(
         Pass(
             "fuse",
             fuse_in_order,
-            because="shapes become ranges, and each value is computed where it is used or kept in"
-            " memory, whichever costs less; writes get an order, or copies where there is none",
+            because="shapes become ranges, and each value is computed where it is used or"
+            " materialized, whichever costs less; writes get an order, or copies where they have"
+            " none",
+            gives=RANGED_SPEC,
         ),
         Pass(
             "split",
             split_kernels,
             because="what is left between memory and memory is a kernel",
+            gives=SCHEDULE_SPEC,
         ),
         Pass(
             "plan",
             plan_memory,
             because="temporaries that do not live at the same time share memory",
+            gives=SCHEDULE_SPEC,
         ),
     ),
 )

@@ -1,7 +1,8 @@
 """Memory for temporaries: values that do not live at the same time share it.
 
-In: a LINEAR of CALLs whose arguments are PARAMs. Out: the same; `context.plan` has the offset of
-each temporary in one arena, and the size of the arena, so the peak is known before anything runs.
+In: a LINEAR of CALLs whose arguments are PARAMs; its arg says from which slot on these are
+temporaries. Out: the same, whose arg is the bytes of one arena and the offset in it of each
+temporary, by slot, so the peak is known before anything runs.
 """
 
 from __future__ import annotations
@@ -10,10 +11,23 @@ from typing import Final, NamedTuple
 
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
-from weft.ir.uop import UOp
-from weft.schedule.context import Context, Plan
+from weft.ir.uop import UOp, make
+from weft.schedule.context import Context
 
 ALIGNMENT: Final = 256  # what any device asks of a part of its memory
+
+
+class Plan(NamedTuple):
+    """Byte offsets of the temporaries, by slot, and the bytes they take together."""
+
+    offsets: dict[int, int]
+    size: int
+
+
+def plan_of(schedule: UOp) -> Plan:
+    """The plan that a LINEAR has as its arg."""
+    size, offsets = schedule.arg if len(schedule.arg) == 2 else (0, ())
+    return Plan(dict(offsets), size)
 
 
 class _Placed(NamedTuple):
@@ -27,7 +41,7 @@ class _Placed(NamedTuple):
 
 def plan_memory(schedule: UOp, context: Context) -> UOp:
     """Give each temporary the lowest place that is free for as long as it lives."""
-    spans = _lifetimes(schedule, context.first_temporary)
+    spans = _lifetimes(schedule, schedule.arg[0])
     placed: list[_Placed] = []
     living: list[list[_Placed]] = [[] for _ in schedule.src]  # at each kernel
     offsets: dict[int, int] = {}
@@ -41,8 +55,8 @@ def plan_memory(schedule: UOp, context: Context) -> UOp:
         placed.append(made)
         for kernel in range(born, dies + 1):
             living[kernel].append(made)
-    context.plan = Plan(offsets, max((each.end for each in placed), default=0))
-    return schedule
+    size = max((each.end for each in placed), default=0)
+    return make(Op.LINEAR, schedule.dtype, schedule.src, (size, tuple(sorted(offsets.items()))))
 
 
 def _neighbors(

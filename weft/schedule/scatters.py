@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from weft.ir.build import global_stage, scatter, store
+from weft.ir.build import global_stage, param, scatter, store
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, rebuild, topological, users, with_sources
-from weft.schedule.context import Context
+from weft.schedule.context import Context, next_slot
 
 _FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
 _INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.DETACH, Op.COPY}
@@ -34,13 +34,17 @@ def store_scatters(root: UOp, context: Context) -> UOp:
     """The graph with every SCATTER in memory."""
     wanted = _places(root)
     done: dict[UOp, UOp] = {}  # the STORE of a result -> that which folds the updates
+    slot = next_slot(root)
 
     def stored(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        nonlocal slot
         if node in done:
             return done[node]
         new = with_sources(node, made)
         if new.op == Op.SCATTER:
-            new, effect = _stored(new, wanted[node].src[0] if node in wanted else None, context)
+            memory = wanted[node].src[0] if node in wanted else _memory(new, slot)
+            slot += node not in wanted
+            new, effect = _stored(new, memory)
             if node in wanted and effect is not None:
                 done[wanted[node]] = effect
         return new
@@ -70,15 +74,18 @@ def _is_small(node: UOp) -> bool:
     return node.dtype.kind == FLOAT and node.dtype.bits < 32
 
 
-def _stored(node: UOp, memory: UOp | None, context: Context) -> tuple[UOp, UOp | None]:
+def _memory(node: UOp, slot: int) -> UOp:
+    """New memory for the result of a SCATTER."""
+    return param(slot, dtypes.float32 if _is_small(node) else node.dtype, shape_of(node))
+
+
+def _stored(node: UOp, memory: UOp) -> tuple[UOp, UOp | None]:
     """The value of a SCATTER in memory, and the STORE that makes it."""
     value, updates, gate, *indices = node.src
     if 0 in shape_of(value) or 0 in shape_of(updates):
         return value, None
     if _is_small(node):
         value, updates = value.cast(dtypes.float32), updates.cast(dtypes.float32)
-    if memory is None:
-        memory = context.temporary(value)
     start = make(Op.AFTER, value.dtype, (memory, store(memory, value)))
     sources = [_computed(part) for part in (updates, gate, *indices)]
     effect = store(start, scatter(start, sources[0], sources[1], sources[2:], node.arg[0]))

@@ -12,11 +12,11 @@ from weft.ir.ops import Op
 from weft.ir.results import FILLING
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import bodies, topological
+from weft.ir.walk import bodies
 from weft.rewrite.phase import PassReport, Phase, Watch, run_phase
-from weft.schedule.context import Body, Context, Plan
+from weft.schedule.context import Body, Context, next_slot
 from weft.schedule.phases import SCHEDULE
-from weft.schedule.plan import plan_memory
+from weft.schedule.plan import Plan, plan_memory, plan_of
 from weft.support.settings import cache_key
 from weft.target.target import Target
 
@@ -25,6 +25,7 @@ _BODY: Final = SCHEDULE._replace(
     passes=tuple(step for step in SCHEDULE.passes if step.run is not plan_memory)
 )
 _BODIES: Final[dict[tuple[UOp, Target, object], Body]] = {}
+_MOST_BODIES: Final = 4096
 
 
 class Schedule(NamedTuple):
@@ -54,10 +55,10 @@ def _make_schedule(
     context = Context(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
     kernels = run_phase(phase, root, context, reports, watch)
-    fusion = context.fusion
-    return Schedule(
-        kernels, context.plan, tuple(fusion.temporaries), tuple(fusion.log), tuple(reports)
-    )
+    made = plan_of(kernels)
+    memory = {node.arg[0]: node for call in kernels.src for node in call.src}
+    temporaries = tuple([memory[slot] for slot in made.offsets])
+    return Schedule(kernels, made, temporaries, tuple(context.log), tuple(reports))
 
 
 def schedule_body(body: UOp, target: Target) -> Body:
@@ -66,13 +67,15 @@ def schedule_body(body: UOp, target: Target) -> Body:
     found = _BODIES.get(key)
     if found is None:
         values = body.src if body.op == Op.TUPLE else (body,)
-        slots = [node.arg[0] for node in topological(body) if node.op == Op.PARAM]
-        count = 1 + max(slots, default=-1)
+        count = next_slot(body)
         results = [
             param(count + number, value.dtype, shape_of(value))
             for number, value in enumerate(values)
         ]
         stores = [store(*pair) for pair in zip(results, values, strict=True)]
         made = _make_schedule(_BODY, sink(*stores), target)
-        found = _BODIES[key] = Body(made.kernels, count, len(values), made.temporaries)
+        found = Body(made.kernels, count, len(values))
+        if len(_BODIES) >= _MOST_BODIES:  # the oldest goes; it can be made again
+            _BODIES.pop(next(iter(_BODIES)), None)
+        _BODIES[key] = found
     return found

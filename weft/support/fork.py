@@ -69,9 +69,9 @@ def _others_import() -> bool:
     found: dict[str, Any] = getattr(bootstrap, "_module_locks", {})
     locks = [lock for each in list(found.values()) if (lock := each()) is not None]
     owners = {getattr(lock, "owner", None) for lock in locks} - {None}
-    waiting: dict[int, Any] = dict(getattr(bootstrap, "_blocking_on", {}))
-    stuck = {get_ident()}
-    while more := {each for each, on in waiting.items() if _owner(on) in stuck} - stuck:
+    waiting: Any = getattr(bootstrap, "_blocking_on", {})  # a dict, or a weak one without a length
+    stuck: set[int | None] = {get_ident()}
+    while more := {each for each in owners if _owner(waiting.get(each)) in stuck} - stuck:
         stuck |= more
     return bool(owners - stuck)
 

@@ -13,7 +13,7 @@ from weakref import ref
 from weft.ir import movement
 from weft.ir.dtypes import DType
 from weft.ir.layouts import layout_of
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -54,14 +54,14 @@ class Core(metaclass=NamingType):
 
     __slots__ = ("__weakref__", "_grad", "_seen", "_steps", "_storage", "requires_grad")
     _storage: Storage
-    _steps: tuple[Step, ...]
+    _steps: tuple[Movement, ...]
     # The version that `uop` was last asked for, and its answer.
     _seen: tuple[UOp, UOp] | None
     _grad: Tensor | None
     requires_grad: bool | None
 
     @classmethod
-    def _of(cls, storage: Storage, steps: tuple[Step, ...] = ()) -> Tensor:
+    def _of(cls, storage: Storage, steps: tuple[Movement, ...] = ()) -> Tensor:
         made: Any = object.__new__(cls)
         made._storage = storage
         made._steps = steps
@@ -95,7 +95,7 @@ class Core(metaclass=NamingType):
         """A new tensor with this value, which later writes to either keep apart."""
         return self._new(self.uop)
 
-    def _view(self, *steps: Step) -> Tensor:
+    def _view(self, *steps: Movement) -> Tensor:
         """A tensor that shares the storage and sees it through further steps."""
         made = self._of(self._storage, self._steps + steps)
         uop = made.uop

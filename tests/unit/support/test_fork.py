@@ -139,7 +139,7 @@ def both():
     import wanting_module
 thread = threading.Thread(target=both)
 thread.start()
-while not fork.sys.modules["_frozen_importlib"]._blocking_on.get(thread.ident):
+while not sys.modules["_frozen_importlib"]._blocking_on.get(thread.ident):
     time.sleep(0.001)
 time.sleep(0.05)
 result = fork._others_import()

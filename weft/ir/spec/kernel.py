@@ -26,7 +26,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.spec.tensor import fold_kind
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind
@@ -34,7 +34,7 @@ from weft.ir.views import behind
 SPACES: Final = frozenset(("global", "local", "register"))
 
 
-def _is_scalar(node: UOp) -> Answer:
+def _is_scalar(node: UOp) -> Verdict:
     return node.dtype.lanes == 1
 
 
@@ -42,19 +42,19 @@ def scalars(ops: Iterable[int]) -> Row:
     return row("a kernel computes scalars", ops, _is_scalar)
 
 
-def _no_shape(node: UOp) -> Answer:
+def _no_shape(node: UOp) -> Verdict:
     return not any(map(shape_of, node.src))
 
 
-def _range(node: UOp) -> Answer:
+def _range(node: UOp) -> Verdict:
     return node.arg.__class__ is int and node.arg >= 0 and is_index(node) and is_index(node.src[0])
 
 
-def _are_ranges(nodes: tuple[UOp, ...]) -> Answer:
+def are_ranges(nodes: tuple[UOp, ...]) -> Verdict:
     return all(node.op == Op.RANGE for node in nodes) and len(set(nodes)) == len(nodes)
 
 
-def _indices(node: UOp, rank: int) -> Answer:
+def are_indices(node: UOp, rank: int) -> Verdict:
     """Whether a place or a READ has a bool gate and one index per dimension."""
     _, gate, *indices = node.src
     if not is_bool(gate):
@@ -64,11 +64,11 @@ def _indices(node: UOp, rank: int) -> Answer:
     return all(map(is_index, indices)) or "an index is not of dtype index"
 
 
-def _place(node: UOp) -> Answer:
+def is_place(node: UOp) -> Verdict:
     return behind(node.src[0]).op in (Op.PARAM, Op.BUFFER)
 
 
-def _stage(node: UOp) -> Answer:
+def _stage(node: UOp) -> Verdict:
     if not has_types(node.arg, str, tuple) or node.arg[0] not in SPACES:
         return False
     sizes = node.arg[1]
@@ -77,32 +77,32 @@ def _stage(node: UOp) -> Answer:
     indices = node.src[1 : 1 + len(sizes)]
     if len(indices) != len(sizes) or not all(map(is_index, indices)):
         return f"there are {len(sizes)} sizes, and not as many indices of dtype index"
-    return _are_ranges(node.src[1 + len(sizes) :])
+    return are_ranges(node.src[1 + len(sizes) :])
 
 
-def _read(node: UOp) -> Answer:
+def _read(node: UOp) -> Verdict:
     stage = behind(node.src[0])
-    return stage.op == Op.STAGE and _indices(node, len(stage.arg[1]))
+    return stage.op == Op.STAGE and are_indices(node, len(stage.arg[1]))
 
 
-def _stored(node: UOp) -> Answer:
+def _stored(node: UOp) -> Verdict:
     place, value = node.src[:2]
     return place.op == Op.INDEX and value.dtype is place.dtype and is_void(node)
 
 
-def _reduce(node: UOp) -> Answer:
+def _reduce(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
         return False
-    return len(node.src) > 1 and _are_ranges(node.src[1:])
+    return len(node.src) > 1 and are_ranges(node.src[1:])
 
 
-def _scan(node: UOp) -> Answer:
+def _scan(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
         return False
     return len(node.src) == 2 and node.src[1].op == Op.RANGE
 
 
-def _kernel(node: UOp) -> Answer:
+def _kernel(node: UOp) -> Verdict:
     if not has_types(node.arg, str, tuple) or not is_void(node):
         return False
     loops = node.arg[1]
@@ -111,7 +111,7 @@ def _kernel(node: UOp) -> Answer:
     return len({loop[0] for loop in loops}) == len(loops) or "a range is listed twice"
 
 
-def _program(node: UOp) -> Answer:
+def _program(node: UOp) -> Verdict:
     if not has_types(node.arg, str, str, str, str, tuple, tuple, tuple) or not is_void(node):
         return False
     slots = [part.arg[0] for part in node.src if part.op == Op.PARAM]
@@ -121,7 +121,7 @@ def _program(node: UOp) -> Answer:
     return written <= set(slots) or f"it writes {sorted(written)} and takes {slots}"
 
 
-def _effects(node: UOp) -> Answer:
+def _effects(node: UOp) -> Verdict:
     return all(is_effect(source) or source.op == Op.RANGE for source in node.src)
 
 
@@ -164,8 +164,8 @@ def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     """A STORE that folds into its place over a loop that is not ordered."""
     kinds = dict(root.arg[1]) if root.op == Op.KERNEL else {}
     for node in nodes if kinds else ():
-        is_place = node.op == Op.STORE and node.src[0].op == Op.INDEX
-        if is_place and behind(node.src[0].src[0]).op != Op.MEMORY:
+        has_place = node.op == Op.STORE and node.src[0].op == Op.INDEX
+        if has_place and behind(node.src[0].src[0]).op != Op.MEMORY:
             for number in range_ids(hidden(node)):
                 if kinds.get(number) != "ordered":
                     return node, f"range {number} is not listed as ordered"
@@ -179,7 +179,7 @@ _VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, O
 RANGE_ROWS: Final = (row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),)
 STORE_ROWS: Final = (
     row("STORE writes a value of the dtype of its target", Op.STORE, _stored),
-    row("STORE closes ranges, each once", Op.STORE, lambda node: _are_ranges(node.src[2:])),
+    row("STORE closes ranges, each once", Op.STORE, lambda node: are_ranges(node.src[2:])),
 )
 FOLD_ROWS: Final = (
     row("REDUCE reduces by an op over ranges, and over no axes", Op.REDUCE, _reduce),
@@ -205,18 +205,19 @@ KERNEL_ROWS: Final[tuple[Row, ...]] = (
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     *RANGE_ROWS,
-    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, _place),
+    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
     row("an address has the dtype of its memory", Op.INDEX, like_first),
     row(
         "INDEX has a bool mask and one index per dimension",
         Op.INDEX,
-        lambda node: _indices(node, len(shape_of(node.src[0]))),
+        lambda node: are_indices(node, len(shape_of(node.src[0]))),
     ),
     row(
         "LOAD reads an address", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)
     ),
     row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
     *STORE_ROWS,
+    row("STORE has no arg", Op.STORE, no_arg),
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
     row("READ has a STAGE, a bool mask and one index per size", Op.READ, _read),
     *FOLD_ROWS,

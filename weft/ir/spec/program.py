@@ -21,7 +21,7 @@ from weft.ir.spec.common import (
     no_arg,
 )
 from weft.ir.spec.kernel import SPACES
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 from weft.ir.views import behind
@@ -31,7 +31,7 @@ MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 LEAVES: Final = MEMORIES | {Op.CONST, Op.VARIABLE}
 
 
-def _memory(node: UOp) -> Answer:
+def _memory(node: UOp) -> Verdict:
     if not has_types(node.arg, str, str, int) or node.dtype.kind == VOID:
         return False
     return node.arg[1] in SPACES and bool(node.arg[2] >= 1)
@@ -41,11 +41,11 @@ def _is_integer(node: UOp) -> bool:
     return bool(node.dtype.kind & INTEGER) and node.dtype.lanes == 1
 
 
-def _counter(node: UOp) -> Answer:
+def _counter(node: UOp) -> Verdict:
     return like_first(node) and _is_integer(node)
 
 
-def _place(node: UOp) -> Answer:
+def _place(node: UOp) -> Verdict:
     if len(node.src) != 3:
         return f"there are {len(node.src) - 2} indices"
     memory, gate, index = node.src
@@ -56,35 +56,35 @@ def _place(node: UOp) -> Answer:
     return _is_integer(index) or "the index is not an integer"
 
 
-def _place_dtype(node: UOp) -> Answer:
+def _place_dtype(node: UOp) -> Verdict:
     return node.dtype.scalar is node.src[0].dtype.scalar
 
 
-def _load(node: UOp) -> Answer:
+def _load(node: UOp) -> Verdict:
     return node.src[0].op == Op.INDEX and like_first(node) and no_arg(node)
 
 
-def _store(node: UOp) -> Answer:
+def _store(node: UOp) -> Verdict:
     if len(node.src) != 2 or not is_void(node) or node.arg is not None:
         return False
     place, value = node.src
     return place.op == Op.INDEX and value.dtype is place.dtype
 
 
-def _vector(node: UOp) -> Answer:
+def _vector(node: UOp) -> Verdict:
     scalar = node.dtype.scalar
     if any(source.dtype.scalar is not scalar for source in node.src):
         return "the sources differ in dtype"
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
-def _lanes(node: UOp) -> Answer:
+def _lanes(node: UOp) -> Verdict:
     if node.dtype is not result_dtype(node.op, node.src, node.arg):
         return False
     return all(lane.__class__ is int and 0 <= lane < node.src[0].dtype.lanes for lane in node.arg)
 
 
-def _control(node: UOp) -> Answer:
+def _control(node: UOp) -> Verdict:
     return is_void(node) and node.arg is None
 
 

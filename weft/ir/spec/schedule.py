@@ -7,21 +7,36 @@ from typing import Final
 from weft.ir.dtypes import INDEX
 from weft.ir.ops import Op
 from weft.ir.results import FILLING
-from weft.ir.spec.spec import Answer, Spec, row
+from weft.ir.spec.common import has_types
+from weft.ir.spec.spec import Spec, Verdict, row
 from weft.ir.uop import UOp
 
 _ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
 
 
-def _calls_only(node: UOp) -> Answer:
+def _calls_only(node: UOp) -> Verdict:
     return all(source.op == Op.CALL for source in node.src)
 
 
-def _calls_kernel(node: UOp) -> Answer:
+def _plan(node: UOp) -> Verdict:
+    if node.arg is None or has_types(node.arg, int):
+        return node.arg is None or bool(node.arg[0] >= 0)
+    if not has_types(node.arg, int, tuple):
+        return "the arg is neither (first temporary,) nor (bytes, offsets)"
+    size, offsets = node.arg
+    if any(not has_types(pair, int, int) for pair in offsets):
+        return "an offset is not (slot, offset)"
+    slots = [slot for slot, _ in offsets]
+    if slots != sorted(set(slots)):
+        return "the slots are not in order, each once"
+    return all(0 <= offset < size for _, offset in offsets) or "an offset is outside the arena"
+
+
+def _calls_kernel(node: UOp) -> Verdict:
     return node.arg.op in FILLING
 
 
-def _on_memory(node: UOp) -> Answer:
+def _on_memory(node: UOp) -> Verdict:
     return all(source.op == Op.PARAM for source in node.src)
 
 
@@ -29,6 +44,7 @@ SCHEDULE_SPEC: Final = Spec(
     "schedule",
     (
         row("a schedule is a list of calls", Op.LINEAR, _calls_only),
+        row("temporaries have slots, and by a plan offsets in an arena", Op.LINEAR, _plan),
         row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
         row("a kernel runs on memory", Op.CALL, _on_memory),
         row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),

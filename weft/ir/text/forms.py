@@ -12,6 +12,7 @@ from typing import Final
 
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, INFO, Op
+from weft.ir.stage import stage_parts
 from weft.ir.text.page import (
     Page,
     Ref,
@@ -206,23 +207,31 @@ def _over(ranges: Sequence[UOp], page: Page) -> str:
 
 
 def _store(node: UOp, page: Page) -> Ref | None:
-    if node.arg is not None:
+    if node.arg not in (None, "ordered"):
         return None
     place, value, *ranges = node.src
     written = beside(value, place, page)
-    return f"store {typed(place, page, COMPARISON)} = {written}{_over(ranges, page)}", LINE
+    over = _over(ranges, page) + (" ordered" if node.arg else "")
+    return f"store {typed(place, page, COMPARISON)} = {written}{over}", LINE
 
 
 def _stage(node: UOp, page: Page) -> Ref | None:
-    if node.arg.__class__ is not tuple or len(node.arg) != 2 or not _ints(node.arg[1]):
+    arg = node.arg
+    if not _fits(arg, str, tuple) and not (_fits(arg, str, tuple, str) and arg[2] == "masked"):
         return None
-    space, sizes = node.arg
-    value, indices, ranges = node.src[0], node.src[1:][: len(sizes)], node.src[1 + len(sizes) :]
-    if len(indices) != len(sizes) or space.__class__ is not str:
+    wanted = 1 + len(arg[1]) + arg[1].count(None) + len(arg[2:])
+    if len(node.src) < wanted:
         return None
-    places = [f"{page.operand(i)} of {size}" for i, size in zip(indices, sizes, strict=True)]
-    inside = f"{word(space)}[{', '.join(places)}]"
-    return f"stage {inside} = {page.operand(value)}{_over(ranges, page)}", LINE
+    parts = stage_parts(node)
+    texts = _sizes(arg[1], [size for size in parts.sizes if isinstance(size, UOp)], page)
+    if texts is None:
+        return None
+    places = [f"{page.operand(i)} of {n}" for i, n in zip(parts.indices, texts, strict=True)]
+    inside = ", ".join(places)
+    if parts.mask is not None:
+        inside += f"{' ' if inside else ''}if {page.operand(parts.mask)}"
+    written = f"stage {word(arg[0])}[{inside}] = {page.operand(parts.value)}"
+    return written + _over(parts.ranges, page), LINE
 
 
 def _shaped(node: UOp, page: Page, said: str, static: Arg) -> Ref | None:

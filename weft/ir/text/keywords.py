@@ -146,7 +146,9 @@ def _store(reader: Reader) -> UOp:
     place = reader.node()
     reader.expect("=")
     value = reader.settle(reader.expression(), place.dtype)
-    return reader.build(Op.STORE, place, value, *_over(reader))
+    ranges = _over(reader)
+    arg = "ordered" if reader.skip("ordered") else None
+    return reader.build(Op.STORE, place, value, *ranges, arg=arg)
 
 
 def _over(reader: Reader) -> list[UOp]:
@@ -155,19 +157,22 @@ def _over(reader: Reader) -> list[UOp]:
 
 def _stage(reader: Reader) -> UOp:
     space = reader.word()
-    sizes: list[int] = []
-
-    def place() -> UOp:
-        index = reader.node()
-        reader.expect("of")
-        sizes.append(reader.integer())
-        return index
-
+    indices: list[UOp] = []
+    sizes: list[int | UOp] = []
     reader.expect("[")
-    indices = reader.items(place, "]")
+    while reader.tokens[reader.at] not in ("]", "if"):
+        if indices:
+            reader.expect(",")
+        indices.append(reader.node())
+        reader.expect("of")
+        sizes.append(_item(reader))
+    mask = [reader.node()] if reader.skip("if") else []
+    reader.expect("]")
     reader.expect("=")
     value = reader.node()
-    return reader.build(Op.STAGE, value, *indices, *_over(reader), arg=(space, tuple(sizes)))
+    static, symbolic = _split(sizes)
+    arg = (space, static, "masked") if mask else (space, static)
+    return reader.build(Op.STAGE, value, *indices, *symbolic, *mask, *_over(reader), arg=arg)
 
 
 def _call(reader: Reader) -> UOp:

@@ -17,7 +17,8 @@ from weft.ir.uop import Arg, CollectorPaused, UOp
 from weft.support.errors import TextError
 from weft.support.source_line import FixedLine
 
-_RANGE_NAME: Final = re.compile(r"r(0|[1-9][0-9]*)")
+# The number of a range; what stands behind it tells several ranges of one number apart.
+_RANGE_NAME: Final = re.compile(r"r(0|[1-9][0-9]*)(_[0-9]+)?")
 
 
 class _Block:
@@ -151,7 +152,8 @@ class _Parser:
         reader = self.reader
         reader.at += 2
         extent = reader.node()
-        self._put(reader.build(Op.RANGE, extent, arg=int(name[1:])), name, let)
+        number = int(name[1:].partition("_")[0])
+        self._put(reader.build(Op.RANGE, extent, arg=number), name, let)
 
     def _open_range(self) -> None:
         """Read `for r0 < extent:`."""
@@ -167,15 +169,37 @@ class _Parser:
     def _header(self) -> Arg:
         """Read the line of a block up to its colon, and return the arg."""
         reader = self.reader
-        if reader.name() == "kernel":
+        block = reader.name()
+        if block == "kernel":
             title = reader.string()
             return title, tuple(reader.items(self._loop, ":"))
+        arg: Arg = None
+        if block == "linear" and reader.skip("from"):
+            arg = (self._slot(),)
+        elif block == "linear" and reader.tokens[reader.at] != ":":
+            size = reader.integer()
+            offsets: list[tuple[int, int]] = []
+            while reader.skip(","):
+                offsets.append(self._offset())
+            arg = (size, tuple(offsets))
         reader.expect(":")
-        return None
+        return arg
+
+    def _offset(self) -> tuple[int, int]:
+        """The offset of a temporary: `p3 at 256`."""
+        slot = self._slot()
+        self.reader.expect("at")
+        return slot, self.reader.integer()
+
+    def _slot(self) -> int:
+        name = self.reader.name("a slot such as p3")
+        if not re.fullmatch(r"p(0|[1-9][0-9]*)", name):
+            raise LineError("expected a slot such as p3", self.reader.at - 1)
+        return int(name[1:])
 
     def _loop(self) -> tuple[int, str]:
         name = self.reader.name("a range such as r0")
-        if not _RANGE_NAME.fullmatch(name):
+        if not _RANGE_NAME.fullmatch(name) or "_" in name:
             raise LineError("expected a range such as r0", self.reader.at - 1)
         return int(name[1:]), self.reader.word()
 

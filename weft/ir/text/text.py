@@ -8,9 +8,10 @@ A program is its bodies, each a function, and then the graph itself:
     program   = { "def" NAME ":" scope } scope
     scope     = { line } ( "return" expr | block )
     line      = NAME "=" ( expr | block )           a node with a name; names are only labels
-              | "r3" "<" expr                       RANGE number 3 and its extent
+              | "r3" "<" expr                       RANGE number 3 and its extent; another one
+                                                    of that number is called r3_16
     block     = "sink" ":" members | "kernel" STRING { "r0" WORD "," … } ":" members
-              | "linear" ":" members
+              | "linear" [ "from" "p3" | BYTES { "," "p3" "at" OFFSET } ] ":" members
     members   = deeper lines. In a sink or kernel those without a name are the sources. In a linear
                 all are, unless "let" stands before them; "for r3 < expr:" opens a RANGE and
                 "end r3" closes it.
@@ -24,7 +25,7 @@ A program is its bodies, each a function, and then the graph itself:
               | float32(2.5)                        CONST; bare where a source beside it tells the
                                                     dtype, a bare integer alone is an index
               | reduce ADD over r2, r3: x           | scan ADD over r2: x         | call f0(x, y)
-              | store place = x for r0, r1          | stage local[i of 16, j of 8] = x for r0, r1
+              | store place = x for r0, r1          | stage local[i of 16 if mask] = x for r0
               | param 0: float32[4, n]              | buffer 0 "CPU": float32[4]  | iota: int32[8]
               | memory "acc" local: float32[64]     | variable "n" 1..64
               | special group 0 < x                 | OP[dtype](x, y; arg)        any node

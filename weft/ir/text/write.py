@@ -15,7 +15,7 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.text.forms import expression
 from weft.ir.text.page import Page, Ref, const_ref, quoted, word
 from weft.ir.text.syntax import ATOM, BLOCKS, LINE, hint
-from weft.ir.uop import UOp
+from weft.ir.uop import Arg, UOp
 from weft.ir.walk import topological
 
 INLINE_WIDTH: Final = 56
@@ -99,14 +99,26 @@ class Writer:
         self._line(node, indent, let + text)
 
     def _range_text(self, node: UOp) -> str | None:
-        """`r3 < extent`, if that name is free to say the number."""
+        """`r3 < extent`; the name says the number."""
         name = hint(node)
-        if name is None or name in self.names or node.dtype is not node.src[0].dtype:
+        if name is None or node.dtype is not node.src[0].dtype:
             return None
-        return f"{name} < {self.page.operand(node.src[0])}"
+        return f"{self._range_name(node, name)} < {self.page.operand(node.src[0])}"
+
+    def _range_name(self, node: UOp, name: str) -> str:
+        """`r3`, and `r3_16` for another range 3, as the kernels of a graph have them."""
+        extent = node.src[0]
+        label = name
+        suffix = extent.arg if extent.op == Op.CONST and extent.arg >= 0 else 1
+        while label in self.names:
+            label = f"{name}_{suffix}"
+            suffix += 1
+        return label
 
     def _name(self, node: UOp) -> str:
         name = hint(node)
+        if name is not None and node.op == Op.RANGE and node.dtype is node.src[0].dtype:
+            name = self._range_name(node, name)
         while name is None or name in self.names:
             name = f"v{self.count}"
             self.count += 1
@@ -120,6 +132,8 @@ class Writer:
             title, loops = node.arg
             header += " " + quoted(title) + (" " if loops else "")
             header += ", ".join(f"r{number} {word(kind)}" for number, kind in loops)
+        elif node.arg is not None:
+            header += _plan_text(node.arg)
         inner = indent + "  "
         if node.op == Op.LINEAR and not let:
             self._hoist_leaves(node, indent)
@@ -208,12 +222,32 @@ def _rank(leaf: UOp) -> tuple[int, int]:
 
 def _is_block(node: UOp) -> bool:
     """Whether a node can be written as a block of lines."""
-    if node.op != Op.KERNEL:
-        return node.op in (Op.SINK, Op.LINEAR) and node.dtype.name == "void" and node.arg is None
     arg = node.arg
+    if node.op == Op.LINEAR and arg is not None:
+        return node.dtype.name == "void" and _is_plan(arg)
+    if node.op != Op.KERNEL:
+        return node.op in (Op.SINK, Op.LINEAR) and node.dtype.name == "void" and arg is None
     if node.dtype.name != "void" or arg.__class__ is not tuple or len(arg) != 2:
         return False
     return arg[0].__class__ is str and arg[1].__class__ is tuple and all(map(_is_loop, arg[1]))
+
+
+def _plan_text(arg: Arg) -> str:
+    if len(arg) == 1:
+        return f" from p{arg[0]}"
+    return f" {arg[0]}" + "".join(f", p{slot} at {offset}" for slot, offset in arg[1])
+
+
+def _is_plan(arg: Arg) -> bool:
+    """Whether an arg is the first temporary, or the bytes of an arena and offsets by slot."""
+    if arg.__class__ is tuple and len(arg) == 1:
+        return arg[0].__class__ is int and arg[0] >= 0
+    if arg.__class__ is not tuple or len(arg) != 2 or arg[1].__class__ is not tuple:
+        return False
+    if any(pair.__class__ is not tuple or len(pair) != 2 for pair in arg[1]):
+        return False
+    numbers = (arg[0], *(number for pair in arg[1] for number in pair))
+    return all(number.__class__ is int and number >= 0 for number in numbers)
 
 
 def _is_loop(loop: object) -> bool:

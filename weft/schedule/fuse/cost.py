@@ -16,6 +16,7 @@ from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse.kernel import Kernel, Path, turns
+from weft.schedule.memory import CALLS, MEMORY
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
@@ -24,6 +25,8 @@ _TRANSCENDENTAL = frozenset(
 )
 _SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
+# What is below these is computed together with them.
+_THROUGH = ELEMENTWISE | MOVEMENT
 # A product is a contraction when both of its operands are read at least this often.
 _REUSE = 8
 
@@ -38,6 +41,46 @@ class Estimate(NamedTuple):
         return f"recompute {self.recompute / 1e3:.2f} us, memory {self.memory / 1e3:.2f} us"
 
 
+class Reads:
+    """What values read, found in one walk: memory as bits, and reductions."""
+
+    def __init__(self, order: Sequence[UOp]) -> None:
+        self.memory_below: dict[UOp, int] = {}  # fused outputs share some of it
+        self._reductions: dict[UOp, tuple[UOp, ...]] = {}
+        count = 0
+        for node in order:
+            bits = 0
+            if node.op in MEMORY or node.op in CALLS:
+                bits = 1 << count
+                count += 1
+            else:
+                for source in node.src:
+                    bits |= self.memory_below[source]
+            self.memory_below[node] = bits
+            self._reductions[node] = self._below(node) if node.op in _THROUGH else ()
+
+    def _below(self, node: UOp) -> tuple[UOp, ...]:
+        """The reductions below sources; where these have the same, or one has any, no copy."""
+        found: tuple[UOp, ...] = ()
+        for source in node.src:
+            own = (source,) if source.op == Op.REDUCE else self._reductions[source]
+            if own and found and own is not found:
+                own = tuple(dict.fromkeys((*found, *own)))
+            found = own or found
+        return found
+
+    def reductions_below(self, node: UOp) -> tuple[UOp, ...]:
+        """The reductions that a value reads directly, through elementwise and movement ops."""
+        return self._reductions[node] if node.op in _THROUGH else self._below(node)
+
+    def reduction_sizes(self, node: UOp) -> tuple[int, ...]:
+        """How many elements the reductions of a value take; a scan is told apart by its axis."""
+        if node.op == Op.SCAN:
+            return (-1 - int(node.arg[1][0]),)
+        found = (node,) if node.op == Op.REDUCE else self.reductions_below(node)
+        return tuple(sorted({math.prod(_sizes(reduction)) for reduction in found}))
+
+
 class Work:
     """What one element of a node costs to compute where it is used.
 
@@ -48,6 +91,7 @@ class Work:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._known: dict[UOp, float] = {}
+        self._folds: dict[UOp, tuple[float, float]] = {}  # whole, and what memory costs
 
     def of(self, node: UOp) -> float:
         if node.op == Op.REDUCE:
@@ -68,15 +112,19 @@ class Work:
 
     def in_full(self, node: UOp) -> float:
         """One element of a value that shares nothing with others, each part of it once."""
-        stack, seen = [node], {node}
+        stack, seen = [node], {node: None}  # in the order of the graph: sums of floats keep theirs
         while stack:
             fresh = [part for part in _below(stack.pop()) if part not in seen]
             stack += fresh
-            seen.update(fresh)
+            seen.update(dict.fromkeys(fresh))
         return sum(map(self._one, seen))
 
     def compare(
-        self, node: UOp, uses: Sequence[tuple[Kernel, Path, int]], folds: list[UOp], repeats: int
+        self,
+        node: UOp,
+        uses: Sequence[tuple[Kernel, Path, int]],
+        folds: Sequence[UOp],
+        repeats: int,
     ) -> Estimate:
         """Computing a value at each use, against keeping it in memory.
 
@@ -99,11 +147,25 @@ class Work:
         memory = size_of(node) * work / threads
         memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
         for fold in folds:
-            cost = size_of(fold) * self.of_fold(fold)
-            again = memory_cost(self.target, fold, 1) if repeats > 1 else 0.0
-            recompute += cost / narrowest + min(cost * (repeats - 1) / narrowest, again)
+            cost, again = self._reduction(fold)
+            extra = min(cost * (repeats - 1) / narrowest, again) if repeats > 1 else 0.0
+            recompute += cost / narrowest + extra
             memory += cost / threads
         return Estimate(recompute, memory)
+
+    def _reduction(self, node: UOp) -> tuple[float, float]:
+        """What all of a reduction costs, and what its memory would.
+
+        A chain of values reads the same ones again and again. What is below a body counts the
+        first time that it is asked for; from then on a body costs its last op.
+        """
+        known = self._folds.get(node)
+        if known is None:
+            again = memory_cost(self.target, node, 1)
+            first = size_of(node) * self.of_fold(node)
+            self._folds[node] = (size_of(node) * self.of_fold(node), again)
+            return first, again
+        return known
 
     def _inline(self, node: UOp) -> float:
         stack = [node]
@@ -115,7 +177,9 @@ class Work:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[part] = self._one(part) + sum(self._known[s] for s in set(below))
+            self._known[part] = self._one(part) + sum(
+                [self._known[s] for s in dict.fromkeys(below)]
+            )
         return self._known[node]
 
     def _one(self, node: UOp) -> float:
@@ -194,34 +258,9 @@ def _is_repeated(node: UOp) -> bool:
     return False
 
 
-def folds_below(node: UOp) -> list[UOp]:
-    """The folds that a value reads directly, through elementwise and movement ops."""
-    found: list[UOp] = []
-    seen: set[UOp] = set()
-    stack = list(node.src)
-    while stack:
-        part = stack.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        if part.op == Op.REDUCE:
-            found.append(part)
-        elif part.op in ELEMENTWISE or part.op in MOVEMENT:
-            stack.extend(part.src)
-    return found
-
-
 def widens(node: UOp) -> bool:
     """A cast to a wider type: memory holds the narrow one."""
     return node.dtype.bits > node.src[0].dtype.bits
-
-
-def fold_sizes(node: UOp) -> tuple[int, ...]:
-    """How many elements the folds of a value take; a scan is told apart by its axis."""
-    if node.op == Op.SCAN:
-        return (-1 - int(node.arg[1][0]),)
-    folds = [node] if node.op == Op.REDUCE else folds_below(node)
-    return tuple(sorted({math.prod(_sizes(fold)) for fold in folds}))
 
 
 def _sizes(fold: UOp) -> list[int]:

@@ -1,7 +1,7 @@
 """Fuse a graph so that its writes can be put in order.
 
-In: a SINK (TENSOR_SPEC) without calls. Out: the SINK that was fused, with copies where writes
-asked for them; `context.fusion` has the kernels.
+In: a SINK (TENSOR_SPEC). Out: the ranged graph (RANGED_SPEC): stores and global stages over
+ranges, with copies where writes asked for them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.views import memory_of
 from weft.ir.walk import topological
-from weft.schedule.context import Context
-from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.context import Context, next_slot
+from weft.schedule.fuse.decisions import Decisions
+from weft.schedule.fuse.emit import emit
 from weft.schedule.fuse.hazards import apply_repair, order_writes
+from weft.schedule.fuse.walk import fuse
 from weft.support.errors import InternalError
 
 MOST_REPAIRS: Final = 20
@@ -24,13 +26,11 @@ def fuse_in_order(sink: UOp, context: Context) -> UOp:
     """Fuse, look for writes that cannot be ordered, repair the graph, and fuse again."""
     alone: frozenset[UOp] = frozenset()
     for attempt in range(MOST_REPAIRS):
-        fusion = Fusion(sink, context.target, context.first_temporary, alone)
-        fusion.temporaries += context.temporaries
-        fusion.run()
-        repair = order_writes(fusion)
+        fused = fuse(sink, context.target, next_slot(sink), alone, Decisions)
+        repair = order_writes(fused, alone)
         if not repair:
-            context.found = fusion
-            return sink
+            context.log += fused.log
+            return emit(fused, repair.waits)
         alone |= repair.alone
         if attempt == MOST_REPAIRS // 2:  # give every write a kernel of its own
             alone |= {memory_of(n.src[0]) for n in topological(sink) if n.op == Op.STORE}

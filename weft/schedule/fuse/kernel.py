@@ -72,12 +72,24 @@ class Kernel:
         self.stores: list[Store] = []
         self.needs: set[Kernel] = set()
         self.after: set[Kernel] = set()
-        self.leaves: set[UOp] = set()
+        self.waiting = 1 << number  # all kernels that wait for it, and itself, as bits
+        self.inputs = 0  # the memory below its values, as bits
+        self.has_value_without_input = False
         self.has_contraction = False
-        self.folds = 0
+        self.reductions = 0
         self.call: UOp | None = None  # a CALL that runs here instead of stores
         self.is_alone = False
         self.work = 0.0
+
+    def add_input(self, memory: int) -> None:
+        """Note the memory below a value that it stores."""
+        self.inputs |= memory
+        self.has_value_without_input |= not memory
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it writes no element."""
+        return self.call is None and 0 in self.extents
 
     def fresh(self, extent: Size) -> UOp:
         """A new range of this kernel; the index 0 where there is only one turn."""
@@ -149,19 +161,6 @@ class Kernel:
         """How many turns of a path are independent of each other."""
         own = set(self.order) - self.ordered
         return math.prod(extent(loop) for loop in path if loop in own)
-
-    def depends_on(self, other: Kernel) -> bool:
-        """Whether this kernel can only run once the other has run; itself included."""
-        seen: set[Kernel] = set()
-        stack = [self]
-        while stack:
-            kernel = stack.pop()
-            if kernel is other:
-                return True
-            if kernel not in seen:
-                seen.add(kernel)
-                stack.extend(kernel.needs | kernel.after)
-        return False
 
     def __repr__(self) -> str:
         return f"kernel {self.number}"

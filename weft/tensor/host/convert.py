@@ -18,7 +18,7 @@ from weft.engine.devices import canonical_name, is_file
 from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype
 from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
-from weft.ir.movement import Step, with_values
+from weft.ir.movement import Movement, with_values
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
@@ -106,7 +106,7 @@ def stored_array(self: Tensor) -> Array:
     return rows
 
 
-def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
+def _read_rows(buffer: UOp, steps: tuple[Movement, ...]) -> tuple[Array, tuple[Movement, ...]]:
     """The contents of memory; where they are copied, without what a first SHRINK cuts away."""
     shape = [*shape_value(shape_of(buffer))]
     stored = storage_dtype(buffer.dtype)
@@ -143,7 +143,7 @@ def _read_bytes(buffer: UOp, start: int, size: int) -> memoryview:
     return data[skipped:]
 
 
-def _moved(array: Array, step: Step) -> Array:
+def _moved(array: Array, step: Movement) -> Array:
     """A movement step on an array; all but some reshapes are views."""
     op, arg, _ = step
     found: Any = arg

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.engine.contents import buffer_from
-from weft.engine.devices import Place, is_file
+from weft.engine.devices import DevicePlace, is_file
 from weft.ir.array_casts import cast
 from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.ir.dtypes import DType, dtypes
@@ -26,7 +26,7 @@ _FOREIGN: Final[dict[str, DType]] = {
 }
 
 
-def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
+def from_host(data: Any, dtype: DType | None, device: DevicePlace) -> UOp:
     """A BUFFER with a copy of the data, cast to the dtype where one is given."""
     if is_file(device):
         raise DeviceError(
@@ -46,13 +46,13 @@ def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
     return _copied(values, target, device)
 
 
-def _copied(values: Array, dtype: DType, device: Place) -> UOp:
+def _copied(values: Array, dtype: DType, device: DevicePlace) -> UOp:
     raw = np.ascontiguousarray(to_storage(dtype, values)).reshape(-1)
     data: Any = raw.view(np.uint8)
     return buffer_from(dtype, values.shape, device, memoryview(data))
 
 
-def _from_bytes(data: bytes | bytearray, dtype: DType, device: Place) -> UOp:
+def _from_bytes(data: bytes | bytearray, dtype: DType, device: DevicePlace) -> UOp:
     if len(data) % dtype.itemsize:
         raise ShapeError(
             f"Tensor: {len(data)} bytes are not a whole number of {dtype.name} elements",

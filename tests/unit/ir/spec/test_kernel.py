@@ -52,6 +52,10 @@ scanned = store(place, scan_range(value, Op.ADD, r1), (r0, r1))
 
 # law -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
+    "STORE has no arg": (
+        store(place, value, (r0,)),
+        make(Op.STORE, dtypes.void, (place, value, r0), "ordered"),
+    ),
     "a kernel computes scalars": (value, const(f32.vector(4), 1)),
     "memory is read by LOAD before it is computed with": (value + 1.0, x + 1.0),
     "a RANGE has a number and an extent of dtype index": (

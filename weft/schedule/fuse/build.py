@@ -1,11 +1,14 @@
 """Kernel bodies: the value of each node at a place, as a scalar expression over ranges.
 
-In: a `Fusion`. Out: for a kernel, its STOREs over outer PARAMs (KERNEL_SPEC but for the slots). A
-value that another kernel keeps in memory is a LOAD; everything else is computed here. Equal values
-at equal places are the same node, so they are computed once.
+In: what the walk decided. Out: for a kernel, its STOREs over the PARAMs of the program and over
+placeholders. A value that another kernel materializes is a LOAD; everything else is computed here.
+Equal values at equal places are the same node, so they are computed once. `read` says which writes
+the loads of some memory have to see.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 from weft.ir.bounds import bounds
 from weft.ir.build import index, index_of, load, reduce_ranges, scan_range, true, variable
@@ -21,8 +24,9 @@ from weft.rules.in_bounds import is_in_bounds
 from weft.rules.memory import KERNEL_RULES
 from weft.rules.simplify import simplify
 from weft.rules.validity import narrow, narrow_gate
-from weft.schedule.fuse.fuse import Fusion
+from weft.schedule.fuse.inline import reduction_at
 from weft.schedule.fuse.kernel import Kernel, Store
+from weft.schedule.fuse.walk import Fused
 from weft.schedule.indexing import Place, through, validity
 from weft.schedule.memory import MEMORY, gather_place, resolve_view, stand_in, target_of
 
@@ -32,9 +36,10 @@ Key = tuple[UOp, Place]
 class Builder:
     """Builds the expressions of one kernel."""
 
-    def __init__(self, fusion: Fusion, kernel: Kernel) -> None:
-        self.fusion = fusion
+    def __init__(self, fused: Fused, kernel: Kernel) -> None:
+        self.fused = fused
         self.kernel = kernel
+        self.read: defaultdict[UOp, list[UOp]] = defaultdict(list)  # memory -> STOREs and CALLs
         self._made: dict[Key, UOp] = {}
 
     def store(self, item: Store) -> UOp:
@@ -46,8 +51,10 @@ class Builder:
         target = guard(target, shape_of(memory_of(base)))
         place = index_of(memory_of(base), target.indices, target.gate)
         if item.is_scatter:
+            self.read[memory_of(base)] += base.src[1:] if base.op == Op.AFTER else ()
             value = make(item.node.src[1].arg[0], value.dtype, (load(place), value))
-        made = make(Op.STORE, dtypes.void, (place, value, *item.ranges))
+        arg = "ordered" if item.is_scatter else None
+        made = make(Op.STORE, dtypes.void, (place, value, *item.ranges), arg)
         return rewrite(made, KERNEL_RULES)
 
     def _load_indices(self, view: UOp, place: Place, target: Place) -> Place:
@@ -66,22 +73,26 @@ class Builder:
     def value(self, node: UOp, place: Place) -> UOp:
         """The value of a node at a place. Works off a stack, so depth is no limit."""
         stack: list[Key] = [(node, place)]
+        waiting: dict[Key, list[Key]] = {}
         while stack:
             key = stack[-1]
             if key in self._made:
                 stack.pop()
                 continue
-            missing = [source for source in self._sources(*key) if source not in self._made]
-            if missing:
-                stack.extend(missing)
-            else:
-                self._made[key] = self._make(*key)
-                stack.pop()
+            sources = waiting.get(key)
+            if sources is None:
+                sources = waiting[key] = self._sources(*key)
+                missing = [source for source in sources if source not in self._made]
+                if missing:
+                    stack.extend(missing)
+                    continue
+            self._made[key] = self._make(*key, [self._made[source] for source in sources])
+            stack.pop()
         return self._made[(node, place)]
 
     def _is_loaded(self, node: UOp) -> bool:
-        kept = self.fusion.kept.get(node)
-        return node.op in MEMORY or (kept is not None and kept.kernel is not self.kernel)
+        found = self.fused.materialized.get(node)
+        return node.op in MEMORY or (found is not None and found.kernel is not self.kernel)
 
     def _sources(self, node: UOp, place: Place) -> list[Key]:
         """The values that the value of a node needs."""
@@ -90,7 +101,9 @@ class Builder:
         if node.op in MOVEMENT:
             return [(node.src[0], through(node, place))]
         if node.op == Op.REDUCE:
-            return [(node.src[0], self.fusion.fold_place(node, place, self.kernel)[1])]
+            return [
+                (node.src[0], reduction_at(self.fused.reductions, node, place, self.kernel)[1])
+            ]
         if node.op == Op.INDEX:
             source, index_place = gather_place(node, place)
             keys = [(node.src[0], source)]
@@ -102,7 +115,7 @@ class Builder:
     def _at(self, node: UOp, place: Place) -> Key:
         return (node, place if shape_of(node) else Place((), place.gate))
 
-    def _make(self, node: UOp, place: Place) -> UOp:
+    def _make(self, node: UOp, place: Place, made: list[UOp]) -> UOp:
         if self._is_loaded(node):
             return self._load(node, place)
         if node.op in (Op.CONST, Op.VARIABLE):
@@ -111,13 +124,12 @@ class Builder:
             return node.src[0]
         if node.op == Op.IOTA:
             return place.indices[0].cast(node.dtype)
-        made = [self._made[key] for key in self._sources(node, place)]
         if node.op == Op.PAD:
             return validity(node, place).where(made[0], const(node.dtype, 0))
         if node.op in MOVEMENT or node.op in (Op.DETACH, Op.COPY, Op.STAGE):
             return made[0]
         if node.op == Op.REDUCE:
-            ranges = self.fusion.fold_place(node, place, self.kernel)[0]
+            ranges = reduction_at(self.fused.reductions, node, place, self.kernel)[0]
             loops = [loop for loop in ranges if loop.op == Op.RANGE]
             if 0 in shape_of(node.src[0]):
                 return const(node.dtype, identity(node.arg[0], node.dtype))
@@ -143,9 +155,13 @@ class Builder:
         return found
 
     def _load(self, node: UOp, place: Place) -> UOp:
-        view = node if node.op in MEMORY else self.fusion.kept[node].memory
-        base, target = resolve_view(view, place)
+        found = None if node.op in MEMORY else self.fused.materialized[node]
+        base, target = resolve_view(node if found is None else found.memory, place)
         memory = memory_of(base)
+        if found is not None:
+            self.read[memory].append(found.effect)
+        elif node.op == Op.AFTER:
+            self.read[memory] += node.src[1:]
         if 0 in shape_of(memory):
             return const(node.dtype, 0)  # there is nothing to read, and nobody looks
         guarded = guard(target, shape_of(memory))

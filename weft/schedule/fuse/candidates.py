@@ -1,0 +1,139 @@
+"""The kernels of a fusion, and which of them can take one more output.
+
+A value that is materialized is stored by a kernel that computes it anyway, by one of the same
+extents that reads the same memory, or by a new one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
+from weft.ir.uop import UOp, range_ids
+from weft.schedule.fuse.cost import Reads, Work, size_of, sums_reused_products
+from weft.schedule.fuse.inline import Inliner
+from weft.schedule.fuse.kernel import Kernel, scatter_kernel
+from weft.schedule.fuse.order import waiting_for
+from weft.schedule.fuse.uses import Use, covers
+from weft.schedule.indexing import Place
+from weft.schedule.scans import loop_forms
+
+MOST_STORES: Final = 16
+_REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
+
+
+class Candidates:
+    """All kernels, and those of equal extents that are still open, as a bit set."""
+
+    def __init__(self, work: Work, reads: Reads, inliner: Inliner) -> None:
+        self.kernels: list[Kernel] = []
+        self._work = work
+        self._reads = reads
+        self._inliner = inliner
+        self._open: defaultdict[Shape, int] = defaultdict(int)
+
+    def memory_below(self, node: UOp) -> int:
+        """The memory that a value reads, as a bit set."""
+        return self._reads.memory_below[node]
+
+    # ---- new kernels
+
+    def new(self, node: UOp, shape: Shape) -> Kernel:
+        """A kernel of its own for a value."""
+        kernel = Kernel(len(self.kernels), shape, loop_forms(node, shape))
+        kernel.work = size_of(node) * self._work.of(node)
+        self.kernels.append(kernel)
+        self._open[shape] |= 1 << kernel.number
+        return kernel
+
+    def new_scatter(self, scatter: UOp) -> Kernel:
+        """A kernel over the updates of a SCATTER."""
+        kernel = scatter_kernel(len(self.kernels), scatter)
+        kernel.work = size_of(scatter.src[1]) * self._work.of(scatter.src[1])
+        self.kernels.append(kernel)
+        return kernel
+
+    def new_call(self, call: UOp) -> Kernel:
+        """A CALL, which runs by itself."""
+        kernel = Kernel(len(self.kernels), ())
+        kernel.call = call
+        kernel.is_alone = True
+        self.kernels.append(kernel)
+        return kernel
+
+    # ---- kernels that can take one more output
+
+    def for_value(
+        self, node: UOp, readers: Iterable[Kernel], shape: Shape, is_alone: bool = False
+    ) -> Kernel:
+        """A kernel that stores a value before its readers run."""
+        kernel = None if is_alone else self._joinable(node, readers, shape)
+        if kernel is None:
+            kernel = self.new(node, shape)
+            kernel.is_alone = is_alone
+        return kernel
+
+    def _joinable(self, node: UOp, readers: Iterable[Kernel], shape: Shape) -> Kernel | None:
+        """A kernel of the same extents that shares input and does not wait for the readers."""
+        if any(map(sums_reused_products, [node, *self._reads.reductions_below(node)])):
+            return None
+        sizes = self._reads.reduction_sizes(node)
+        bits = self._reads.memory_below[node]
+        for number in range_ids(self._open[shape] & ~waiting_for(readers)):
+            kernel = self.kernels[number]
+            if not (kernel.inputs & bits if bits else kernel.has_value_without_input):
+                continue
+            if not self._is_open(kernel):
+                self._open[shape] &= ~(1 << number)
+            elif self._can_start(node, kernel) and all(
+                self._reads.reduction_sizes(store.value) == sizes for store in kernel.stores
+            ):
+                return kernel
+        return None
+
+    def _is_open(self, kernel: Kernel) -> bool:
+        is_full = len(kernel.stores) >= MOST_STORES
+        return not (kernel.is_alone or is_full or kernel.has_contraction)
+
+    def _can_start(self, node: UOp, kernel: Kernel) -> bool:
+        """Whether the loops of a kernel suit a scan."""
+        use = Use(kernel, kernel.place, tuple(kernel.order))
+        return node.op != Op.SCAN or self._inliner.is_along(node, use)
+
+    def among_uses(
+        self, node: UOp, uses: list[Use], after: set[Kernel], is_stored: bool
+    ) -> tuple[Kernel, Place] | None:
+        """A kernel that computes the value at its own ranges anyway and can store it there.
+
+        `after` are the kernels that read what the stores of the value make.
+        """
+        for use in uses:
+            kernel = use.kernel
+            scope = frozenset(i for i in use.place.indices if i.op == Op.RANGE)
+            if not covers(use.place, scope, shape_of(node)) or not scope <= set(kernel.order):
+                continue
+            if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
+                continue
+            if kernel.has_contraction and sums_reused_products(node):
+                continue
+            if not self._is_seen_once(node, use, uses, is_stored):
+                continue
+            if node.op == Op.SCAN and not self._inliner.is_along(node, use):
+                continue
+            others = after | {other.kernel for other in uses if other.kernel is not kernel}
+            has_room = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
+            if has_room and not waiting_for(others) >> kernel.number & 1:
+                if scope != frozenset(kernel.order):
+                    kernel.pin(scope)
+                return kernel, use.place
+        return None
+
+    def _is_seen_once(self, node: UOp, use: Use, uses: list[Use], is_stored: bool) -> bool:
+        """Whether a kernel looks at a value at one place only, or the value is cheap anyway."""
+        is_cheap = node.op not in _REDUCTIONS and not self._reads.reductions_below(node)
+        if is_stored and is_cheap:
+            return True
+        return all(u.place == use.place for u in uses if u.kernel is use.kernel)

@@ -1,0 +1,128 @@
+"""Rangeify and fuse in one walk: which values live in memory, and in which kernel.
+
+In: a SINK of STOREs and AFTERs over PARAMs (TENSOR_SPEC). Out: `Fused`: kernels with their stores,
+and for each value that is materialized where it is. `emit` makes the ranged graph of it.
+
+Each edge of the graph is a use: a kernel, a place, the loops around it. When the walk comes to a
+node, all its uses are known. Movement ops only move the place. A store, or a value that is cheaper
+to materialize than to compute again, gets a kernel; everything else is computed where it is used.
+Nodes that are stored and also used at the ranges of a kernel are stored by that kernel on its way.
+
+The walk visits; `Decisions` decide by cost; `Inliner`, `Materializer`, `Calls` and `Writes` each
+carry out their part.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.schedule.fuse.calls import Calls
+from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.cost import Reads, Work
+from weft.schedule.fuse.decisions import Decisions
+from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
+from weft.schedule.fuse.kernel import Kernel
+from weft.schedule.fuse.materialize import Materializer
+from weft.schedule.fuse.uses import Materialized, Use
+from weft.schedule.fuse.writes import Writes
+from weft.schedule.memory import CALLS, MEMORY
+from weft.target.target import Target
+
+
+class Fused(NamedTuple):
+    """What the walk decided, for `hazards` and `emit`."""
+
+    kernels: list[Kernel]
+    materialized: dict[UOp, Materialized]
+    reductions: Reductions
+    writes: Writes
+    log: list[str]
+
+
+def fuse(
+    sink: UOp,
+    target: Target,
+    first_placeholder: int,
+    alone: frozenset[UOp] = frozenset(),
+    decisions: type[Decisions] = Decisions,
+) -> Fused:
+    """Walk a graph. `alone` is memory whose writes get kernels of their own."""
+    order = topological(sink)
+    work, reads, inliner, writes = Work(target), Reads(order), Inliner(), Writes()
+    candidates = Candidates(work, reads, inliner)
+    materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
+    calls = Calls(order, candidates, materializer, writes)
+    decided = decisions(work, reads, inliner)
+    walk = _Walk(inliner, materializer, calls, writes, decided)
+    for node in reversed(order):
+        walk.visit(node)
+    return Fused(candidates.kernels, materializer.values, inliner.reductions, writes, decided.log)
+
+
+class _Walk:
+    """Visits each node after all its users."""
+
+    def __init__(
+        self,
+        inliner: Inliner,
+        materializer: Materializer,
+        calls: Calls,
+        writes: Writes,
+        decisions: Decisions,
+    ) -> None:
+        self._inliner = inliner
+        self._materializer = materializer
+        self._calls = calls
+        self._writes = writes
+        self._decisions = decisions
+        self._stores: defaultdict[UOp, list[UOp]] = defaultdict(list)  # value -> STOREs of it
+
+    def visit(self, node: UOp) -> None:
+        if node.op == Op.STORE:
+            self._visit_store(node)
+            return
+        stores = self._stores.pop(node, [])
+        if stores and (node.op in MEMORY | CALLS or node.op == Op.STAGE or not shape_of(node)):
+            for store in stores:
+                self._materializer.store(node, store)
+            stores = []
+        uses = self._inliner.take(node) + self._calls.uses_of(node)
+        if node.op in CALLS:
+            self._calls.visit(node, uses)
+            return
+        if node.op in MEMORY:
+            self._writes.see_version(node, uses)
+        is_whole = node.op == Op.STAGE or self._calls.needs_whole(node)
+        if stores or (uses and is_whole):
+            self._materializer.materialize(node, uses, stores)
+        elif node.op == Op.SCAN and uses and not self._can_run_scan(node, uses):
+            self._materializer.materialize(node, uses, [])
+        elif not uses or node.op in MEMORY or node.op in LEAVES:
+            return
+        elif node.op in MOVEMENT:
+            self._inliner.move(node, uses)
+        elif self._decisions.wants_memory(node, uses):
+            self._materializer.materialize(node, uses, [])
+        else:
+            self._inliner.inline(node, uses)
+
+    def _visit_store(self, store: UOp) -> None:
+        self._writes.see_store(store)
+        if self._calls.fills(store):
+            return
+        if store.src[1].op == Op.SCATTER:
+            self._materializer.scatter(store)
+        elif self._materializer.is_alone(store):
+            self._materializer.store(store.src[1], store)
+        else:
+            self._stores[store.src[1]].append(store)
+
+    def _can_run_scan(self, node: UOp, uses: list[Use]) -> bool:
+        """Whether one kernel uses a scan, at one place, in a loop along it."""
+        (use, *others) = uses
+        return not others and self._inliner.is_along(node, use)
