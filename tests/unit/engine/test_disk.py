@@ -285,7 +285,7 @@ ERRORS = {
     "scattered": (DeviceError, "data of the host", lambda t: t.__setitem__([1, 5], 0)),
     "gaps": (
         NotSupported,
-        "no box",
+        "expected a write of a box",
         lambda t: t.reshape(8, 8)[:, 2:6].reshape(32).assign(0).realize(),
     ),
 }
