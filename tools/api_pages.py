@@ -34,7 +34,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-unary": ("Tensor: one operand", "methods/unary methods/angles methods/special"),
     "tensor-activations": ("Tensor: activations", "neural/activations neural/normalization"),
     "tensor-reduce": (
-        "Tensor: folds and scans",
+        "Tensor: reductions and scans",
         "methods/reduce methods/statistics indexing/order_statistics methods/scan",
     ),
     "tensor-movement": (

@@ -25,7 +25,7 @@ def conformance_page() -> Iterator[str]:
         "so the gradient. The row begins with the methods it covers. PyTorch computes in float64 "
         "and its result is rounded once. Each row runs on several shapes, those without axes and "
         "without elements included where the call allows them, and on memory that is read "
-        "backwards. [Deviations](deviations.md) lists where Weft answers otherwise."
+        "backwards. [Deviations](deviations.md) lists where Weft's results differ."
     )
     yield ""
     yield from wrapped(
@@ -87,7 +87,7 @@ def _dtypes(names: tuple[str, ...]) -> str:
 def deviations_page() -> Iterator[str]:
     yield from head("Deviations from PyTorch", "`tests/end_to_end/deviations.py`")
     yield from wrapped(
-        "Weft follows PyTorch, then NumPy. These are the places where it answers otherwise, each "
+        "Weft follows PyTorch, then NumPy. These are the cases where its results differ, each "
         "with its reason; tests make both calls."
     )
     for row in DEVIATIONS:
@@ -97,7 +97,7 @@ def deviations_page() -> Iterator[str]:
         yield from wrapped(row.reason)
         yield ""
         yield from markdown_table(
-            ("", "call", "answer"),
+            ("", "call", "result"),
             [
                 ("Weft", code(row.ours), code(row.our_answer)),
                 ("PyTorch", code(row.theirs), code(row.their_answer)),

@@ -49,7 +49,7 @@ UnknownAttribute: dtypes has no attribute 'flaot32'
         """\
 DeviceError: unknown device 'GPU'
 
-  the devices are CPU, OPENCL, C, PYTHON, NULL, DISK
+  the devices are CPU, CUDA, OPENCL, C, PYTHON, NULL, DISK
 
   fix: write 'CPU'""",
     ),
@@ -58,12 +58,14 @@ DeviceError: unknown device 'GPU'
         """\
 DeviceError: unknown device 'CUDAA'
 
-  the devices are CPU, OPENCL, C, PYTHON, NULL, DISK""",
+  the devices are CPU, CUDA, OPENCL, C, PYTHON, NULL, DISK
+
+  fix: write 'CUDA'""",
     ),
     "matmul scalar": (
         lambda: Tensor(1.0) @ Tensor(2.0),
         """\
-ShapeError: matmul: an operand has no axes
+ShapeError: matmul: expected at least one axis, got a scalar operand
 
   left   ()
   right  ()
@@ -75,7 +77,7 @@ ShapeError: matmul: an operand has no axes
     "matmul dtype": (
         lambda: Tensor.zeros(2, 2) @ 3,
         """\
-ShapeError: matmul: an operand has no axes
+ShapeError: matmul: expected at least one axis, got a scalar operand
 
   left   (2, 2)
   right  ()
@@ -268,7 +270,7 @@ DTypeError: lshift: not defined for float32
     "pow negative": (
         lambda: Tensor([2]) ** -1,
         """\
-ArgumentError: pow: integers have no negative powers that are integers
+ArgumentError: pow: an integer to a negative power is not an integer
 
   base      int32
   exponent  -1
@@ -296,7 +298,7 @@ ArgumentError: clamp: neither limit is given
         """\
 DTypeError: an index cannot be float32
 
-  only a tensor of one integer stands for a Python index""",
+  only a tensor of one integer can be a Python index""",
     ),
     "dropout": (
         lambda: Tensor([1.0]).dropout(2.0),
@@ -358,7 +360,7 @@ ArgumentError: interpolate: unknown mode 'lanczos'
     "from numpy": (
         lambda: Tensor.from_numpy([1]),
         """\
-ArgumentTypeError: from_numpy: list is no NumPy array
+ArgumentTypeError: from_numpy: expected a NumPy array, got list
 
   from_numpy shares the memory of an array
 
@@ -413,16 +415,16 @@ ShapeError: matmul: inner sizes differ (3 and 2)
     "kaiming": (
         lambda: Tensor.kaiming_uniform(),
         """\
-ArgumentError: kaiming_uniform: there are no axes
+ArgumentError: kaiming_uniform: expected a shape, got none
 
-  kaiming_uniform needs a shape""",
+  kaiming_uniform needs at least one axis""",
     ),
     "randint": (
         lambda: Tensor.randint(2, low=5, high=5),
         """\
-ArgumentError: randint: no integer is from 5 to below 5
+ArgumentError: randint: expected low < high, got 5 and 5
 
-  randint needs low < high""",
+  randint draws from low to below high""",
     ),
     "setting": (
         lambda: Context(DEBGU=1),

@@ -51,7 +51,7 @@ UnknownAttribute: module 'weft' has no attribute 'float32'
         """\
 UnknownAttribute: a Tensor has no attribute 'values'
 
-  max and min give values; for the places write argmax or argmin
+  max and min give values; for the indices write argmax or argmin
 
   fix: write x.max(axis) and x.argmax(axis)""",
     ),

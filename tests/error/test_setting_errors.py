@@ -78,7 +78,7 @@ Context: no setting is called XYZZY
 
   the settings are DEBUG, SPEC, NOOPT, CHECK, TRACE, VIZ, CACHE, CACHE_DIR,
   CACHE_SIZE_MB, DATA, THREADS, DEFAULT_FLOAT, DEFAULT_INT, DEVICE, TARGET, BEAM,
-  BEAM_SECONDS, JIT"""
+  KERNEL_SECONDS, BEAM_SECONDS, JIT"""
 
 
 def test_an_unknown_setting():

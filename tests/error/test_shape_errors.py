@@ -23,12 +23,12 @@ ShapeError: expand: (2, 3) does not expand to (2, 4)
   from  (2, 3)
   to    (2, 4)
 
-  counted from the last axis, a size is kept or was 1""",
+  counted from the last axis, a size stays the same or was 1""",
     ),
     "permute": (
         lambda: Tensor.zeros(2, 3).permute(0, 0),
         """\
-ShapeError: permute: (0, 0) is no order of 2 axes
+ShapeError: permute: expected an order of 2 axes, got (0, 0)
 
   shape  (2, 3)
   order  (0, 0)
@@ -38,7 +38,7 @@ ShapeError: permute: (0, 0) is no order of 2 axes
     "permute count": (
         lambda: Tensor.zeros(2, 3).permute(0),
         """\
-ShapeError: permute: (0,) is no order of 2 axes
+ShapeError: permute: expected an order of 2 axes, got (0,)
 
   shape  (2, 3)
   order  (0,)
@@ -87,7 +87,7 @@ ShapeError: zeros: the size -1 is negative
     "reshape two": (
         lambda: Tensor.zeros(6).reshape(-1, -1),
         """\
-ShapeError: reshape: (-1, -1) is no shape
+ShapeError: reshape: expected a shape, got (-1, -1)
 
   sizes are 0 or more, and at most one is -1, to be worked out""",
     ),
@@ -151,7 +151,7 @@ ShapeError: cat: tensor 0 has shape (), the first ()
     "cat list": (
         lambda: Tensor.cat([1, 2]),
         """\
-ArgumentTypeError: cat: int is no tensor
+ArgumentTypeError: cat: expected a tensor, got int
 
   only tensors can be joined""",
     ),
@@ -221,20 +221,20 @@ ShapeError: argmax: an empty axis has no argmax
         """\
 ShapeError: index: a value of shape (4,) does not fit shape (3,)
 
-  value  (4,)
-  place  (3,)
+  value   (4,)
+  target  (3,)
 
-  counted from the last axis, a size of the value is 1 or equals that of the place""",
+  counted from the last axis, a size of the value is 1 or equals the target's""",
     ),
     "assign shape": (
         lambda: Tensor.zeros(2).assign(Tensor.zeros(3)),
         """\
 ShapeError: assign: a value of shape (3,) does not fit shape (2,)
 
-  value  (3,)
-  place  (2,)
+  value   (3,)
+  target  (2,)
 
-  counted from the last axis, a size of the value is 1 or equals that of the place""",
+  counted from the last axis, a size of the value is 1 or equals the target's""",
     ),
     "len scalar": (
         lambda: len(Tensor(1)),
@@ -317,7 +317,7 @@ ShapeError: index_add: values of shape (1,) do not fit
     "index put": (
         lambda: Tensor.zeros(3).index_put(Tensor([1]), 1.0),
         """\
-ArgumentTypeError: index_put: the indices are no tuple of tensors
+ArgumentTypeError: index_put: expected a tuple of index tensors
 
   there is an index tensor for each of the first axes
 
@@ -326,12 +326,12 @@ ArgumentTypeError: index_put: the indices are no tuple of tensors
     "glu": (
         lambda: Tensor.zeros(3).glu(),
         """\
-ShapeError: glu: the axis has no two halves
+ShapeError: glu: expected an axis of even size
 
   shape  (3,)
   axis   0
 
-  glu needs an axis of even size""",
+  glu splits the axis into two halves""",
     ),
     "rot90": (
         lambda: Tensor.zeros(3).rot90(),

@@ -15,25 +15,26 @@ def cut(axis: int | None) -> Tensor:
 MESSAGES: Messages = {
     "cut differently": (
         lambda: cut(0) + cut(1),
-        """DeviceError: add: operands are cut differently (axis 0 in (2, 2) and axis 1 in (3, 3))
+        """DeviceError: add: operands are sharded differently"""
+        """ (axis 0 in (2, 2) and axis 1 in (3, 3))
 
   left   (4, 6)   axis 0 over CPU, CPU:1
   right  (4, 6)   axis 1 over CPU, CPU:1
 
-  operands on several devices are cut alike, or are whole on each device
+  operands on several devices are sharded alike, or replicated on each device
 
   fix: lay the right one out like the other, y.shard_like(x), or make it whole
        on each device: y.shard(('CPU', 'CPU:1'))""",
     ),
     "rows meet columns": (
         lambda: cut(0) @ cut(0).T,
-        """DeviceError: matmul: operands are cut differently (axis -2 and axis -1)
+        """DeviceError: matmul: operands are sharded differently (axis -2 and axis -1)
 
   left   (4, 6)   axis 0 over CPU, CPU:1
   right  (6, 4)   axis 1 over CPU, CPU:1
 
-  of operands that are both cut, the axes are the last of the left and that of the
-  right which it meets, or one leading axis of both
+  operands that are both sharded are so along the axis that is summed, or along one
+  leading axis of both
 
   fix: make one of them whole on each device: right.shard(('CPU', 'CPU:1'))""",
     ),
@@ -55,13 +56,13 @@ MESSAGES: Messages = {
   shape    (2, 3)
   devices  CPU, CPU:1, CPU:2
 
-  each device has at least one element of the axis that is cut
+  each device has at least one element of the sharded axis
 
   fix: choose a longer axis or fewer devices, or leave axis out: whole on each device""",
     ),
     "one name": (
         lambda: Tensor.ones(2).shard("CPU:1"),
-        """ArgumentTypeError: shard: 'CPU:1' are no devices
+        """ArgumentTypeError: shard: expected several devices, got 'CPU:1'
 
   several devices are a tuple of their names
 
@@ -73,7 +74,7 @@ MESSAGES: Messages = {
 
   devices  CPU, CPU
 
-  each device holds one part""",
+  each device holds one shard""",
     ),
     "an axis that is not there": (
         lambda: Tensor.ones(2).shard(TWO, 1),
@@ -88,9 +89,9 @@ MESSAGES: Messages = {
   tensor  (4,)
   other   (4, 6)   axis 1 over CPU, CPU:1
 
-  counted from the last axis, the axis that is cut has the same size, or size 1
+  counted from the last axis, the sharded axis has the same size, or size 1
 
-  fix: cut it by itself: .shard(('CPU', 'CPU:1'), axis=0)""",
+  fix: shard it by itself: .shard(('CPU', 'CPU:1'), axis=0)""",
     ),
 }
 

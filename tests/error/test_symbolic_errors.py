@@ -43,7 +43,7 @@ ArgumentError: Variable 'n': 9 is out of its range
   greatest  8
   value     9
 
-  a bound value lies between the variable's min and max""",
+  a bound value is between the variable's min and max""",
     ),
     "two values": (
         lambda: (x()[: N.bind(3)].sum() + x()[: N.bind(4)].sum()).numpy(),
@@ -179,7 +179,7 @@ ArgumentError: arange: bind(k, 3) to 4 can be less than nothing
     "fraction": (
         lambda: N.bind(3) * 2.5,
         """\
-DTypeError: 2.5 is no size
+DTypeError: expected a whole number as a size, got 2.5
 
   sizes and indices are whole numbers
 

@@ -115,7 +115,7 @@ IndexOutOfRange: index: 2 indices for 1 axes
     "float index": (
         lambda: Tensor.zeros(2)[1.5],
         """\
-ArgumentTypeError: index: float is no index
+ArgumentTypeError: index: expected an index, got float
 
   an index is an int, a slice, None, ..., or integers in a list, array or tensor""",
     ),
@@ -208,7 +208,7 @@ ShapeError: index: a write through an expanded view
   view     (2,)
   storage  (2,)
 
-  several elements of an expanded view share one place in memory
+  several elements of an expanded view share one address in memory
 
   fix: copy it first: x = x.clone()""",
     ),
@@ -247,9 +247,9 @@ fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64
     "list of tensors": (
         lambda: Tensor([Tensor([1]), Tensor([2])]),
         """\
-ArgumentTypeError: Tensor: a list of tensors is no data
+ArgumentTypeError: Tensor: expected numbers, got a list of tensors
 
-  a list holds numbers; tensors are joined as tensors
+  a list holds numbers; tensors are joined with stack or cat
 
   fix: use Tensor.stack(*tensors) or Tensor.cat(*tensors)""",
     ),
@@ -307,7 +307,7 @@ DTypeError: bitcast: float32 and bool differ in width
     "operand": (
         lambda: Tensor([1]).add("text"),
         """\
-ArgumentTypeError: add: str is no operand
+ArgumentTypeError: add: expected an operand, got str
 
   an operand is a Tensor, a Python or NumPy number, or a NumPy array""",
     ),

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.batch > len(train[0]):
         raise ArgumentError(
             f"demo: a batch of {options.batch} from {len(train[0])} digits",
-            law="a batch is no larger than the part of the digits that is learned from",
+            law="a batch is at most as large as the training set",
         )
     GlobalCounters.reset()
     start = time.perf_counter()

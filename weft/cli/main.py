@@ -4,7 +4,7 @@
     weft devices         every back end: found, or what is missing and how to get it
     weft bench           how fast this machine runs Weft's kernels, beside torch where installed
     weft compile FILE    take a graph in text form through the passes, from any to any
-    weft tune FILE       search better recipes for the kernels of a program
+    weft tune FILE       search better schedules for the kernels of a program
     weft explain CODE    what an error means and how to get out of it
     weft settings        every setting, its variable, its default and its value
 
@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "devices": "list every back end: found, or what is missing and how to get it",
     "bench": "measure kernels on this machine, beside torch where it is installed",
     "compile": "take a graph in text form through the passes, from any pass to any",
-    "tune": "run a program and search better recipes for its kernels",
+    "tune": "run a program and search better schedules for its kernels",
     "explain": "say what an error code means and how to get out of it",
     "settings": "list every setting, its variable, its default and its value",
 }

@@ -1,4 +1,4 @@
-"""`weft tune FILE`: run a program with the search on, so that later runs find better recipes."""
+"""`weft tune FILE`: run a program with the search on, so that later runs find better schedules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from weft.support.settings import Context
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a Python program that uses Weft")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    parser.add_argument("--width", type=positive, default=2, help="candidates kept, as BEAM (2)")
+    parser.add_argument(
+        "--width", type=positive, default=2, help="candidates of a search, as BEAM (2)"
+    )
     parser.add_argument("--seconds", type=positive, default=20, help="the most for a kernel (20)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the program; the recipe of every kernel that it compiles is searched, once."""
+    """Run the program; the schedule of every kernel that it compiles is searched, once."""
     from weft.engine.search import FINDINGS
 
     if not Path(options.file).is_file():

@@ -122,5 +122,5 @@ def require_values(variables: Iterable[UOp], values: Variables) -> None:
             raise ArgumentError(
                 f"Variable {name!r}: {values[name]} is out of its range",
                 facts=[("least", least), ("greatest", most), ("value", values[name])],
-                law="a bound value lies between the variable's min and max",
+                law="a bound value is between the variable's min and max",
             )

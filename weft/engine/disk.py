@@ -238,7 +238,7 @@ def _place(version: UOp, memory: UOp) -> View:
     view = try_view(store.src[0]) if store.op == Op.STORE and len(version.src) == 2 else None
     if view is None:
         raise NotSupported(
-            "DISK: a write that is no box",
+            "DISK: expected a write of a box",
             law="a file is written in boxes: slices, reshapes and transposes of its tensor",
             fix="write the whole tensor: x.assign(...)",
         )

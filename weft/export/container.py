@@ -46,7 +46,7 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[b
     except OSError as failure:
         raise file_error(f"load_function: {os.fspath(path)} cannot be read", failure) from None
     if not data.startswith(_MAGIC):
-        raise _bad(path, "it is no exported function", "such a file begins with WEFT-FUNCTION")
+        raise _bad(path, "expected an exported function", "such a file begins with WEFT-FUNCTION")
     size = int.from_bytes(data[len(_MAGIC) : _START], "little")
     if len(data) < _START or len(data) < _START + size:
         raise _bad(path, "the file ends inside of its header")

@@ -49,7 +49,7 @@ def structure_to_json(structure: Structure) -> Json:
 def _plain(value: Any) -> Json:
     if not isinstance(value, _PLAIN):
         raise NotSupported(
-            f"save_function: a {type(value).__name__} has no form in a file",
+            f"save_function: a {type(value).__name__} cannot be saved",
             law="beside tensors, arguments and results are numbers, strings and None",
         )
     return value

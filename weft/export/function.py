@@ -133,7 +133,7 @@ def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
     if problem:
         raise NotSupported(
             f"save_function: the function {problem}",
-            law="an exported function has arguments that are apart, on one device each, and"
+            law="an exported function has arguments that share no memory, on one device each, and"
             " returns what it computes",
         )
 
@@ -169,7 +169,7 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FileFormatError(
-            f"load_function: {os.fspath(path)}: the header says what no function is: "
+            f"load_function: {os.fspath(path)}: the header does not describe a function: "
             + reason.partition("\n")[0][:400],
             law="the parts of a file fit each other, and its graph is made of tensor ops alone",
         ) from None

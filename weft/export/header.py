@@ -89,11 +89,11 @@ class Decoder:
         table = _require_table(data, "kind", "parts", *(("names",) if is_dict else ()))
         kind = require_text(table["kind"])
         if kind not in _CONTAINERS:
-            raise RefusedError(f"{_shown(kind)} is no kind of container")
+            raise RefusedError(f"expected a kind of container, got {_shown(kind)}")
         parts = [self.structure(part, depth + 1) for part in require_list(table["parts"])]
         names = [_require_plain(name) for name in require_list(table.get("names", []))]
         if is_dict and not len(names) == len(set(names)) == len(parts):
-            raise RefusedError("a dict has not one name for each of its parts")
+            raise RefusedError("expected one name for each entry of a dict")
         return Structure(_CONTAINERS[kind], tuple(names), tuple(parts))
 
     def leaf(self, data: Json) -> TensorKind | ValueKind | ObjectKind:
@@ -111,7 +111,7 @@ class Decoder:
     def dtype(self, data: Json) -> DType:
         found = _STORED.get(require_text(data))
         if found is None:
-            raise RefusedError(f"{_shown(data)} is no dtype of tensors")
+            raise RefusedError(f"expected a dtype of tensors, got {_shown(data)}")
         return found
 
     def shape(self, data: Json) -> Shape:
@@ -150,7 +150,7 @@ class Decoder:
             number = require_int(table["argument"], len(leaves))
             leaf = leaves[number]
             if not isinstance(leaf, TensorKind):
-                raise RefusedError("a result is a view of an argument that is no tensor")
+                raise RefusedError("a result is a view of an argument that is not a tensor")
             is_itself = table["steps"] is None
             steps = None if is_itself else self._steps(table["steps"], (leaf.dtype, leaf.shape))
             # Arguments of an exported function are apart, so each is a view of its own.

@@ -71,7 +71,7 @@ class Loader:
         _require_arguments(structure, len(leaves))
         names = [require_text(name) for name in require_list(self._header["names"])]
         if len(names) != len(leaves):
-            raise RefusedError("there is not a name for each argument")
+            raise RefusedError("expected a name for each argument")
         inputs = [(leaf.dtype, leaf.shape) for leaf in leaves if isinstance(leaf, TensorKind)]
         given = dict(self._sizes.variables)
         memory, captured = self._memory_kinds()
@@ -174,7 +174,7 @@ class Loader:
             for entry in require_list(self._header["recipes"])
         ]
         if len(recipes) != count_leaves(structure):
-            raise RefusedError("there is not a recipe for each result")
+            raise RefusedError("expected a description of each result")
         for number, recipe in enumerate(recipes):
             if isinstance(recipe, FromOutput) and recipe.twin is not None:
                 twin = recipes[require_int(recipe.twin, number)]
@@ -204,7 +204,7 @@ def _require_arguments(structure: Structure, leaves: int) -> None:
 def _role(entry: Any) -> Role:
     kind, number = require_list(entry, 2)
     if kind not in _KINDS:
-        raise RefusedError(f"{str(kind)[:40]} is no role of memory")
+        raise RefusedError(f"expected a role of memory, got {str(kind)[:40]}")
     return Role(kind, require_int(number))
 
 
@@ -236,7 +236,7 @@ def _require_parameters(graph: Graph, declared: dict[str, Sequence[Kind]]) -> No
 def _require_versions(graph: Graph) -> None:
     """What is written is memory that may be, in one row of versions whose last one is listed."""
     if any(version.op != Op.AFTER for version in graph.versions):
-        raise RefusedError("a version is no write to memory")
+        raise RefusedError("expected a version that is a write to memory")
     roots = [*graph.versions, *(value for value in graph.values if value is not None)]
     following: dict[UOp, UOp] = {}  # of each version, the next one
     for node in topological(*roots):

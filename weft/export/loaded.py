@@ -65,16 +65,18 @@ class LoadedFunction:
         if isinstance(kind, ValueKind):
             if isinstance(kind.value, UOp):
                 if not isinstance(leaf, UOp) or unbound(leaf) is not kind.value:
-                    raise ArgumentTypeError(f"{self.name}: {name} is no bound size")
+                    raise ArgumentTypeError(f"{self.name}: expected a bound size for {name}")
                 return
             if type(leaf) is not type(kind.value) or leaf != kind.value:
                 raise ArgumentError(
                     f"{self.name}: {name} is {leaf!r}, and was {kind.value!r} when it was saved",
-                    law="a value that is no tensor is part of an exported function",
+                    law="a value that is not a tensor is part of an exported function",
                 )
             return
         if not isinstance(leaf, Tensor):
-            raise ArgumentTypeError(f"{self.name}: {name} is a {type(leaf).__name__}, no tensor")
+            raise ArgumentTypeError(
+                f"{self.name}: expected a tensor for {name}, got {type(leaf).__name__}"
+            )
         assert isinstance(kind, TensorKind)
         if (leaf.dtype, tuple(map(unbound, leaf.shape))) != (kind.dtype, kind.shape):
             raise ShapeError(
@@ -98,7 +100,7 @@ class LoadedFunction:
         if written and len(set(storages)) != len(storages):
             raise ArgumentError(
                 f"{self.name}: two arguments share memory, and the function writes to one",
-                law="arguments of an exported function that writes are apart",
+                law="arguments of an exported function that writes share no memory",
                 fix="copy one of them: x.clone()",
             )
 

@@ -89,7 +89,7 @@ class SizeChecker:
             raise RefusedError(f"VARIABLE: {fault.law}")
         name: str = node.arg[0]
         if len(name) > _LONGEST_NAME or not name.isprintable():
-            raise RefusedError("the name of a VARIABLE is no name")
+            raise RefusedError("expected a printable name of a VARIABLE")
         if self.variables.setdefault(name, node) is not node:
             raise RefusedError(f"two variables are called {name!r}")
 
@@ -123,5 +123,5 @@ def _terms(size: UOp) -> int:
 def require_count(size: object) -> int:
     """Return a size that a file states as a number."""
     if type(size) is not int or not 0 <= size <= MOST_ELEMENTS:
-        raise RefusedError(f"{str(size)[:40]} is no size")
+        raise RefusedError(f"expected a size, got {str(size)[:40]}")
     return size

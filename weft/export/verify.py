@@ -37,7 +37,7 @@ _UNFIT: Final = (TypeError, ValueError, IndexError, KeyError, AttributeError, Ov
 def verified(root: UOp, sizes: SizeChecker) -> UOp:
     """Return the graph with its indices guarded; raise RefusedError unless it is harmless."""
     if root.op != Op.TUPLE:
-        raise RefusedError("the graph is not a tuple of parameters, versions and values")
+        raise RefusedError("expected a graph that is a tuple of parameters, versions and values")
     return require_values_of(root, sizes)
 
 
@@ -155,9 +155,11 @@ def _require_values(node: UOp, scope: UOp) -> None:
         if source.dtype is dtypes.void:
             is_write = node.op == Op.AFTER and number > 0 and source.op == Op.STORE
             if not is_write and node.op != Op.ITEM:
-                raise RefusedError(f"{name(source.op)} is no value for {name(node.op)}")
+                raise RefusedError(
+                    f"expected a value as a source of {name(node.op)}, got {name(source.op)}"
+                )
     if node.op == Op.TUPLE and node is not scope:
-        raise RefusedError("a TUPLE is the result of a graph, and no value in it")
+        raise RefusedError("a TUPLE is the result of a graph, not a value in it")
 
 
 def base_of(place: UOp) -> UOp:

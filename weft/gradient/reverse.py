@@ -133,7 +133,7 @@ def _contributions(node: UOp, g: UOp, live: set[UOp]) -> Parts:
     if rule is None:
         if node.op in WITHOUT_RULE:
             return ()
-        raise InternalError(f"{name(node.op)} has no rule of reverse mode", where=node.line)
+        raise InternalError(f"{name(node.op)} has no gradient rule", where=node.line)
     to = receivers(node) if node.op == Op.AFTER else node.src
     # Sizes are sources too, behind those that the rules of movement ops speak of.
     return zip(to, rule(node, g), strict=False)

@@ -39,7 +39,7 @@ WITHOUT_RULE: Final[dict[int, str]] = {
     **dict.fromkeys((Op.VARIABLE, Op.BIND), "a size is an integer"),
     **dict.fromkeys(COMPARE, "a bool has no gradient"),
     **dict.fromkeys(_INTEGERS, "it takes integers and bools"),
-    Op.BITCAST: "bits are no numbers",
+    Op.BITCAST: "bits are not numbers",
     Op.DETACH: "it stops gradients",
     Op.SINK: "it has no value",
     Op.CALL: "its body is differentiated: call.py",

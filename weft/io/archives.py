@@ -48,7 +48,7 @@ def unzip(source: Source) -> dict[str, Tensor]:
         with zipfile.ZipFile(source.stream()) as archive:
             members = [info for info in archive.infolist() if not info.is_dir()]
     except _DAMAGED as failure:
-        raise source.fault(f"this is no zip archive: {failure}") from None
+        raise source.fault(f"expected a zip archive: {failure}") from None
     budget = _UNPACKED_ALWAYS + _UNPACKED_RATIO * source.size
     found = {}
     for info in members:

@@ -112,7 +112,7 @@ class _Reader:
 
 def _read(source: Source) -> tuple[dict[str, Any], list[Entry], int]:
     if source.read(0, 4, "the beginning") != b"GGUF":
-        raise source.fault("this is no GGUF file", 0, "a GGUF file begins with GGUF")
+        raise source.fault("expected a GGUF file", 0, "a GGUF file begins with GGUF")
     reader = _Reader(source)
     reader.place = 4
     version = reader.number("I", "the version")

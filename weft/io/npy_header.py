@@ -54,7 +54,7 @@ class _Parser:
         if token in ("True", "False"):
             return token == "True"
         if token not in _CLOSE or depth > _MOST_NESTED:
-            raise ValueError(f"{token[:20]!r} has no place in a header")
+            raise ValueError(f"expected a header, got {token[:20]!r}")
         return self._container(token, depth)
 
     def _container(self, opening: str, depth: int) -> Any:

@@ -95,7 +95,7 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
     """Where the elements start, and what the header says of them."""
     start = source.read(0, 8, "the beginning")
     if start[:6] != _MAGIC or start[6] not in _SIZES:
-        raise source.fault("this is no npy file", 0, "an npy file begins with \\x93NUMPY")
+        raise source.fault("expected an npy file", 0, "an npy file begins with \\x93NUMPY")
     layout = _SIZES[start[6]]
     (size,) = source.unpack(layout, 8, "the length of the header")
     place = 8 + (2 if layout == "H" else 4)

@@ -135,7 +135,7 @@ class Unpickler:
     def named(self, module: str, name: str) -> Callable[..., Any]:
         """A function by name; the one place where a pickle could reach out."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise self.fault("a name is no text")
+            raise self.fault("expected a name that is text")
         found = self.allowed.get(f"{module}.{name}") if len(module) + len(name) < 200 else None
         if found is None:
             raise self.fault(
@@ -157,7 +157,7 @@ class _Machine:
     def pop(self) -> Any:
         value = self.stack.pop()
         if value is _MARK:
-            raise ValueError("a mark stands where a value should")
+            raise ValueError("expected a value, got a mark")
         return value
 
     def popped_to_mark(self) -> list[Any]:
@@ -178,7 +178,7 @@ class _Machine:
 
     def call(self, function: Any, arguments: Any) -> None:
         if not isinstance(function, Function) or not isinstance(arguments, tuple):
-            raise self.reader.fault("the file calls what is no function")
+            raise self.reader.fault("the file calls something that is not a function")
         value = function.call(*arguments)
         if isinstance(value, (str, bytes, tuple)):
             self.reader.charge(len(value))
@@ -208,7 +208,7 @@ def _key(key: Any) -> Any:
     """A key whose hash is found without a walk through what a file built."""
     flat = key if isinstance(key, tuple) else (key,)
     if not all(isinstance(each, _KEYS) for each in flat):
-        raise ValueError("a key is no text and no number")
+        raise ValueError("expected a key that is text or a number")
     return key
 
 

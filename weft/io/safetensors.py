@@ -84,7 +84,7 @@ def safe_save(
     names = require_names(_FORMAT, tensors)
     if "__metadata__" in tensors:
         raise ArgumentTypeError(
-            "safetensors: no tensor can be called '__metadata__'",
+            "safetensors: a tensor cannot be called '__metadata__'",
             law="this name belongs to the metadata of the file",
         )
     ready = realized(tensors[name] for name in names)
@@ -119,10 +119,14 @@ def _read_header(source: Source) -> tuple[int, dict[str, Any]]:
         )
     header = parse_json(source, source.read(8, size, "the header"), "the header")
     if not isinstance(header, dict):
-        raise source.fault("the header is no table", 8, "a header maps names to tensors")
+        raise source.fault(
+            "expected a header that is a table", 8, "a header maps names to tensors"
+        )
     metadata = header.get("__metadata__", {})
     if not isinstance(metadata, dict):
-        raise source.fault("the metadata is no table", 8, "metadata maps strings to strings")
+        raise source.fault(
+            "expected metadata that is a table", 8, "metadata maps strings to strings"
+        )
     start = 8 + size
     _require_tiles(source, start, header)
     return start, header
@@ -134,14 +138,14 @@ def parse_json(source: Source, data: bytes, what: str) -> Any:
     def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
-            raise ValueError("a name stands there twice")
+            raise ValueError("a name appears twice")
         return made
 
     try:
         return json.loads(data, object_pairs_hook=table)
     except (ValueError, RecursionError) as failure:
         reason = "it is nested too deeply" if isinstance(failure, RecursionError) else failure
-        raise source.fault(f"{what} is no JSON: {reason}") from None
+        raise source.fault(f"{what} is not valid JSON: {reason}") from None
 
 
 def _require_tiles(source: Source, start: int, header: dict[str, Any]) -> None:
@@ -208,7 +212,8 @@ def _load_shards(index: Path) -> dict[str, Tensor]:
     for name, file in table.items():
         if not isinstance(file, str) or Path(file).name != file or file in ("", ".", ".."):
             raise source.fault(
-                f"{file!r} is no name of a file"[:200], law="the files stand beside their index"
+                f"expected the name of a file, got {file!r}"[:200],
+                law="the files are in the index's folder",
             )
         if file not in shards:
             shards[file] = safe_load(index.parent / file)

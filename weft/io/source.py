@@ -40,7 +40,7 @@ class Source:
             )
         if data.dtype is not dtypes.uint8 or data.ndim != 1:
             raise ShapeError(
-                f"{format}: a tensor of shape {data.shape} and {data.dtype.name} is no file",
+                f"{format}: expected bytes, got {data.dtype.name} of shape {data.shape}",
                 law="the bytes of a file are a uint8 tensor with one axis",
             )
         self.tensor = data
@@ -135,7 +135,7 @@ class Stream(io.RawIOBase):
     def seek(self, place: int, whence: int = 0) -> int:
         base = (0, self._place, len(self._data))[whence]
         if base + place < 0:
-            raise ValueError("a place before the first byte")
+            raise ValueError("an offset before the first byte")
         self._place = min(base + place, len(self._data))
         return self._place
 

@@ -69,7 +69,7 @@ def _header(source: Source, place: int) -> _Header | None:
         return None
     told = _number(source, place, block[148:156])
     if told != sum(block) - sum(block[148:156]) + 8 * ord(" "):
-        raise source.fault("this is no tar archive: a header is damaged", place)
+        raise source.fault("expected a tar archive: a header is damaged", place)
     name = _text(block[:100].partition(b"\0")[0])
     prefix = block[345:500].partition(b"\0")[0] if block[257:263] == b"ustar\0" else b""
     if prefix:
@@ -83,7 +83,7 @@ def _number(source: Source, place: int, field: bytes) -> int:
         return int.from_bytes(field[1:], "big")
     text = field.partition(b"\0")[0].strip()
     if not all(digit in b"01234567" for digit in text):
-        raise source.fault("this is no tar archive: a number is damaged", place)
+        raise source.fault("expected a tar archive: a number is damaged", place)
     return int(text, 8) if text else 0
 
 
@@ -102,7 +102,7 @@ def _records(source: Source, place: int, size: int) -> dict[str, str]:
         start = first + len(length) + 1
         key, equals, value = data[start : max(start, end - 1)].partition(b"=")
         if not equals or end > len(data):
-            raise source.fault("this is no tar archive: a record is damaged", place + first)
+            raise source.fault("expected a tar archive: a record is damaged", place + first)
         found[_text(key)] = _text(value)
         first = end
     return found
@@ -113,7 +113,7 @@ def _stated_size(source: Source, place: int, records: dict[str, str], size: int)
     if stated is None:
         return size
     if not (stated.isascii() and stated.isdecimal() and len(stated) < 20):
-        raise source.fault("this is no tar archive: a size is damaged", place)
+        raise source.fault("expected a tar archive: a size is damaged", place)
     return int(stated)
 
 

@@ -138,7 +138,7 @@ def _load_legacy(source: Source) -> Any:
         magic = None
     if magic != _LEGACY_MAGIC:
         raise source.fault(
-            "this is no torch file", 0, "torch.save writes a zip archive or a row of pickles"
+            "expected a torch file", 0, "torch.save writes a zip archive or a row of pickles"
         )
     _, system = reader.load(), reader.load()
     if isinstance(system, dict) and system.get("little_endian") is False:
@@ -265,7 +265,7 @@ def _rebuild_tensor(storage: Any, first: Any, size: Any, stride: Any, *rest: Any
         raise ValueError("the strides of a tensor do not fit its shape")
     last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if math.prod(shape) and first + last >= storage.total:
-        raise ValueError("a tensor lies outside of its storage")
+        raise ValueError("a tensor reaches outside of its storage")
     return Later(storage, first, shape, strides)
 
 

@@ -60,7 +60,7 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
     _, _, header = safe_load_metadata(fn)
     text = header.get("__metadata__", {}).get(_KEY)
     if not isinstance(text, str):
-        raise source.fault("this is no training state", law="save_training_state writes one")
+        raise source.fault("expected a training state", law="save_training_state writes one")
     nest = parse_json(source, text.encode(), "the nest")
     whole = _Reader(source, safe_load(fn)).read(nest)
     if not isinstance(whole, dict) or whole.keys() != {"state", "random"}:

@@ -58,7 +58,7 @@ def bind(var: UOp, value: int) -> UOp:
     """A variable together with the value it has in this run."""
     if var.op != Op.VARIABLE:
         raise ArgumentTypeError(
-            f"bind: {var!r} is no Variable",
+            f"bind: expected a Variable, got {var!r}",
             law="a Variable is bound once; arithmetic is on the bound one",
             fix="write Variable(name, min, max).bind(value) + 1",
         )
@@ -77,7 +77,7 @@ def bind(var: UOp, value: int) -> UOp:
                 ("greatest", str(most), ""),
                 ("value", str(value), ""),
             ],
-            law="a bound value lies between the variable's min and max",
+            law="a bound value is between the variable's min and max",
         )
     return make(Op.BIND, dtypes.index, (var, index(value)))
 

@@ -192,7 +192,9 @@ class DTypes:
 
     def finfo(self, dtype: DType) -> small_floats.FloatInfo:
         if dtype.format is None:
-            raise DTypeError(f"finfo: {dtype.name} is not a float", law="finfo describes floats")
+            raise DTypeError(
+                f"finfo: expected a float, got {dtype.name}", law="finfo describes floats"
+            )
         return small_floats.finfo(dtype.format)
 
 

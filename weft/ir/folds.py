@@ -24,4 +24,4 @@ def identity(op: int, dtype: DType) -> Scalar:
         return canonical(dtype, dtype.min)
     if op in (Op.MAX, Op.MIN) and dtype.kind != INDEX:
         return dtype.min if op == Op.MAX else dtype.max
-    raise InternalError(f"a fold of {dtype.name} by {name(op)} has no identity")
+    raise InternalError(f"a reduction of {dtype.name} by {name(op)} has no identity")

@@ -152,10 +152,10 @@ def _require_equal_cuts(node: UOp, given: Given) -> None:
     number, other = next((n, each) for n, each in cuts if each != cuts[0][1])
     sides = ("left", "right") if len(node.src) == 2 else ("operand 0", "operand 1", "operand 2")
     raise DeviceError(
-        f"{name(node.op).lower()}: operands are cut differently"
+        f"{name(node.op).lower()}: operands are sharded differently"
         f" ({_cut(cuts[0][1])} and {_cut(other)})",
         facts=[(sides[n], shape_of(node.src[n]), str(each)) for n, each in cuts],
-        law="operands on several devices are cut alike, or are whole on each device",
+        law="operands on several devices are sharded alike, or replicated on each device",
         fix=f"lay the {sides[number]} one out like the other, y.shard_like(x), or make it whole\n"
         f"on each device: y.shard({other.devices})",
     )

@@ -179,8 +179,8 @@ class Op:
         "REDUCE",
         _C.REDUCE,
         "1+",
-        "the fold of the first source by ADD, MUL, MAX, MIN, AND, OR or LOGADD, over its axes or"
-        " over the ranges that follow",
+        "the reduction of the first source by ADD, MUL, MAX, MIN, AND, OR or LOGADD, over its axes"
+        " or over the ranges that follow",
         arg="(op, axes)",
     )
 
@@ -188,24 +188,24 @@ class Op:
         "SCAN",
         _C.REDUCE,
         "1-2",
-        "all prefixes of such a fold: over one axis, each element with those before it; or over a"
-        " range that stays open, the turns up to the present one",
+        "all prefixes of such a reduction: over one axis, each element with those before it; or"
+        " over a range that stays open, the iterations up to the present one",
         arg="(op, axes)",
     )
 
-    # Memory. A place is an INDEX of memory; LOAD reads it and STORE writes it.
+    # Memory. An address is an INDEX of memory; LOAD reads it and STORE writes it.
     INDEX = _op(
         "INDEX",
         _C.MEMORY,
         "2+",
-        "INDEX(x, gate, i0, i1, …): x at i0, i1, …, and 0 where the gate is false",
+        "INDEX(x, mask, i0, i1, …): x at i0, i1, …, and 0 where the mask is false",
     )
-    LOAD = _op("LOAD", _C.MEMORY, "1", "the value at a place")
+    LOAD = _op("LOAD", _C.MEMORY, "1", "the value at an address")
     STORE = _op(
         "STORE",
         _C.MEMORY,
         "2+",
-        "STORE(place, value, ranges…): write the value at the place, for all ranges that follow;"
+        "STORE(target, value, ranges…): write the value at the target, for all ranges that follow;"
         " where the arg says so one iteration after the other, each seeing what others wrote",
         arg='"ordered", or nothing',
     )
@@ -222,18 +222,18 @@ class Op:
         "READ",
         _C.MEMORY,
         "2+",
-        "READ(stage, gate, i0, …): a stage, or a result of a CALL, at i0, …; 0 where gated",
+        "READ(stage, mask, i0, …): a stage, or a result of a CALL, at i0, …; 0 where masked",
     )
     MEMORY = _op("MEMORY", _C.LEAF, "0", "memory inside a kernel", arg="(name, space, size)")
     AFTER = _op("AFTER", _C.STRUCTURE, "2+", "the first source, once the others have happened")
 
-    # A fold of values into another, at places of it.
+    # A reduction of values into another, at indices of it.
     SCATTER = _op(
         "SCATTER",
         _C.REDUCE,
         "4+",
-        "SCATTER(x, v, gate, i0, i1, …): x with each v folded into it at i0, i1, … by ADD, MUL,"
-        " MAX, MIN, AND or OR, one after the other, where the gate is true",
+        "SCATTER(x, v, mask, i0, i1, …): x with each v reduced into it at i0, i1, … by ADD, MUL,"
+        " MAX, MIN, AND or OR, one after the other, where the mask is true",
         arg="(op,)",
     )
 

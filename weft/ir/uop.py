@@ -219,7 +219,7 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
         return other
     if other.__class__ is float and node.dtype.kind == INDEX:
         raise DTypeError(
-            f"{other} is no size",
+            f"expected a whole number as a size, got {other}",
             law="sizes and indices are whole numbers",
             fix="divide with //, or compute with a tensor: Tensor(size) * 2.5",
         )

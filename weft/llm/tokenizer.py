@@ -68,5 +68,5 @@ def _strings(metadata: Mapping[str, Any], name: str) -> list[str]:
 def _pair(merge: str) -> tuple[str, str]:
     left, space, right = merge.partition(" ")
     if not space or not left or not right:
-        raise ValueError(f"{merge!r} is no pair")
+        raise ValueError(f"expected a pair, got {merge!r}")
     return left, right

@@ -92,7 +92,7 @@ class MultiHeadAttention:
             if x.ndim != 3 or x.shape[-1] != size:
                 raise ShapeError(
                     f"MultiHeadAttention: an input of shape {x.shape}",
-                    law=f"an input is (time, batch, {size}), or batch first if told so",
+                    law=f"an input is (time, batch, {size}), or batch first with batch_first=True",
                 )
             rows = slice(number * size, (number + 1) * size)
             bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]

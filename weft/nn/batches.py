@@ -1,7 +1,7 @@
 """What a batch is made of: rows of arrays, samples that are joined, and tensors of both.
 
 `DataLoader` makes batches as NumPy arrays in its threads, and tensors of them in the thread that
-asks for batches: here are both halves. `_Rows` and `_Stack` stand for tensors in between.
+asks for batches: here are both halves. `_Rows` and `_Stack` are placeholders in between.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def size_of(dataset: Any) -> int | None:
         return len(dataset)
     if not hasattr(type(dataset), "__iter__"):
         raise ArgumentTypeError(
-            f"DataLoader: a {type(dataset).__name__} is no dataset",
+            f"DataLoader: expected a dataset, got {type(dataset).__name__}",
             law="a dataset is arrays, has __len__ and __getitem__, or is an iterable",
         )
     return None

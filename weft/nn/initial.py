@@ -1,7 +1,7 @@
 """First values of parameters and state, which the layers share.
 
 A parameter requires a gradient, so it has memory of its own; it is drawn when it is first needed,
-and never if a loaded value takes its place. State that no gradient reaches does not require one.
+and never if a loaded value replaces it. State that no gradient reaches does not require one.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class DataLoader:
             raise ArgumentError(f"DataLoader: {' and '.join(named)}", law="one of them is given")
         if self.batch_sampler is not None and (self.batch_size != 1 or self.drop_last):
             raise ArgumentError(
-                "DataLoader: batch_sampler beside batch_size or drop_last",
+                "DataLoader: batch_sampler together with batch_size or drop_last",
                 law="a batch_sampler decides what a batch is",
             )
         if self.batch_size is None and self.drop_last:

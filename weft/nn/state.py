@@ -1,4 +1,4 @@
-"""The tensors of a model by name, and how loaded ones take their places.
+"""The tensors of a model by name, and how loaded ones replace them.
 
 A model is any object: attributes, lists, tuples and dicts are walked, and a name is the path to a
 tensor, as in PyTorch (`layers.0.weight`).
@@ -94,7 +94,7 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 
 class _Mismatch(NamedTuple):
-    """What stands between a state dict and a model."""
+    """What differs between a state dict and a model."""
 
     missing: list[str]
     unexpected: list[str]

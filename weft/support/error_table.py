@@ -82,7 +82,7 @@ ERROR_TABLE = (
     ),
     ErrorRow(
         errors.OptRefused,
-        """An opt of a kernel's recipe is not legal there: it would change what the kernel means,
+        """An opt of a kernel's schedule is not legal there: it would change what the kernel means,
         or it names a range that the kernel does not have. The message gives the reason.""",
     ),
     ErrorRow(

@@ -88,11 +88,11 @@ class Settings:
     )
     BEAM: int = _row(
         0,
-        "How many candidates the kernel search keeps; 0 is no search.",
+        "How many candidates the kernel search keeps; 0 turns the search off.",
         in_cache_key=True,
     )
     KERNEL_SECONDS: int = _row(
-        60, "The most seconds that one kernel may run on a GPU; 0 is no limit."
+        60, "The most seconds that one kernel may run on a GPU; 0 means no limit."
     )
     BEAM_SECONDS: int = _row(20, "The most seconds that the search spends on one kernel.")
     JIT: bool = _row(True, "Replay jitted functions; 0 runs them eagerly.")

@@ -192,7 +192,7 @@ def devices_of(name: str, devices: Any) -> Any:
     """The full names of several devices, each once; of one, its name."""
     if isinstance(devices, str) or not isinstance(devices, (tuple, list)) or not devices:
         raise ArgumentTypeError(
-            f"{name}: {devices!r} are no devices",
+            f"{name}: expected several devices, got {devices!r}",
             law="several devices are a tuple of their names",
             fix='write ("CPU:0", "CPU:1"), for example',
         )
@@ -201,12 +201,12 @@ def devices_of(name: str, devices: Any) -> Any:
         raise DeviceError(
             f"{name}: a device is named twice",
             facts=[("devices", ", ".join(names))],
-            law="each device holds one part",
+            law="each device holds one shard",
         )
     if any(map(is_file, names)):
         raise DeviceError(
-            f"{name}: a file is no device to compute on",
-            law="the devices of a tensor compute with their parts of it",
+            f"{name}: expected devices that compute, got a file",
+            law="the devices of a tensor compute with their shards of it",
         )
     return names if len(names) > 1 else names[0]
 
@@ -220,7 +220,7 @@ def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
     if not fits:
         raise ShapeError(
             f"{name}: a value of shape {shape} does not fit shape {target}",
-            facts=[("value", shape), ("place", target)],
-            law="counted from the last axis, a size of the value is 1 or equals that of the place",
+            facts=[("value", shape), ("target", target)],
+            law="counted from the last axis, a size of the value is 1 or equals the target's",
             fix=symbolic_fix(*shape, *target),
         )

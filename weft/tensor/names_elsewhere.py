@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 _NO_RECORD: Final = "nothing is recorded: gradients are found when backward() or gradient() asks"
-_ONE_RESULT: Final = "max and min give values; for the places write argmax or argmin"
+_ONE_RESULT: Final = "max and min give values; for the indices write argmax or argmin"
 
 # By name: what is so here, and what to write.
 _TENSOR: Final = {

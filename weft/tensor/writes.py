@@ -121,7 +121,7 @@ def require_no_expand(self: Tensor, name: str) -> None:
             raise ShapeError(
                 f"{name}: a write through an expanded view",
                 facts=[("view", self.shape), ("storage", shape_of(self._storage.uop))],
-                law="several elements of an expanded view share one place in memory",
+                law="several elements of an expanded view share one address in memory",
                 fix="copy it first: x = x.clone()",
             )
 

@@ -82,7 +82,7 @@ def test_each_prints_every_pass(compiled):
     titles = [line for line in out.splitlines() if line.startswith(("# ", "; "))]
     assert titles[0] == "# normalize-kernel: add"
     assert titles[-1] == "; render: add"
-    assert len(titles) == 14
+    assert len(titles) == 15
 
 
 def test_text_comes_from_stdin(monkeypatch, capsys):

@@ -80,8 +80,8 @@ def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str
     [
         (["tune", "nowhere.py"], 1, "there is no file nowhere.py"),
         (["demo", "--batch", "5000"], 1, "a batch of 5000 from 1500 digits"),
-        (["demo", "--epochs", "0"], 2, "'0' is no number from 1 on"),
-        (["demo", "--epochs", "many"], 2, "'many' is no number from 1 on"),
+        (["demo", "--epochs", "0"], 2, "expected a number of at least 1, got '0'"),
+        (["demo", "--epochs", "many"], 2, "expected a number of at least 1, got 'many'"),
         (["demos"], 2, "choose from"),
         (["tune"], 2, "required: file"),
     ],

@@ -7,7 +7,7 @@ from weft import jit, load_function, save_function
 from weft.export.container import read_container, write_container
 from weft.tensor import Tensor
 
-REFUSED = "the header says what no function is"
+REFUSED = "the header does not describe a function"
 
 
 class File:

@@ -137,7 +137,7 @@ def test_symbolic_sizes(tmp_path):
     )
     loaded = load_function(tmp_path / "f.weft")
     assert [loaded(Tensor.arange(10), bind(n, k)).item() for k in (3, 4)] == [3, 6]
-    with pytest.raises(weft.ArgumentTypeError, match="no bound size"):
+    with pytest.raises(weft.ArgumentTypeError, match="expected a bound size"):
         loaded(Tensor.arange(10), 4)
 
 
@@ -156,7 +156,7 @@ def test_low_precision_survives(tmp_path):
         (lambda: (Tensor([[1.0, 1.0]], device="PYTHON"), {"k": 2}), "x is on PYTHON"),
         (lambda: (Tensor([[1.0, 1.0]]),), "structure"),
         (lambda: ([1.0, 1.0], {"k": 2}), "structure"),
-        (lambda: (1.0, {"k": 2}), "x is a float, no tensor"),
+        (lambda: (1.0, {"k": 2}), "expected a tensor for x, got float"),
     ],
 )
 def test_arguments_that_do_not_fit(saved, arguments, words):
@@ -168,9 +168,9 @@ def test_damaged_files(saved, tmp_path):
     data = saved[1].read_bytes()
     path = tmp_path / "bad.weft"
     damaged = {
-        b"": "no exported function",
-        b"something else": "no exported function",
-        data[:10]: "no exported function",
+        b"": "expected an exported function",
+        b"something else": "expected an exported function",
+        data[:10]: "expected an exported function",
         data[:40]: "ends inside of its header",
         data[:-1]: "bytes where its header tells of",
         data + b"x": "bytes where its header tells of",
@@ -190,7 +190,7 @@ def test_headers_that_lie(saved, tmp_path):
     for key in ("roles", "rows", "recipes", "memory", "leaves", "outputs"):
         rest = {name: value for name, value in header.items() if name != key}
         write_container(path, rest, blocks)
-        with pytest.raises(weft.FileFormatError, match="the header says what no function is"):
+        with pytest.raises(weft.FileFormatError, match="the header does not describe a function"):
             load_function(path)
     write_container(path, header, [b"nonsense", *blocks[1:]])
     with pytest.raises(weft.FileFormatError):
@@ -207,7 +207,7 @@ def test_what_cannot_be_saved(tmp_path):
     x = Tensor([1, 2])
     with pytest.raises(weft.NotSupported, match="share memory"):
         save_function(jit(lambda x, y: x + y), path, x, x)
-    with pytest.raises(weft.NotSupported, match="a type has no form in a file"):
+    with pytest.raises(weft.NotSupported, match="a type cannot be saved"):
         save_function(jit(lambda x: (x, int)), path, x)
     assert not path.exists()
 

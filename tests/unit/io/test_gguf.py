@@ -199,7 +199,7 @@ def tensor_entry(axes: bytes, kind: int = 0, place: int = 0) -> bytes:
 
 
 WRONG = {
-    "text": (b"hello, world", "no GGUF"),
+    "text": (b"hello, world", "expected a GGUF"),
     "big-endian": (b"GGUF\0\0\0\3" + b"\0" * 16, "the version is"),
     "old": (head(0, 0, version=1), "the version is 1"),
     "cut": (head(0, 0)[:10], "lies outside"),

@@ -61,8 +61,8 @@ def file_with(header: str, data: bytes = b"", size: int | None = None) -> Tensor
 
 GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"
 WRONG = {
-    "text": (Tensor(b"hello, world"), "no npy file"),
-    "version": (Tensor(b"\x93NUMPY\x09\x00aaaa"), "no npy file"),
+    "text": (Tensor(b"hello, world"), "expected an npy file"),
+    "version": (Tensor(b"\x93NUMPY\x09\x00aaaa"), "expected an npy file"),
     "long header": (file_with(GOOD, size=60_000), "would have"),
     "cut header": (file_with(GOOD, size=500), "lies outside"),
     "cut": (file_with(GOOD, b"1234567"), "the array lies outside"),

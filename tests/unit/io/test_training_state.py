@@ -144,14 +144,14 @@ def test_damaged_states(nest, tmp_path: Path):
 
 def test_other_files_are_no_states(tmp_path: Path):
     safe_save({"w": Tensor([1])}, tmp_path / "x")
-    with pytest.raises(FileFormatError, match="no training state"):
+    with pytest.raises(FileFormatError, match="expected a training state"):
         load_training_state(tmp_path / "x")
     save_training_state(tmp_path / "y", {"w": Tensor([4])})
     assert safe_load(tmp_path / "y")["state.state.w"].tolist() == [4]
 
 
 def test_no_random_state():
-    with pytest.raises(ArgumentError, match="no state"):
+    with pytest.raises(ArgumentError, match="expected a random state"):
         restore_random_state({"seed": 1})
 
 
@@ -183,7 +183,7 @@ def test_a_random_state_names_devices_and_words(name: str, tmp_path: Path):
     ]
     tensors = {"state.state.w": file["state.state.w"]}
     safe_save(tensors, tmp_path / "y", {"weft_training_state": json.dumps(nest)})
-    with pytest.raises(ArgumentError, match="this is no state"):
+    with pytest.raises(ArgumentError, match="expected a random state"):
         load_training_state(tmp_path / "y", into={"w": weight})
     assert precious.read_bytes() == b"precious"
     assert weight.tolist() == [1.0]

@@ -107,7 +107,7 @@ def test_one_device_has_no_layout():
 
 
 def test_cuts_that_differ_are_refused_where_somebody_wrote_them():
-    with pytest.raises(DeviceError, match="operands are cut differently"):
+    with pytest.raises(DeviceError, match="operands are sharded differently"):
         layout_of(laid(20, (6, 4), 0) + laid(21, (6, 4), 1), strict=True)
     with pytest.raises(DeviceError, match="on different devices"):
         layout_of(rows * make(Op.SHARD, f32, (rows,), (("CPU", "CPU:2"), 0, HALVES)))

@@ -108,5 +108,5 @@ def test_binding():
             n.bind(wrong)
     with pytest.raises(ArgumentTypeError, match="not float"):
         n.bind(2.5)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentTypeError, match="is no Variable"):
+    with pytest.raises(ArgumentTypeError, match="expected a Variable"):
         n.bind(2).bind(2)

@@ -178,7 +178,7 @@ def test_an_error_of_the_dataset_arrives():
         (lambda: len(DataLoader([1], sampler=iter([0]))), ArgumentTypeError, "has no length"),
         (lambda: DataLoader([1], prefetch_factor=0), ArgumentError, "prefetch_factor is 0"),
         (lambda: len(DataLoader(iter([1]))), ArgumentTypeError, "an iterable has no length"),
-        (lambda: DataLoader(3), ArgumentTypeError, "a int is no dataset"),
+        (lambda: DataLoader(3), ArgumentTypeError, "expected a dataset, got int"),
         (lambda: DataLoader((np.ones(2), np.ones(3))), ShapeError, "arrays with 2, 3 rows"),
         (lambda: DataLoader([1]).load_state_dict({"seed": 0}), ArgumentError, "batch, epoch"),
     ],

@@ -146,7 +146,7 @@ def test_a_model_trains_in_half_precision():
     ("call", "message"),
     [
         (lambda: optim.warmup_cosine(1.0, 5, 5), "5 of 5 steps are warmup"),
-        (lambda: optim.one_cycle(1.0, 3), "no room for both phases"),
+        (lambda: optim.one_cycle(1.0, 3), "too few for both phases"),
         (lambda: optim.EMA([], decay=1.0), "decay is 1.0"),
         (lambda: optim.Accumulation(optim.SGD([Tensor([1.0])]), 0), "every is 0"),
         (lambda: optim.clip_by_norm([], 1.0), "no gradients"),

@@ -124,7 +124,7 @@ SMOOTH = [name for name in PROGRAMS if name not in ("argmax", "any", "one_hot", 
 def test_program(name, devices, axis):
     """Six rows on two devices are even; five columns on three are two, two and one."""
     if (name, axis) in REFUSED:
-        with pytest.raises(DeviceError, match="operands are cut differently"):
+        with pytest.raises(DeviceError, match="operands are sharded differently"):
             PROGRAMS[name](*operands(devices, axis))
         return
     found = []

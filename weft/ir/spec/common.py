@@ -137,9 +137,7 @@ def are_sizes(static: Arg, symbolic: tuple[UOp, ...]) -> Verdict:
 def holes_fit(holes: int, symbolic: tuple[UOp, ...]) -> Verdict:
     """Whether there is an index source for each None of an arg."""
     if holes != len(symbolic):
-        return (
-            f"the arg has {holes} symbolic places and there are {len(symbolic)} sources for them"
-        )
+        return f"the arg has {holes} symbolic sizes and there are {len(symbolic)} sources for them"
     return all(map(is_index, symbolic)) or "a symbolic size is not of dtype index"
 
 
@@ -164,12 +162,12 @@ def is_layout(arg: Arg, shape: tuple[object, ...]) -> Verdict:
     if len(devices) < 2 or len(set(devices)) != len(devices):
         return "there are not several devices, each named once"
     if axis is None:
-        return sizes == () or "a whole value has sizes of parts"
+        return sizes == () or "a replicated value has sizes of shards"
     if axis.__class__ is not int or not 0 <= axis < len(shape):
-        return f"{axis!r} is no axis of {len(shape)}"
+        return f"expected an axis of {len(shape)}, got {axis!r}"
     if len(sizes) != len(devices) or any(s.__class__ is not int or s < 1 for s in sizes):
-        return "there is not a part of at least one element for each device"
-    return sum(sizes) == shape[axis] or f"the parts {sizes} do not make up {shape[axis]}"
+        return "expected a shard of at least one element for each device"
+    return sum(sizes) == shape[axis] or f"the shards {sizes} do not add up to {shape[axis]}"
 
 
 def _param(node: UOp) -> Verdict:

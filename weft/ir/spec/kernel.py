@@ -58,7 +58,7 @@ def are_indices(node: UOp, rank: int) -> Verdict:
     """Whether a place or a READ has a bool gate and one index per dimension."""
     _, gate, *indices = node.src
     if not is_bool(gate):
-        return "the gate is not bool"
+        return "the mask is not bool"
     if len(indices) != rank:
         return f"there are {len(indices)} indices for {rank} dimensions"
     return all(map(is_index, indices)) or "an index is not of dtype index"
@@ -178,14 +178,14 @@ _VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, O
 # The tables that the forms of a kernel on its way to a program share; `lowered` has the others.
 RANGE_ROWS: Final = (row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),)
 STORE_ROWS: Final = (
-    row("STORE writes a value of the dtype of its place", Op.STORE, _stored),
+    row("STORE writes a value of the dtype of its target", Op.STORE, _stored),
     row("STORE closes ranges, each once", Op.STORE, lambda node: are_ranges(node.src[2:])),
 )
 FOLD_ROWS: Final = (
-    row("REDUCE folds by an op over ranges, and over no axes", Op.REDUCE, _reduce),
-    row("SCAN folds by an op over one range, and over no axes", Op.SCAN, _scan),
-    row("a fold keeps the dtype", _FOLDS, like_first),
-    row("the fold is defined for the dtype", _FOLDS, fold_kind),
+    row("REDUCE reduces by an op over ranges, and over no axes", Op.REDUCE, _reduce),
+    row("SCAN reduces by an op over one range, and over no axes", Op.SCAN, _scan),
+    row("a reduction keeps the dtype", _FOLDS, like_first),
+    row("the reduction is defined for the dtype", _FOLDS, fold_kind),
 )
 TABLE_ROWS: Final = (row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),)
 RANGE_LAWS: Final = (
@@ -195,7 +195,9 @@ RANGE_LAWS: Final = (
 SCAN_LAWS: Final = (
     GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
 )
-ORDER_LAWS: Final = (GraphRow("a loop whose turns fold into one place is ordered", _unturned),)
+ORDER_LAWS: Final = (
+    GraphRow("a loop whose iterations reduce into one address is sequential", _unturned),
+)
 
 KERNEL_ROWS: Final[tuple[Row, ...]] = (
     scalars(_VALUES),
@@ -203,19 +205,21 @@ KERNEL_ROWS: Final[tuple[Row, ...]] = (
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     *RANGE_ROWS,
-    row("INDEX is a place in a PARAM or BUFFER", Op.INDEX, is_place),
-    row("a place has the dtype of its memory", Op.INDEX, like_first),
+    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
+    row("an address has the dtype of its memory", Op.INDEX, like_first),
     row(
-        "INDEX has a bool gate and one index per dimension",
+        "INDEX has a bool mask and one index per dimension",
         Op.INDEX,
         lambda node: are_indices(node, len(shape_of(node.src[0]))),
     ),
-    row("LOAD reads a place", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)),
+    row(
+        "LOAD reads an address", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)
+    ),
     row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
     *STORE_ROWS,
     row("STORE has no arg", Op.STORE, no_arg),
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
-    row("READ has a STAGE, a bool gate and one index per size", Op.READ, _read),
+    row("READ has a STAGE, a bool mask and one index per size", Op.READ, _read),
     *FOLD_ROWS,
     *AFTER_ROWS,
     *TABLE_ROWS,

@@ -65,7 +65,7 @@ def _closes_nothing(node: UOp) -> Verdict:
 
 def _loaded(node: UOp) -> Verdict:
     places = node.src[1:] if node.op == Op.STORE else node.src
-    return not any(source.op == Op.INDEX for source in places) or "a place is used as a value"
+    return not any(source.op == Op.INDEX for source in places) or "an address is used as a value"
 
 
 def _wide_fold(node: UOp) -> Verdict:

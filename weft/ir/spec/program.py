@@ -52,7 +52,7 @@ def _place(node: UOp) -> Verdict:
     if behind(memory).op not in MEMORIES:
         return "it is not in memory"
     if not is_bool(gate) and gate.dtype is not dtypes.bool.vector(node.dtype.lanes):
-        return "the gate is not bool, nor has it a bool for each lane"
+        return "the mask is not bool, and has not one bool for each lane"
     return _is_integer(index) or "the index is not an integer"
 
 
@@ -158,9 +158,9 @@ SPECIAL_ROWS: Final = (
     row("a SPECIAL is (kind, axis)", Op.SPECIAL, lambda node: has_types(node.arg, str, int)),
 )
 PLACE_ROWS: Final = (
-    row("INDEX has memory, a bool gate and one flat index", Op.INDEX, _place),
-    row("a place holds one element of its memory, or a vector", Op.INDEX, _place_dtype),
-    row("LOAD reads a place, with its dtype", Op.LOAD, _load),
+    row("INDEX has memory, a bool mask and one flat index", Op.INDEX, _place),
+    row("an address holds one element of its memory, or a vector", Op.INDEX, _place_dtype),
+    row("LOAD reads an address, with its dtype", Op.LOAD, _load),
 )
 VECTOR_ROWS: Final = (
     row("VECTOR joins lanes of one dtype", Op.VECTOR, _vector),
@@ -181,7 +181,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     *COUNTER_ROWS,
     *SPECIAL_ROWS,
     *PLACE_ROWS,
-    row("STORE writes a value of the dtype of its place", Op.STORE, _store),
+    row("STORE writes a value of the dtype of its target", Op.STORE, _store),
     *VECTOR_ROWS,
     *SHUFFLE_ROWS,
     row("control is void", (Op.END, Op.BARRIER, Op.LINEAR), _control),

@@ -117,14 +117,16 @@ _ROWS: Final[tuple[Row, ...]] = (
     *ELEMENTWISE_ROWS,
     row("memory is read before it is computed with", ELEMENTWISE | {*_FOLDS}, _computes),
     *RANGE_ROWS,
-    row("INDEX is a place in a PARAM or BUFFER", Op.INDEX, is_place),
-    row("a place has the dtype of its memory", Op.INDEX, like_first),
+    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
+    row("an address has the dtype of its memory", Op.INDEX, like_first),
     row(
         "INDEX has a bool mask and one index per dimension",
         Op.INDEX,
         lambda node: are_indices(node, len(shape_of(node.src[0]))),
     ),
-    row("LOAD reads a place", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)),
+    row(
+        "LOAD reads an address", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)
+    ),
     row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
     row("a STAGE is global, with indices, sizes and ranges", Op.STAGE, _stage),
     row("READ reads a STAGE or a result, at one index per size", Op.READ, _read),

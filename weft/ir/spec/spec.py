@@ -129,7 +129,7 @@ def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoRet
         what = law
         facts.append(("legal here", ", ".join(row.name for row in INFO if row.number in spec.ops)))
     else:
-        what = f"{name(node.op)} breaks a law of the {spec.scope}: {law}"
+        what = f"{name(node.op)} breaks an invariant of the {spec.scope}: {law}"
         if detail:
             facts.insert(0, ("because", detail))
     text, line = locate(scope, node)

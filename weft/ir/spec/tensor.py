@@ -143,7 +143,7 @@ def _scan(node: UOp) -> Verdict:
 
 def fold_kind(node: UOp) -> Verdict:
     mask = KINDS[node.arg[0]]
-    return bool(node.dtype.kind & mask) or f"the fold takes {kinds_text(mask)}"
+    return bool(node.dtype.kind & mask) or f"the reduction takes {kinds_text(mask)}"
 
 
 def _scatter(node: UOp) -> Verdict:
@@ -161,7 +161,7 @@ def _index(node: UOp) -> Verdict:
     if not indices or len(indices) > len(shape_of(memory)):
         return f"there are {len(indices)} indices for {len(shape_of(memory))} axes"
     if not is_bool(gate):
-        return "the gate is not bool"
+        return "the mask is not bool"
     return all(part.dtype.kind & INTEGER for part in indices) or "an index is not an integer"
 
 
@@ -204,7 +204,10 @@ def _custom(node: UOp) -> Verdict:
     body, inputs, slots = node.arg
     if body.op != Op.TUPLE or len(body.src) != len(slots):
         return "the body does not give one value per slot"
-    return all(0 <= slot < inputs < len(node.src) for slot in slots) or "a slot is no input"
+    return (
+        all(0 <= slot < inputs < len(node.src) for slot in slots)
+        or "expected slots that are inputs"
+    )
 
 
 def _shard(node: UOp) -> Verdict:
@@ -236,15 +239,15 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("there is a pair of bounds for each axis", (Op.PAD, Op.SHRINK), _is_box),
     row("SHRINK cuts inside the value", Op.SHRINK, _shrink),
     row("FLIP names axes, each once", Op.FLIP, lambda node: _are_axes(node.arg, node)),
-    row("REDUCE folds by an op over axes, and over no ranges", Op.REDUCE, _reduce),
-    row("SCAN folds by an op along one axis, and over no range", Op.SCAN, _scan),
-    row("SCATTER folds updates of the shape at its indices, by an op", Op.SCATTER, _scatter),
-    row("the fold is defined for the dtype", _FOLDS, fold_kind),
-    row("there is a bool gate, and integer indices, at most one per axis", _PLACED, _index),
-    row("the indices and the gate have one shape, or are scalars", _PLACED, _index_shapes),
+    row("REDUCE reduces by an op over axes, and over no ranges", Op.REDUCE, _reduce),
+    row("SCAN reduces by an op along one axis, and over no range", Op.SCAN, _scan),
+    row("SCATTER reduces updates of the shape at its indices, by an op", Op.SCATTER, _scatter),
+    row("the reduction is defined for the dtype", _FOLDS, fold_kind),
+    row("there is a bool mask, and integer indices, at most one per axis", _PLACED, _index),
+    row("the indices and the mask have one shape, or are scalars", _PLACED, _index_shapes),
     row("a STAGE is global and has no indices yet", Op.STAGE, _stage),
     row("STORE writes to a view of a BUFFER or PARAM", Op.STORE, _place),
-    row("STORE writes a value of the dtype and shape of its place", Op.STORE, _stored),
+    row("STORE writes a value of the dtype and shape of its target", Op.STORE, _stored),
     *AFTER_ROWS,
     row("DETACH has no arg", Op.DETACH, no_arg),
     row("the arg of COPY is a device", Op.COPY, _arg_is(str)),

@@ -86,7 +86,7 @@ class _Parser:
         reader = self.reader
         reader.tokens, reader.at = tokens, 0
         if self.stack[-1].result is not None:
-            raise LineError("expected the end, for the result stands above", 0)
+            raise LineError("expected the end, because the result was given above", 0)
         self._line(indent)
         if reader.at < len(tokens) - 1:
             raise reader.fail("the end of the line")

@@ -98,7 +98,7 @@ def _require_digest(file: DataFile, data: bytes) -> None:
 
 
 def _keep(file: DataFile, data: bytes) -> None:
-    """Write a file to the cache, whole or not at all; a disk that refuses is no error."""
+    """Write a file to the cache, whole or not at all; a disk that refuses raises nothing."""
     kept = private_folder()
     if kept is None:
         return

@@ -172,7 +172,7 @@ def adafactor(
     mask: Mask = None,
     device: str | None = None,
 ) -> Method:
-    """Squares of gradients kept as a row and a column for each matrix, as in PyTorch.
+    """Squares of gradients stored as a row and a column for each matrix, as in PyTorch.
 
     The rate is min(lr, 1/√t) · max(eps[1], rms(w)), and the step is clipped to rms `d`. `eps[0]`
     is the smallest number that added to 1 makes a difference, unless given.
@@ -197,7 +197,7 @@ def _factor_slots(p: Tensor) -> Mapping[str, tuple[int, ...]]:
 
 
 def _factors(g: Tensor, slots: Held, by: Tensor, least: float) -> tuple[Held, Tensor]:
-    """The new slots and the variance that they stand for."""
+    """The new slots and the variance that they represent."""
     square = g * g
     if "v" in slots:
         v = slots["v"] + by * (square - slots["v"])

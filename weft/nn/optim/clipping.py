@@ -1,4 +1,4 @@
-"""Gradients kept within bounds: by their common norm, or each element by itself."""
+"""Gradients clipped to bounds: by their common norm, or each element by itself."""
 
 from __future__ import annotations
 

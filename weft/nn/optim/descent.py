@@ -36,7 +36,7 @@ def sgd(
 ) -> Method:
     """Stochastic gradient descent, as `torch.optim.SGD`.
 
-    b ← momentum · b + g; w ← w - lr · b. With `classic` the learning rate stands inside:
+    b ← momentum · b + g; w ← w - lr · b. With `classic` the learning rate is put inside:
     b ← momentum · b + lr · g; w ← w - b.
     """
     return _descent(Common(lr, weight_decay, mask, device), momentum, nesterov, classic)

@@ -159,7 +159,7 @@ def per_parameter(
 
 
 def _laid_like(state: Tensor, p: Tensor) -> Tensor:
-    """State in memory that lies on several devices as its parameter does."""
+    """State in memory, on several devices in the layout of its parameter."""
     laid = state.shard_like(p)
     if laid is not state:
         laid._storage.take_memory()
@@ -202,7 +202,7 @@ def _decays(mask: Mask, params: Sequence[Tensor]) -> list[bool]:
 
 
 def require_nonnegative(**values: float) -> None:
-    """Raise for a hyperparameter below 0, or one that is no number."""
+    """Raise for a hyperparameter below 0, or one that is not a number."""
     for name, value in values.items():
         if not value >= 0:
             raise ArgumentError(f"optimizer: {name} is {value}", law=f"{name} is 0 or more")

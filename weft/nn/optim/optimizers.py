@@ -98,7 +98,7 @@ class Muon(Optimizer):
 class Adam(Optimizer):
     """Averages of gradients and of their squares; see `adam`.
 
-    `betas` stands for b1 and b2. The weight decay is a part of the gradient, as in PyTorch.
+    `betas` is b1 and b2. The weight decay is a part of the gradient, as in PyTorch.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Adam(Optimizer):
 class AdamW(Optimizer):
     """Adam with weight decay that does not pass through the averages; see `adam`.
 
-    `betas` stands for b1 and b2.
+    `betas` is b1 and b2.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class RMSprop(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """Adam's squares kept as rows and columns; see `adafactor`."""
+    """Adam's squares stored as rows and columns; see `adafactor`."""
 
     def __init__(
         self,

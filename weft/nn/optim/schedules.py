@@ -89,7 +89,7 @@ def one_cycle(
     rest = total_steps - 1 - turn
     if turn <= 0 or rest <= 0:
         raise ArgumentError(
-            f"one_cycle: no room for both phases in {total_steps} steps",
+            f"one_cycle: {total_steps} steps are too few for both phases",
             law="both pct_start and 1 - pct_start of the steps are more than one step",
         )
 
@@ -216,8 +216,8 @@ class OneCycleLR(Scheduler):
 class ReduceLROnPlateau:
     """Multiply the rate by `factor` when a number has not become better for `patience` steps.
 
-    `step` takes the number, as a Python float: what to do next depends on it, so this is no
-    schedule and stays outside of a jitted step.
+    `step` takes the number, as a Python float: what to do next depends on it, so this is not
+    a schedule and stays outside of a jitted step.
     """
 
     def __init__(

@@ -140,7 +140,8 @@ def randint(
         raise DTypeError(f"randint: random {target.name}", law="randint draws integers")
     if low >= high:
         raise ArgumentError(
-            f"randint: no integer is from {low} to below {high}", law="randint needs low < high"
+            f"randint: expected low < high, got {low} and {high}",
+            law="randint draws from low to below high",
         )
     first, second = draw(math.prod(sizes), device)
     # 64 bits modulo the span favor no number by more than span / 2**64.
@@ -256,7 +257,9 @@ def _scaled(cls: type[Tensor], limit: float, shape: tuple[Any, ...], kwargs: Any
 def _sizes(name: str, shape: tuple[Any, ...]) -> list[int]:
     sizes = [known(size) for size in (ints_of(name, shape[0], shape[1:]) if shape else ())]
     if not sizes:
-        raise ArgumentError(f"{name}: there are no axes", law=f"{name} needs a shape")
+        raise ArgumentError(
+            f"{name}: expected a shape, got none", law=f"{name} needs at least one axis"
+        )
     return sizes
 
 

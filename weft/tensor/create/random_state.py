@@ -150,7 +150,7 @@ def require_random_state(state: Any) -> None:
     """Raise unless a value is what `random_state` gives."""
     if not _is_state(state):
         raise ArgumentError(
-            "random: this is no state", law="a state is what random_state() gave before"
+            "random: expected a random state", law="a state is what random_state() returned"
         )
 
 

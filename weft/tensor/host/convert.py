@@ -55,7 +55,7 @@ def _foreign_dtype(dtype: Any) -> DType:
         )
     except Exception:  # whatever an object of somebody else does when it is asked
         raise DTypeError(
-            f"{dtype!r} is no dtype",
+            f"expected a dtype, got {dtype!r}",
             law="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",
             fix="write dtypes.float32, for example",
         ) from None
@@ -272,7 +272,7 @@ def as_index(self: Tensor) -> int:
     if not self.dtype.is_int:
         raise DTypeError(
             f"an index cannot be {self.dtype.name}",
-            law="only a tensor of one integer stands for a Python index",
+            law="only a tensor of one integer can be a Python index",
         )
     return int(self.item())
 
@@ -289,7 +289,7 @@ def cast(self: Tensor, dtype: DType | str) -> Tensor:
         return self
     if target.lanes != 1 or target in (dtypes.void, dtypes.index):
         raise DTypeError(
-            f"cast: no tensor has the dtype {target.name}", law="tensors hold scalar types"
+            f"cast: expected a scalar dtype, got {target.name}", law="tensors hold scalar types"
         )
     return self._new(make(Op.CAST, target, (self.uop,)))
 
@@ -323,7 +323,7 @@ def to(
     """Return the value on another device, in another dtype, or in those of another tensor.
 
     What is there already is returned as it is. Nothing is copied before it is needed, so
-    `non_blocking` changes nothing. What lies on several devices is brought together on one; on
+    `non_blocking` changes nothing. What is on several devices is gathered on one; on
     several, it is whole on each, as `shard` says. PyTorch: to.
 
     >>> from weft import dtypes
@@ -370,8 +370,8 @@ def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
 def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     """Return the value in memory of its own when computed: fusion stops here.
 
-    A tensor that is no view of another and is in memory is returned as it is. PyTorch: contiguous;
-    NumPy: ascontiguousarray.
+    A tensor that is in memory and not a view of another is returned as it is. PyTorch:
+    contiguous; NumPy: ascontiguousarray.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()

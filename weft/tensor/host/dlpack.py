@@ -197,7 +197,7 @@ def kind_of(x: Any) -> tuple[int, int]:
     """The DLPack name of the device on which an object has its memory."""
     if not hasattr(type(x), "__dlpack__") or not hasattr(type(x), "__dlpack_device__"):
         raise ArgumentTypeError(
-            f"from_dlpack: {type(x).__name__} has no __dlpack__",
+            f"from_dlpack: expected an object with __dlpack__, got {type(x).__name__}",
             law="from_dlpack takes arrays and tensors of other libraries",
             fix="use Tensor(data), which copies",
         )

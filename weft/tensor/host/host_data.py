@@ -55,7 +55,7 @@ def _copied(values: Array, dtype: DType, device: DevicePlace) -> UOp:
 def _from_bytes(data: bytes | bytearray, dtype: DType, device: DevicePlace) -> UOp:
     if len(data) % dtype.itemsize:
         raise ShapeError(
-            f"Tensor: {len(data)} bytes are no whole number of {dtype.name}",
+            f"Tensor: {len(data)} bytes are not a whole number of {dtype.name} elements",
             facts=[("bytes", len(data)), (dtype.name, f"{dtype.itemsize} bytes each")],
             law="bytes are read as elements of the dtype",
         )
@@ -68,8 +68,8 @@ def _from_list(data: Any) -> tuple[Array, DType]:
         first = first[0]
     if hasattr(type(first), "uop"):
         raise ArgumentTypeError(
-            "Tensor: a list of tensors is no data",
-            law="a list holds numbers; tensors are joined as tensors",
+            "Tensor: expected numbers, got a list of tensors",
+            law="a list holds numbers; tensors are joined with stack or cat",
             fix="use Tensor.stack(*tensors) or Tensor.cat(*tensors)",
         )
     try:

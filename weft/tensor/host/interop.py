@@ -54,7 +54,7 @@ def from_numpy(
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
-            f"from_numpy: {type(array).__name__} is no NumPy array",
+            f"from_numpy: expected a NumPy array, got {type(array).__name__}",
             law="from_numpy shares the memory of an array",
             fix="use Tensor(data), which copies",
         )
@@ -132,7 +132,7 @@ def _from_gpu(cls: type[Tensor], x: Any, owner: str, device: str | None) -> Tens
         raise NotSupported(
             f"from_dlpack: memory of {name} with gaps",
             facts=[("shape", foreign.shape)],
-            law="memory of a GPU is shared where its elements lie in order, without gaps",
+            law="memory of a GPU is shared where it is contiguous",
             fix="make it contiguous first: from_dlpack(x.contiguous())",
         )
     node = adopted_buffer(foreign.dtype, foreign.shape, name, foreign.address, foreign.keep)

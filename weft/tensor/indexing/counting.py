@@ -33,7 +33,7 @@ def searchsorted(
 ) -> Tensor:
     """Find where values belong in this sorted tensor, as int64.
 
-    The answer i has self[i - 1] < v <= self[i], and self[i - 1] <= v < self[i] with `right` or
+    The result i has self[i - 1] < v <= self[i], and self[i - 1] <= v < self[i] with `right` or
     `side="right"`. A tensor of several axes has a sorted row for each row of values. As
     `torch.searchsorted(self, values)` and `numpy.searchsorted(self, values)`.
 

@@ -1,7 +1,7 @@
 """Indexing: views by basic keys, gathers by index tensors, and the writes through both.
 
 An index tensor may count from the end with negative numbers. What it holds is not known when the
-graph is built, so a number outside its axis is no error: it reads 0 and writes nothing. Numbers
+graph is built, so a number outside its axis raises nothing: it reads 0 and writes nothing. Numbers
 that the host knows are checked at once.
 """
 
@@ -155,7 +155,7 @@ def _set_by_mask(self: Tensor, mask: Tensor, value: Any) -> None:
 
 
 def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
-    """Write through INDEX, which needs memory; the last of several values for a place stays."""
+    """Write through INDEX, which needs memory; the last of several values for an element stays."""
     axes = list(advanced)
     view._require_no_expand("index")
     view._storage.take_memory()

@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[...]`, read once: steps of a view, then index tensors.
+"""What is between the brackets of `x[...]`, read once: steps of a view, then index tensors.
 
 Ints, slices, None and Ellipsis are basic: they make a view. Lists, arrays and tensors of integers
 are advanced: they pick elements, and the result is a new value. As in PyTorch an int is always
@@ -69,7 +69,7 @@ def _known(part: Any, tensor_type: type[Tensor]) -> Any:
 
 def _no_index(what: str) -> ArgumentTypeError:
     return ArgumentTypeError(
-        f"index: {what} is no index",
+        f"index: expected an index, got {what}",
         law="an index is an int, a slice, None, ..., or integers in a list, array or tensor",
     )
 
@@ -93,7 +93,9 @@ def _positions(part: Any, tensor_type: type[Tensor]) -> tuple[Any, ...]:
 
 
 def _no_bool() -> NotSupported:
-    return NotSupported("index: a bool is no index", law="x[True] would add an axis; use x[None]")
+    return NotSupported(
+        "index: expected an index, got a bool", law="x[True] would add an axis; use x[None]"
+    )
 
 
 class _Masked(NamedTuple):

@@ -39,7 +39,7 @@ def _rows(name: str, self: Tensor, dim: int) -> tuple[Tensor, int]:
 
 
 def _picked(self: Tensor, rows: Tensor, places: Tensor, axis: int, keepdim: bool) -> Picked:
-    """Elements at places (…, 1) of rows, and the places, each with the axis gone or kept."""
+    """Elements at indices (…, 1) of rows, and the indices, each with the axis gone or kept."""
     values = rows.gather(-1, places)
     if not self.ndim:
         return Picked(values.reshape(()), places.reshape(()))
@@ -136,7 +136,7 @@ def quantile(
 ) -> Tensor:
     """Return the element below which a share `q` of all lies, between neighbors if need be.
 
-    The place is q * (n - 1) in order; `interpolation` is linear, lower, higher, midpoint or
+    The index is q * (n - 1) in order; `interpolation` is linear, lower, higher, midpoint or
     nearest. Several shares give an axis in front. NaN if there is one. As `torch.quantile` and
     `numpy.quantile`.
 
@@ -191,5 +191,5 @@ def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
 
 
 def _midpoint(place: Tensor) -> Tensor:
-    """A place between two elements moved to the middle of them."""
+    """An index between two elements moved to the middle of them."""
     return (place.floor() + place.ceil()) / 2

@@ -1,7 +1,7 @@
-"""Scatters along an axis: values put, or folded, where an index of their shape says.
+"""Scatters along an axis: values put, or reduced, where an index of their shape says.
 
 Each returns a new value. A number outside its axis writes nothing, as in `indexing.py`. Values
-come in the order of the index, also those for one place.
+come in the order of the index, also those for one element.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOLDS: Final = {
 
 
 class _Updates(NamedTuple):
-    """Values for places of a tensor: the axis, the values, and where each goes, if anywhere."""
+    """Values for elements of a tensor: the axis, the values, and where each goes, if anywhere."""
 
     axis: int
     values: Tensor
@@ -40,12 +40,12 @@ class _Updates(NamedTuple):
     places: list[UOp]
 
     def into(self, value: UOp, updates: UOp, op: int) -> UOp:
-        """Updates in the place of the values, folded into a value."""
+        """Updates instead of the values, reduced into a value."""
         return scatter_nodes(value, updates, self.gate, self.places, op)
 
 
 def scatter(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
-    """Put values where an index says along an axis; of several for one place the last stays.
+    """Put values where an index says along an axis; of several for one element the last stays.
 
     `reduce` is None, "add" or "multiply".
 

@@ -80,7 +80,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
 
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
-    """Return the view at one place of an axis, without it. PyTorch: select.
+    """Return the view at one index of an axis, without it. PyTorch: select.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
@@ -171,7 +171,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Any, *, alpha: floa
 
 
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
-    """Put slices in the place of those that an index names along an axis. PyTorch: index_copy.
+    """Replace the slices that an index names along an axis. PyTorch: index_copy.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1, 2, 3]).index_copy(0, Tensor([2, 0]), Tensor([8, 9])).tolist()
@@ -199,7 +199,7 @@ def index_put(
         isinstance(each, self.__class__) for each in indices
     ):
         raise ArgumentTypeError(
-            "index_put: the indices are no tuple of tensors",
+            "index_put: expected a tuple of index tensors",
             law="there is an index tensor for each of the first axes",
             fix="write x.index_put((index,), values)",
         )
@@ -246,7 +246,7 @@ def _added(self: Tensor, numbers: list[Tensor], values: Tensor, name: str) -> Te
 
 
 def _replaced(self: Tensor, indices: list[Tensor], values: Tensor) -> Tensor:
-    """The tensor with values in the places that the indices of its first axes name."""
+    """The tensor with values at the indices of its first axes."""
     made = self.clone()
     made[tuple(indices)] = values
     return made
@@ -263,9 +263,9 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     values = lift(self, source, "put")
     if values.numel() != index.numel():
         raise ShapeError(
-            f"put: {values.numel()} values for {index.numel()} places",
+            f"put: {values.numel()} values for {index.numel()} indices",
             facts=[("index", index.shape), ("values", values.shape)],
-            law="there is a value for each place",
+            law="there is a value for each index",
         )
     flat = self.flatten()
     return flat.index_put((index.flatten(),), values.flatten(), accumulate).reshape(self.shape)

@@ -26,7 +26,7 @@ def require_matrix(name: str, self: Tensor) -> tuple[int, int]:
     """The rows and columns of a matrix, or of each in a batch."""
     if self.ndim < 2:
         raise ShapeError(
-            f"{name}: a tensor with {self.ndim} axes is no matrix",
+            f"{name}: expected a matrix, got a tensor with {self.ndim} axes",
             facts=[("shape", self.shape)],
             law=f"{name} takes (…, rows, columns)",
         )

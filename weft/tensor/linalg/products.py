@@ -147,7 +147,7 @@ def tensordot(self: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
 
 
 def kron(self: Tensor, other: Tensor) -> Tensor:
-    """Put `other`, times each element of this tensor, in the place of that element.
+    """Replace each element of this tensor by `other` times that element.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1, 10]).kron(Tensor([1, 2])).tolist()

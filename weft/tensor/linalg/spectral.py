@@ -113,7 +113,7 @@ def _eigen_step(matrix: Tensor, vectors: Tensor) -> State:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    """The place of each value (batch, n) in ascending order; equal values keep their order."""
+    """The rank of each value (batch, n) in ascending order; equal values keep their order."""
     size = known(values.shape[1])
     values = values.contiguous()  # each is compared with each
     mine, others = values.unsqueeze(2), values.unsqueeze(1)
@@ -122,7 +122,7 @@ def _ranks(values: Tensor) -> Tensor:
 
 
 def _order(ranks: Tensor) -> Tensor:
-    """For each place the position (batch, n) of the value that belongs there."""
+    """For each rank the position (batch, n) of the value that has it."""
     size = known(ranks.shape[1])
     if not size:
         return ranks

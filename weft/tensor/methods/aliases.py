@@ -63,7 +63,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def is_contiguous(self: Tensor) -> bool:
-    """Return True: how elements lie in memory does not show in a tensor. PyTorch: is_contiguous.
+    """Return True: the memory layout does not show in a tensor. PyTorch: is_contiguous.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).T.is_contiguous()

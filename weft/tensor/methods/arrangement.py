@@ -1,4 +1,4 @@
-"""Shapes by name: rows and columns, stacks, diagonals, turns; made of movement and joining.
+"""Shapes by name: rows and columns, stacks, diagonals, rotations; made of movement and joining.
 
 What only moves elements returns a view, as in `movement.py`.
 """
@@ -31,7 +31,7 @@ def _require_axes(name: str, self: Tensor, count: int) -> None:
 
 
 def fliplr(self: Tensor) -> Tensor:
-    """Read the second axis backwards: left and right change places. PyTorch, NumPy: fliplr.
+    """Read the second axis backwards: left and right are swapped. PyTorch, NumPy: fliplr.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).fliplr().tolist()
@@ -42,7 +42,7 @@ def fliplr(self: Tensor) -> Tensor:
 
 
 def flipud(self: Tensor) -> Tensor:
-    """Read the first axis backwards: up and down change places. PyTorch, NumPy: flipud.
+    """Read the first axis backwards: up and down are swapped. PyTorch, NumPy: flipud.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).flipud().tolist()
@@ -170,7 +170,7 @@ def tensor_split(
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
         if count < 1:
-            raise ArgumentError(f"tensor_split: {count} parts", law="there are 1 or more parts")
+            raise ArgumentError(f"tensor_split: {count} parts", law="there is at least 1 part")
         starts = [n * (size // count) + min(n, size % count) for n in range(count + 1)]
         pairs = list(pairwise(starts))
     else:

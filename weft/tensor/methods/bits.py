@@ -68,7 +68,8 @@ def _scaled(name: str, shape: Shape, source: DType, target: DType) -> tuple[int,
     total = sizes[-1] * source.itemsize if sizes else 0
     if not sizes or total % target.itemsize:
         raise ShapeError(
-            f"{name}: the last axis of {shape} {source.name} holds no whole {target.name}s",
+            f"{name}: the last axis of {shape} {source.name} is not a whole number of"
+            f" {target.name}",
             facts=[
                 (source.name, f"{source.itemsize} bytes"),
                 (target.name, f"{target.itemsize} bytes"),

@@ -96,7 +96,7 @@ UNEQUAL: Final = Operation("ne", KINDS[Op.EQUAL], _unequal)
 
 
 def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = False) -> Tensor:
-    """The operation on a tensor and an operand; NotImplemented for what is no operand."""
+    """The operation on a tensor and an operand; NotImplemented for anything else."""
     # The property `uop` is written out: this is the hottest path of all.
     a = self.uop if self._steps or tracer.thread else self._storage.uop
     if other.__class__ is self.__class__:
@@ -139,7 +139,7 @@ def _as_dtype(node: UOp, dtype: DType) -> UOp:
 def try_operand(
     self: Tensor, other: Operand, makes_floats: bool = False
 ) -> tuple[UOp, DType] | None:
-    """An operand that is no tensor, as a node, and the dtype in which the two meet."""
+    """An operand that is not a tensor, as a node, and the dtype that both are promoted to."""
     if isinstance(other, np.generic):
         other = other.item()
     if isinstance(other, (bool, int, float)):
@@ -166,7 +166,7 @@ def require_result(result: Tensor, name: str, other: Operand) -> Tensor:
     """The result of `binary` for a method, which has no reflected form to fall back on."""
     if result is NotImplemented:
         raise ArgumentTypeError(
-            f"{name}: {type(other).__name__} is no operand",
+            f"{name}: expected an operand, got {type(other).__name__}",
             law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return result
@@ -180,7 +180,7 @@ def lift(self: Tensor, value: Operand, name: str) -> Tensor:
     met = try_operand(self, value)
     if met is None:
         raise ArgumentTypeError(
-            f"{name}: {type(value).__name__} is no operand",
+            f"{name}: expected an operand, got {type(value).__name__}",
             law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return self._new(met[0])
@@ -413,7 +413,7 @@ def raised(self: Tensor, other: Operand, reverse: bool = False) -> Tensor:
     is_negative = isinstance(other, int) and not isinstance(other, bool) and other < 0
     if is_negative and not reverse and self.dtype.kind != FLOAT:
         raise ArgumentError(
-            "pow: integers have no negative powers that are integers",
+            "pow: an integer to a negative power is not an integer",
             facts=[("base", self.dtype.name), ("exponent", other)],
             law="an integer to the power of an int needs an exponent from 0 on",
             fix=f"use floats: x.float() ** {other}",

@@ -33,7 +33,8 @@ def listed(name: str, self: Any, args: Sequence[Any]) -> list[Tensor]:
     for each in tensors:
         if not hasattr(type(each), "uop"):
             raise ArgumentTypeError(
-                f"{name}: {type(each).__name__} is no tensor", law="only tensors can be joined"
+                f"{name}: expected a tensor, got {type(each).__name__}",
+                law="only tensors can be joined",
             )
     if not tensors:
         raise ArgumentError(f"{name}: there is nothing to join", law=f"{name} needs a tensor")

@@ -1,4 +1,4 @@
-"""Values kept within limits."""
+"""Values clamped to limits."""
 
 from __future__ import annotations
 

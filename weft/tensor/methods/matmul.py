@@ -46,7 +46,7 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
     require_one_device("matmul", self, right)
     if not self.ndim or not right.ndim:
         raise ShapeError(
-            "matmul: an operand has no axes",
+            "matmul: expected at least one axis, got a scalar operand",
             facts=[("left", self.shape), ("right", right.shape)],
             law="matmul multiplies vectors and matrices",
             fix="use * to scale",
@@ -122,7 +122,7 @@ def linear(
 
 
 def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
-    """Multiply and sum by a formula of axis letters; `...` stands for leading axes.
+    """Multiply and sum by a formula of axis letters; `...` is all leading axes.
 
     >>> from weft.tensor import Tensor
     >>> a, b = Tensor([[1, 2], [3, 4]]), Tensor([[1, 0], [0, 1]])
@@ -262,7 +262,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
         require_matrix("mm", each)
         if each.ndim != 2:
             raise ShapeError(
-                f"mm: a tensor with {each.ndim} axes is no matrix",
+                f"mm: expected a matrix, got a tensor with {each.ndim} axes",
                 facts=[("shape", each.shape)],
                 law="mm takes (n, k) and (k, m)",
                 fix="write a @ b for batches of matrices",

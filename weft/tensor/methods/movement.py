@@ -52,7 +52,7 @@ def _inferred(name: str, shape: Shape, wanted: Sequence[Size]) -> Shape:
     product = times(*(size for size in wanted if size != -1))
     if len(holes) > 1 or any(isinstance(size, int) and size < -1 for size in wanted):
         raise ShapeError(
-            f"{name}: {tuple(wanted)} is no shape",
+            f"{name}: expected a shape, got {tuple(wanted)}",
             law="sizes are 0 or more, and at most one is -1, to be worked out",
         )
     rest = try_quotient(count, product) if holes and product != 0 else None
@@ -83,7 +83,7 @@ def expand(self: Tensor, shape: Any, *args: Any) -> Tensor:
         raise ShapeError(
             f"expand: {self.shape} does not expand to {wanted}",
             facts=[("from", self.shape), ("to", wanted)],
-            law="counted from the last axis, a size is kept or was 1",
+            law="counted from the last axis, a size stays the same or was 1",
             fix=symbolic_fix(*own, *wanted),
         )
     view = self.reshape(own)
@@ -100,7 +100,7 @@ def permute(self: Tensor, order: Any, *args: Any) -> Tensor:
     axes = [axis_of("permute", known(axis), self.ndim) for axis in ints_of("permute", order, args)]
     if sorted(axes) != list(range(self.ndim)):
         raise ShapeError(
-            f"permute: {tuple(axes)} is no order of {self.ndim} axes",
+            f"permute: expected an order of {self.ndim} axes, got {tuple(axes)}",
             facts=[("shape", self.shape), ("order", tuple(axes))],
             law="permute names each axis once",
         )
@@ -172,7 +172,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move axes to other places; the rest keep their order. PyTorch: movedim, NumPy: moveaxis.
+    """Move axes to other positions; the rest keep their order. PyTorch: movedim, NumPy: moveaxis.
 
     >>> from weft.tensor import Tensor
     >>> Tensor.zeros(2, 3, 4).movedim((0, 1), (-1, 0)).shape
@@ -185,7 +185,7 @@ def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequen
     if len(pairs[0]) != len(pairs[1]) or any(len(set(axes)) != len(axes) for axes in pairs):
         raise ArgumentError(
             f"movedim: axes {source} to {destination}",
-            law="each axis is named once and has one place to go to",
+            law="each axis is named once and has one destination",
         )
     rest = iter(axis for axis in range(self.ndim) if axis not in pairs[0])
     places = dict(zip(pairs[1], pairs[0], strict=True))

@@ -54,7 +54,7 @@ def rearrange(self: Tensor, formula: str, **sizes: int) -> Tensor:
 def _sides(formula: str) -> tuple[list[Group], list[Group]]:
     parts = formula.split("->")
     if len(parts) != 2:
-        raise _no_formula(formula, "it has no single arrow")
+        raise _no_formula(formula, "expected exactly one arrow")
     return _groups(formula, parts[0]), _groups(formula, parts[1])
 
 
@@ -135,7 +135,7 @@ def _group_sizes(formula: str, group: Group, size: int, sizes: dict[str, int]) -
         )
     if not fits:
         raise ShapeError(
-            f"rearrange: an axis of size {size} is no ({' '.join(group) or '1'})",
+            f"rearrange: an axis of size {size} does not split as ({' '.join(group) or '1'})",
             facts=[("formula", formula), ("sizes", found)],
             law="the sizes in a parenthesis multiply to that of the axis",
         )

@@ -29,7 +29,7 @@ DTypeLike = DType | str | None
 
 
 def fold(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
-    """The fold over some axes, which go unless they are kept."""
+    """The reduction over some axes, which are dropped unless `keepdim` is set."""
     axes = axes_of(name, axis, self.ndim)
     if not axes:
         return self._same()

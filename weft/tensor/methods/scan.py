@@ -1,4 +1,4 @@
-"""Scans: folds of all prefixes along an axis, and differences of neighbors.
+"""Scans: reductions of all prefixes along an axis, and differences of neighbors.
 
 Sums and products of bools and integers are int64, as in PyTorch; halves are added in float32. A
 scan of rows is one kernel; a long one is cut into blocks and takes two.
@@ -29,7 +29,7 @@ DTypeLike = DType | str | None
 
 
 def scan(self: Tensor, op: int, axis: int, name: str) -> Tensor:
-    """The folds of all prefixes along an axis."""
+    """The reductions of all prefixes along an axis."""
     number = axis_of(name, axis, self.ndim)
     return self._new(scan_axis(self.uop, op, number)) if self.ndim else self._same()
 
@@ -140,7 +140,10 @@ def diff(
     ([3, 5, 7], [2, 2])
     """
     if not self.ndim:
-        raise ShapeError("diff: a scalar has no neighbors", law="diff needs at least one axis")
+        raise ShapeError(
+            "diff: expected at least one axis, got a scalar",
+            law="diff subtracts neighbors along an axis",
+        )
     if n < 0:
         raise ArgumentError(f"diff: {n} times", law="n is an int from 0 on")
     axis = axis_of("diff", dim, self.ndim)

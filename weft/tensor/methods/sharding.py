@@ -1,7 +1,7 @@
 """Tensors over several devices: shard, shard_, shard_like.
 
-A tensor over several devices is used like any other. What is cut is computed part by part, each
-on its device; a fold over the axis that is cut ends with an exchange between all of them.
+A tensor over several devices is used like any other. Each device computes its shard; a
+reduction over the sharded axis ends with an all-reduce.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tensor:
-    """Lay the value over several devices: cut along an axis, or whole on each without one.
+    """Put the value on several devices: sharded along an axis, or replicated without one.
 
-    Parts differ by one element at most; the first devices have the greater ones. The shape and
+    Shards differ by one element at most; the first devices have the greater ones. The shape and
     the dtype stay, and `device` is the tuple of names. PyTorch: distribute_tensor with Shard(axis)
     or Replicate().
 
@@ -44,7 +44,7 @@ def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tens
         raise ShapeError(
             f"shard: {size} elements along axis {axis} for {len(names)} devices",
             facts=[("shape", self.shape), ("devices", ", ".join(names))],
-            law="each device has at least one element of the axis that is cut",
+            law="each device has at least one element of the sharded axis",
             fix="choose a longer axis or fewer devices, or leave axis out: whole on each device",
         )
     return _laid_out(self, even_layout(names, number, size))
@@ -66,10 +66,10 @@ def shard_(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Ten
 
 
 def shard_like(self: Tensor, y: Tensor) -> Tensor:
-    """Return the value laid out like another: cut along the same axis, on the same devices.
+    """Return the value in the layout of another: sharded along the same axis, on the same devices.
 
-    An axis is counted from the last one, as shapes broadcast: what is cut along an axis that this
-    tensor lacks, or has with size 1, is whole on each device here.
+    An axis is counted from the last one, as shapes broadcast: what is sharded along one that this
+    tensor lacks, or has with size 1, is replicated here.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor.ones(4, 6).shard(("CPU:0", "CPU:1"), axis=1)
@@ -90,14 +90,14 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
             f"shard_like: axis {axis} has {self.shape[axis]} elements, and that of the other "
             f"{sum(layout.sizes)}",
             facts=[("tensor", self.shape), ("other", y.shape, str(layout))],
-            law="counted from the last axis, the axis that is cut has the same size, or size 1",
-            fix=f"cut it by itself: .shard({layout.devices!r}, axis={axis})",
+            law="counted from the last axis, the sharded axis has the same size, or size 1",
+            fix=f"shard it by itself: .shard({layout.devices!r}, axis={axis})",
         )
     return _laid_out(self, layout._replace(axis=axis))
 
 
 def whole_along(self: Tensor, axis: int) -> Tensor:
-    """The tensor, whole on each device if it is cut along an axis whose elements all meet."""
+    """The tensor, replicated if it is sharded along an axis whose elements are combined."""
     layout = None if isinstance(self.device, str) else layout_of(self.uop)
     if layout is None or layout.axis != axis % self.ndim:
         return self
@@ -105,7 +105,7 @@ def whole_along(self: Tensor, axis: int) -> Tensor:
 
 
 def require_product_cuts(left: Tensor, right: Tensor) -> None:
-    """Two matrices that are both cut are so along the axis of the sum, or the same one before."""
+    """Two matrices that are both sharded are so along the summed axis, or one leading axis."""
     if isinstance(left.device, str):
         return
     a, b = layout_of(left.uop), layout_of(right.uop)
@@ -116,10 +116,10 @@ def require_product_cuts(left: Tensor, right: Tensor) -> None:
     if a.sizes == b.sizes and ((first, second) == (-1, inner) or first == second < -2):
         return
     raise DeviceError(
-        f"matmul: operands are cut differently (axis {first} and axis {second})",
+        f"matmul: operands are sharded differently (axis {first} and axis {second})",
         facts=[("left", left.shape, str(a)), ("right", right.shape, str(b))],
-        law="of operands that are both cut, the axes are the last of the left and that of the\n"
-        "right which it meets, or one leading axis of both",
+        law="operands that are both sharded are so along the axis that is summed, or along one\n"
+        "leading axis of both",
         fix=f"make one of them whole on each device: right.shard({b.devices})",
     )
 

@@ -348,9 +348,9 @@ def glu(self: Tensor, dim: int = -1) -> Tensor:
     axis = axis_of("glu", dim, self.ndim)
     if not self.ndim or known(self.shape[axis]) % 2:
         raise ShapeError(
-            "glu: the axis has no two halves",
+            "glu: expected an axis of even size",
             facts=[("shape", self.shape), ("axis", axis)],
-            law="glu needs an axis of even size",
+            law="glu splits the axis into two halves",
         )
     half = known(self.shape[axis]) // 2
     value, gate = self.split([half, half], axis)
@@ -391,7 +391,7 @@ def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """Put 0 in the place of what is from -lambd to lambd. PyTorch: hardshrink.
+    """Replace what is from -lambd to lambd by 0. PyTorch: hardshrink.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([-2.0, 0.25]).hardshrink().tolist()

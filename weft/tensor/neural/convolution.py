@@ -1,4 +1,4 @@
-"""Convolutions, as windows by movement ops, a product and a fold.
+"""Convolutions, as windows by movement ops, a product and a reduction.
 
 The axes are (batch, channels, spatial…); any number of spatial axes works, in spite of the names.
 """

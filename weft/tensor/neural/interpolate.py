@@ -85,7 +85,7 @@ def _axes(self: Tensor, size: Any, scale_factor: Any, align_corners: bool) -> li
         raise ShapeError(
             f"interpolate: {len(listed)} sizes for {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="there is a size for each of the last axes; a number stands for all but two",
+            law="there is a size for each of the last axes; one number is used for all but two",
         )
     found = []
     for number, each in enumerate(listed):

@@ -62,18 +62,18 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         range_(0, variable("n", 1, 9)),
         make(Op.RANGE, i32, (const(i32, 4),), 0),
     ),
-    "INDEX is a place in a PARAM or BUFFER": (
+    "INDEX is an address in a PARAM or BUFFER": (
         index_of(buffer(0, f32, (4,), "CPU"), (r0,)),
         index_of(value, ()),
     ),
-    "a place has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
-    "INDEX has a bool gate and one index per dimension": (
+    "an address has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
+    "INDEX has a bool mask and one index per dimension": (
         index_of(x, (r0, r1), r0 < 3),
         index_of(x, (r0,)),
     ),
-    "LOAD reads a place": (value, make(Op.LOAD, f32, (x,))),
+    "LOAD reads an address": (value, make(Op.LOAD, f32, (x,))),
     "the result has the dtype of the value": (value, make(Op.LOAD, i32, (place,))),
-    "STORE writes a value of the dtype of its place": (
+    "STORE writes a value of the dtype of its target": (
         store(place, value, (r0, r1)),
         store(place, number),
     ),
@@ -82,20 +82,20 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         stage,
         make(Op.STAGE, f32, (value, r1), ("shared", (8,))),
     ),
-    "READ has a STAGE, a bool gate and one index per size": (read(r0), read(r0, r1)),
-    "REDUCE folds by an op over ranges, and over no axes": (
+    "READ has a STAGE, a bool mask and one index per size": (read(r0), read(r0, r1)),
+    "REDUCE reduces by an op over ranges, and over no axes": (
         reduce_ranges(value, Op.ADD, (r1,)),
         make(Op.REDUCE, f32, (value,), (Op.ADD, (0,))),
     ),
-    "SCAN folds by an op over one range, and over no axes": (
+    "SCAN reduces by an op over one range, and over no axes": (
         scan_range(value, Op.ADD, r1),
         make(Op.SCAN, f32, (value,), (Op.ADD, (0,))),
     ),
-    "a fold keeps the dtype": (
+    "a reduction keeps the dtype": (
         reduce_ranges(number, Op.MAX, (r0,)),
         make(Op.REDUCE, i32, (value, r1), (Op.ADD, ())),
     ),
-    "the fold is defined for the dtype": (
+    "the reduction is defined for the dtype": (
         reduce_ranges(number, Op.OR, (r0,)),
         reduce_ranges(value, Op.OR, (r0,)),
     ),
@@ -158,7 +158,7 @@ GRAPHS = {
         kernel((1, "ordered"), (0, "loop"), source=scanned),
         scanned.src[1],
     ),
-    "a loop whose turns fold into one place is ordered": (
+    "a loop whose iterations reduce into one address is sequential": (
         kernel((1, "grid"), (0, "ordered"), source=folded),
         kernel((0, "loop"), (1, "ordered"), source=folded),
         folded,

@@ -68,7 +68,7 @@ FORMS = forms()
 # What the form before a pass has that is no longer legal after it.
 GONE = {
     "widen-reductions": "a reduction of floats has 32 bits or more",
-    "flatten-memory": "INDEX has memory, a bool gate and one flat index",
+    "flatten-memory": "INDEX has memory, a bool mask and one flat index",
     "expand": "a loop is of a kind of grid, in turn, loop, ordered, thread",
     "lower-reductions": "REDUCE is not legal in a kernel with accumulators",
     "bind-hardware": "a loop is of a kind of loop, ordered",
@@ -76,7 +76,7 @@ GONE = {
     "emulate-small-floats": "small floats are those that the target computes with",
     "decompose": "an op that can be decomposed is one that the target has",
     "emulate-wide-integers": "wide integers are those that the target computes with",
-    "linearize": "STORE writes a value of the dtype of its place",
+    "linearize": "STORE writes a value of the dtype of its target",
 }
 
 

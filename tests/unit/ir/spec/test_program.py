@@ -47,13 +47,13 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.SPECIAL, i32, (const(i32, 4),), ("group", 0)),
         make(Op.SPECIAL, i32, (const(i32, 4),), "group"),
     ),
-    "INDEX has memory, a bool gate and one flat index": (
+    "INDEX has memory, a bool mask and one flat index": (
         at(loop, source=scratch, gate=small),
         make(Op.INDEX, f32, (memory, true, loop, loop)),
     ),
-    "a place holds one element of its memory, or a vector": (at(loop, wide), at(loop, i32)),
-    "LOAD reads a place, with its dtype": (vector, make(Op.LOAD, f32, (at(loop, wide),))),
-    "STORE writes a value of the dtype of its place": (
+    "an address holds one element of its memory, or a vector": (at(loop, wide), at(loop, i32)),
+    "LOAD reads an address, with its dtype": (vector, make(Op.LOAD, f32, (at(loop, wide),))),
+    "STORE writes a value of the dtype of its target": (
         store(at(loop, wide), vector),
         store(place, vector),
     ),

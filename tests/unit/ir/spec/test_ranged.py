@@ -48,10 +48,10 @@ def void(op: int, *src: UOp, arg=None) -> UOp:
 CASES: dict[str, tuple[UOp, UOp]] = {
     "a kernel computes scalars": (value, const(f32.vector(4), 1)),
     "memory is read before it is computed with": (read + 1.0, staged + 1.0),
-    "INDEX is a place in a PARAM or BUFFER": (place, index_of(staged, (r0,))),
-    "a place has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
+    "INDEX is an address in a PARAM or BUFFER": (place, index_of(staged, (r0,))),
+    "an address has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
     "INDEX has a bool mask and one index per dimension": (place, index_of(p0, (r0, r0))),
-    "LOAD reads a place": (value, load(p1)),
+    "LOAD reads an address": (value, load(p1)),
     "the result has the dtype of the value": (read, make(Op.READ, i32, read.src)),
     "a STAGE is global, with indices, sizes and ranges": (
         masked,

@@ -27,7 +27,7 @@ def fault(root: UOp, spec: Spec, pass_name: str | None = None) -> InternalError:
 def test_the_message_names_law_node_and_pass():
     mixed = make(Op.ADD, f32, (x, i))
     error = fault(sink(x * 2.0, make(Op.EXP, f32, (mixed,))), TENSOR_SPEC, "normalize")
-    assert error.what == "ADD breaks a law of the tensor graph: the sources have one dtype"
+    assert error.what == "ADD breaks an invariant of the tensor graph: the sources have one dtype"
     assert error.facts == (
         ("pass", "normalize"),
         ("node", "(b0 + b1)", "float32"),
@@ -48,7 +48,8 @@ def test_the_message_names_law_node_and_pass():
 def test_the_message_says_how_a_law_is_broken():
     error = fault(make(Op.SQRT, i32, (i,)), TENSOR_SPEC)
     assert error.what == (
-        "SQRT breaks a law of the tensor graph: the op is defined for the dtype of its sources"
+        "SQRT breaks an invariant of the tensor graph: "
+        "the op is defined for the dtype of its sources"
     )
     assert error.facts[0] == ("because", "it takes floats, and the source is int32")
 
@@ -67,7 +68,7 @@ def test_a_law_of_the_whole_graph_marks_its_node():
     p, r = param(0, f32, (4,)), range_(0, 4)
     place = index_of(p, (r,))
     error = fault(sink(store(place, load(place))), KERNEL_SPEC, "rangeify")
-    assert error.what == "RANGE breaks a law of the kernel: no range is free at the root"
+    assert error.what == "RANGE breaks an invariant of the kernel: no range is free at the root"
     assert error.facts[:2] == (("pass", "rangeify"), ("because", "nothing closes range 0"))
     assert ">   r0 < 4" in error.ir_lines
 

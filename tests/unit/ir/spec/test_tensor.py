@@ -122,27 +122,27 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         move(Op.SHRINK, x, ((0, 4), (3, 9))),
     ),
     "FLIP names axes, each once": (move(Op.FLIP, x, (0,)), move(Op.FLIP, x, (2,))),
-    "REDUCE folds by an op over axes, and over no ranges": (
+    "REDUCE reduces by an op over axes, and over no ranges": (
         reduce_axes(x, Op.MAX, (0, 1)),
         reduce_axes(x, Op.LESS, (0,)),
     ),
-    "SCAN folds by an op along one axis, and over no range": (
+    "SCAN reduces by an op along one axis, and over no range": (
         scan_axis(x, Op.ADD, 1),
         make(Op.SCAN, f32, (x,), (Op.ADD, (0, 1))),
     ),
-    "the fold is defined for the dtype": (
+    "the reduction is defined for the dtype": (
         reduce_axes(rows, Op.AND, (0,)),
         reduce_axes(x, Op.AND, (0,)),
     ),
-    "SCATTER folds updates of the shape at its indices, by an op": (
+    "SCATTER reduces updates of the shape at its indices, by an op": (
         scatter(x, gather(rows), true, (rows,), Op.MAX),
         scatter(x, gather(rows, rows), true, (rows,), Op.ADD),
     ),
-    "there is a bool gate, and integer indices, at most one per axis": (
+    "there is a bool mask, and integer indices, at most one per axis": (
         gather(rows),
         gather(rows, gate=x),
     ),
-    "the indices and the gate have one shape, or are scalars": (
+    "the indices and the mask have one shape, or are scalars": (
         gather(rows, rows, gate=rows < 4),
         gather(rows, make(Op.IOTA, i32, (), (8,))),
     ),
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         write(move(Op.PERMUTE, x, (1, 0)), half),
         write(x + y, half),
     ),
-    "STORE writes a value of the dtype and shape of its place": (write(x, y), write(x, small)),
+    "STORE writes a value of the dtype and shape of its target": (write(x, y), write(x, small)),
     "AFTER has the dtype of its first source": (
         make(Op.AFTER, f32, (x, write(x, y))),
         make(Op.AFTER, i32, (x, write(x, y))),
@@ -261,5 +261,5 @@ def test_legal_ops():
 
 def test_bodies_are_checked_too():
     wrong = param(0, f32, (4, 8)) + make(Op.NEG, f32, (rows,))
-    with pytest.raises(InternalError, match="NEG breaks a law of the tensor graph"):
+    with pytest.raises(InternalError, match="NEG breaks an invariant of the tensor graph"):
         verify(sink(call(wrong, x)), TENSOR_SPEC)

@@ -23,7 +23,7 @@ MISTAKES = {
     "r0 < 4\nr0 + 1": (2, 0, "expected 'name =', 'return' or a block, found r0"),
     "r0 < 4\nr0 = r0 + 1": (2, 0, "r0 is already defined"),
     "max = 3": (1, 0, "expected a name, and max has a meaning of its own"),
-    "return 1\nreturn 2": (2, 0, "expected the end, for the result stands above"),
+    "return 1\nreturn 2": (2, 0, "expected the end, because the result was given above"),
     "x = iota: int32[4]\nreturn x.rehsape(2, 2)": (2, 9, "unknown method 'rehsape'"),
     "return sqrt(1, 2)": (1, 16, "SQRT cannot take 2 sources"),
     "return ITEM[float32](1": (1, 22, "expected ,"),

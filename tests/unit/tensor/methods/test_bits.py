@@ -29,9 +29,9 @@ def test_joined_bytes_are_one_kernel_with_their_user():
 
 
 def test_errors():
-    with pytest.raises(ShapeError, match="no whole int32s"):
+    with pytest.raises(ShapeError, match="not a whole number of int32"):
         Tensor([1, 2, 3], dtype="uint8").bitcast("int32")
-    with pytest.raises(ShapeError, match="no whole"):
+    with pytest.raises(ShapeError, match="not a whole number"):
         Tensor(1.0).bitcast("int64")
     with pytest.raises(DTypeError, match="bool"):
         Tensor([True]).bitcast("uint8")

@@ -57,7 +57,7 @@ def test_wrong_arguments():
     x = Tensor.zeros(2, 3)
     with pytest.raises(AxisError, match="cumsum: axis 2 is out of range"):
         x.cumsum(2)
-    with pytest.raises(ShapeError, match="a scalar has no neighbors"):
+    with pytest.raises(ShapeError, match="expected at least one axis"):
         Tensor(1.0).diff()
     with pytest.raises(ArgumentError, match="both x and dx"):
         x.cumulative_trapezoid(x, dx=1.0)
