@@ -159,3 +159,15 @@ def test_a_replaced_initial_value_is_never_computed():
 def test_replace_keeps_the_shape():
     with pytest.raises(ShapeError, match=r"replace: shape \(3,\) for a tensor of shape \(2,\)"):
         Tensor([1, 2]).replace(Tensor([1, 2, 3]))
+
+
+def test_indices_may_be_computed_from_what_is_written():
+    """The indices are users of the value, which the scheduler comes to later."""
+    numbers = Tensor([3, 1, 2, 0]).realize() + 1
+    counted = Tensor.zeros(6).int().contiguous().realize()
+    counted[numbers] = numbers
+    assert counted.tolist() == [0, 1, 2, 3, 4, 0]
+    greatest = Tensor([[2.0, 1.0], [0.0, 3.0]]).max(1)
+    spread = Tensor.zeros(5).contiguous().realize()
+    spread[greatest.int()] = greatest
+    assert spread.tolist() == [0.0, 0.0, 2.0, 3.0, 0.0]

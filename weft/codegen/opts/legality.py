@@ -15,6 +15,7 @@ from weft.codegen.analysis.loops import (
     UPCAST,
     VECTOR,
     extent_of,
+    is_index_arithmetic,
     kinds_of,
     nodes_of,
     own_ranges,
@@ -76,12 +77,25 @@ def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[s
     elif not 1 < factor < (2 * most if tail == "mask" else most) or factor == most:
         # Lanes may be more than turns, the last ones masked.
         yield f"the factor {factor} is not between 1 and the extent {most}"
+    elif factor > most and _is_in_an_index(kernel, number):
+        yield f"an index is computed from a reduction over range {number}, which vanishes there"
     elif divisor(extent) % factor:
         if tail == "clamp" and least < 1:
             yield f"range {number} may have no last turn to clamp to"
         for node in _closers(kernel, number):
             if node.op == Op.STAGE and not has_room(node, number):
                 yield f"{extent} % {factor} != 0, and the stage has no room past the end"
+
+
+def _is_in_an_index(kernel: UOp, number: int) -> bool:
+    """Whether a reduction over a range decides where memory is touched.
+
+    An index is kept in normal form, without loops of one iteration, and the reduction inside of it
+    would be another one than outside.
+    """
+    return any(node.op == Op.REDUCE for node in _closers(kernel, number)) and any(
+        node.ops >> Op.REDUCE & 1 and is_index_arithmetic(node) for node in nodes_of(kernel)
+    )
 
 
 def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:

@@ -30,7 +30,7 @@ from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.materialize import Materializer
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
-from weft.schedule.memory import CALLS, MEMORY
+from weft.schedule.memory import CALLS, MEMORY, VIEWS, target_of
 from weft.target.target import Target
 
 
@@ -117,7 +117,7 @@ class _Walk:
             return
         if store.src[1].op == Op.SCATTER:
             self._materializer.scatter(store)
-        elif self._materializer.is_alone(store):
+        elif self._materializer.is_alone(store) or _is_placed_by_its_value(store):
             self._materializer.store(store.src[1], store)
         else:
             self._stores[store.src[1]].append(store)
@@ -126,3 +126,16 @@ class _Walk:
         """Whether one kernel uses a scan, at one place, in a loop along it."""
         (use, *others) = uses
         return not others and self._inliner.is_along(node, use)
+
+
+def _is_placed_by_its_value(store: UOp) -> bool:
+    """Whether indices of a store are computed from the value that it writes.
+
+    They are visited before the value then, so they must have their uses before that.
+    """
+    value, view = store.src[1], target_of(store)
+    indices: list[UOp] = []
+    while view.op in VIEWS:
+        indices += view.src[1:] if view.op == Op.INDEX else ()
+        view = view.src[0]
+    return bool(indices) and value in set(topological(*indices))

@@ -10,15 +10,17 @@ from tests.unit.codegen.kernel_parts import Case
 from tests.unit.codegen.kernels import softmax_inline
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
+from weft import Tensor
 from weft.codegen.analysis.loops import GRID, THREAD, UNROLL, VECTOR, extent_of, ranges_of
 from weft.codegen.choose import simt_tiles
 from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
-from weft.ir.build import index_of, load, param, range_, reduce_ranges, store
+from weft.ir.build import index_of, load, param, range_, reduce_ranges, sink, store
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
+from weft.schedule.schedule import make_schedule
 from weft.target.compute import Simt
 from weft.target.cuda import cuda_target
 
@@ -224,3 +226,11 @@ def test_products_in_halves_of_tiles(sides: int, seed: int, monkeypatch):
 def test_the_largest_tile_that_fills_the_machine(size: int, threads: int, groups: int):
     found = program(product(size, size, 64))
     assert math.prod(found.threads) == threads and math.prod(found.groups) == groups
+
+
+def test_an_index_from_a_reduction_with_fewer_elements_than_threads():
+    """The loop of one iteration would vanish from the index, but not from the rest."""
+    median = Tensor(param(1, F32, (3, 17))).median().uop
+    root = sink(store(param(0, F32, ()), median))
+    for call in make_schedule(root, H200).kernels.src:
+        generate(call.arg, H200)
