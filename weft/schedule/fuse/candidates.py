@@ -13,6 +13,7 @@ from typing import Final
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
+from weft.schedule.fuse.code_size import CodeSize, is_full
 from weft.schedule.fuse.cost import Reads, Work, size_of, sums_reused_products
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, scatter_kernel
@@ -28,11 +29,12 @@ _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
 class Candidates:
     """All kernels, and those of equal extents that are still open, as a bit set."""
 
-    def __init__(self, work: Work, reads: Reads, inliner: Inliner) -> None:
+    def __init__(self, work: Work, reads: Reads, inliner: Inliner, code: CodeSize) -> None:
         self.kernels: list[Kernel] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
+        self._code = code
         self._open: defaultdict[Shape, int] = defaultdict(int)
 
     def memory_below(self, node: UOp) -> int:
@@ -95,8 +97,8 @@ class Candidates:
         return None
 
     def _is_open(self, kernel: Kernel) -> bool:
-        is_full = len(kernel.stores) >= MOST_STORES
-        return not (kernel.is_alone or is_full or kernel.has_contraction)
+        has_room = len(kernel.stores) < MOST_STORES and not is_full(kernel)
+        return has_room and not (kernel.is_alone or kernel.has_contraction)
 
     def _can_start(self, node: UOp, kernel: Kernel) -> bool:
         """Whether the loops of a kernel suit a scan."""
@@ -116,6 +118,8 @@ class Candidates:
             if not covers(use.place, scope, shape_of(node)) or not scope <= set(kernel.order):
                 continue
             if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
+                continue
+            if self._code.must_cut(node, (kernel,)):
                 continue
             if kernel.has_contraction and sums_reused_products(node):
                 continue

@@ -20,10 +20,10 @@ from weft.schedule.memory import CALLS, MEMORY
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-_TRANSCENDENTAL = frozenset(
+TRANSCENDENTAL = frozenset(
     (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
 )
-_SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
+_SLOW = TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 # What is below these is computed together with them.
 _THROUGH = ELEMENTWISE | MOVEMENT

@@ -76,7 +76,7 @@ class Kernel:
         self.inputs = 0  # the memory below its values, as bits
         self.has_value_without_input = False
         self.has_contraction = False
-        self.reductions = 0
+        self.code = 0  # ops of what is computed in it, roughly
         self.call: UOp | None = None  # a CALL that runs here instead of stores
         self.is_alone = False
         self.work = 0.0
