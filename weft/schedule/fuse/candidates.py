@@ -24,6 +24,7 @@ from weft.schedule.scans import loop_forms
 
 MOST_STORES: Final = 16
 _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
+_NO_MEMORY: Final = -1
 
 
 class Candidates:
@@ -36,10 +37,21 @@ class Candidates:
         self._inliner = inliner
         self._code = code
         self._open: defaultdict[Shape, int] = defaultdict(int)
+        self._readers: defaultdict[int, int] = defaultdict(int)  # of each memory, and of none
 
-    def memory_below(self, node: UOp) -> int:
-        """The memory that a value reads, as a bit set."""
-        return self._reads.memory_below[node]
+    def add_input(self, kernel: Kernel, node: UOp) -> None:
+        """Note the memory below a value that a kernel stores."""
+        bits = self._reads.memory_below[node]
+        for number in range_ids(bits & ~kernel.inputs) if bits else (_NO_MEMORY,):
+            self._readers[number] |= 1 << kernel.number
+        kernel.inputs |= bits
+
+    def _sharing(self, node: UOp) -> int:
+        """The kernels that read memory which a value reads, or, as it, none; as a bit set."""
+        bits, kernels = self._reads.memory_below[node], 0
+        for number in range_ids(bits) if bits else (_NO_MEMORY,):
+            kernels |= self._readers[number]
+        return kernels
 
     # ---- new kernels
 
@@ -83,11 +95,8 @@ class Candidates:
         if any(map(sums_reused_products, [node, *self._reads.reductions_below(node)])):
             return None
         sizes = self._reads.reduction_sizes(node)
-        bits = self._reads.memory_below[node]
-        for number in range_ids(self._open[shape] & ~waiting_for(readers)):
+        for number in range_ids(self._open[shape] & self._sharing(node) & ~waiting_for(readers)):
             kernel = self.kernels[number]
-            if not (kernel.inputs & bits if bits else kernel.has_value_without_input):
-                continue
             if not self._is_open(kernel):
                 self._open[shape] &= ~(1 << number)
             elif self._can_start(node, kernel) and all(

@@ -15,7 +15,6 @@ from typing import Final
 
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp
-from weft.schedule.fuse.cost import TRANSCENDENTAL
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.memory import CALLS, MEMORY
 
@@ -26,8 +25,19 @@ MOST_CODE: Final = 1024
 LEAST_CUT: Final = 16
 # Loops cost more than what is in them: each pass looks at all of a kernel for each of its loops.
 _REDUCTION: Final = 64
-# A range reduction and a polynomial; a sine takes several times as many.
-_TRANSCENDENTAL: Final = 40
+# What `decompose` makes of an op for 32 bits, rounded; targets that have one natively gain by it.
+_DECOMPOSED: Final = {
+    Op.EXP: 40,
+    Op.EXP2: 35,
+    Op.LOG: 50,
+    Op.LOG2: 80,
+    Op.SIN: 180,
+    Op.COS: 180,
+    Op.TANH: 70,
+    Op.ERF: 90,
+    Op.POW: 340,
+    Op.LOGADD: 110,
+}
 # Index arithmetic and a mask.
 _INDEX: Final = 4
 _FREE: Final = frozenset((Op.CONST, Op.VARIABLE, Op.BIND, Op.PERMUTE, Op.EXPAND, Op.DETACH))
@@ -64,8 +74,6 @@ def is_full(kernel: Kernel) -> bool:
 def _own(node: UOp) -> int:
     if node.op in (Op.REDUCE, Op.SCAN):
         return _REDUCTION
-    if node.op in TRANSCENDENTAL:
-        return _TRANSCENDENTAL
     if node.op in ELEMENTWISE or node.op in MEMORY:
-        return 1
+        return _DECOMPOSED.get(node.op, 1)
     return 0 if node.op in _FREE else _INDEX

@@ -20,13 +20,15 @@ from weft.schedule.memory import CALLS, MEMORY
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-TRANSCENDENTAL = frozenset(
+_TRANSCENDENTAL = frozenset(
     (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
 )
-_SLOW = TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
+_SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 # What is below these is computed together with them.
 _THROUGH = ELEMENTWISE | MOVEMENT
+# A kernel has room for about as many reductions; values that read more know the nearest ones.
+_MOST_REDUCTIONS = 16
 # A product is a contraction when both of its operands are read at least this often.
 _REUSE = 8
 
@@ -65,7 +67,7 @@ class Reads:
         for source in node.src:
             own = (source,) if source.op == Op.REDUCE else self._reductions[source]
             if own and found and own is not found:
-                own = tuple(dict.fromkeys((*found, *own)))
+                own = tuple(dict.fromkeys((*found, *own)))[-_MOST_REDUCTIONS:]
             found = own or found
         return found
 
