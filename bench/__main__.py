@@ -2,6 +2,7 @@
 
     python -m bench [--only NAME] [--rounds N] [--beside] [--search] [--json FILE] [--list]
     python -m bench machine
+    python -m bench device CUDA [--json FILE]
 
 Each benchmark runs beside its peer: rounds of Weft and of the peer alternate in one process, with
 the garbage collector off, and each keeps its best. Warm-up (imports, compiled rules) is excluded.
@@ -68,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bench.machine import main as measure_machine
 
         return measure_machine(arguments[1:])
+    if arguments[:1] == ["device"]:
+        from bench.device import main as measure_device
+
+        return measure_device(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m bench", description="Weft beside its peers")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")

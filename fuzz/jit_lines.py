@@ -126,7 +126,7 @@ class JitGenerator(JitSteps):
         raises = number if kind == "jit" and self.random.random() < 0.5 else ""
         if raises:
             text = f"if {raises} == {MOST_NUMBER}: raise Stop({raises})"
-            body.insert(quiet, Line(text, text))
+            body.insert(self.random.randint(quiet, len(body)), Line(text, text))
         decorator = "@jit(donate=(0,))" if is_donated else _DECORATORS[kind]
         if kind == "function" and self.random.random() < 0.4:
             decorator = "@jit\n@function"

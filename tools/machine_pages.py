@@ -16,6 +16,7 @@ from weft.ir.ops import ELEMENTWISE, INFO, name
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.phases import SCHEDULE, SHARD
 from weft.target.c import c_target
+from weft.target.compute import Simd
 from weft.target.cpu import LEVELS, cpu_target
 from weft.target.cuda import cuda_target
 from weft.target.opencl import opencl_target
@@ -91,6 +92,19 @@ def devices_page() -> Iterator[str]:
     yield ""
     heads = ["target", "from", "vector", "group", "computes in", "lacks"]
     yield from markdown_table(heads, map(target_row, targets()))
+    yield ""
+    yield "## The parts of a target"
+    yield ""
+    yield from wrapped("""
+        Heuristics read the numbers of a target and hold none of a machine. A unit is a core of a
+        CPU or a multiprocessor of a GPU; memory and costs are those of one unit, peaks those of
+        the whole machine. The numbers of CUDA are those of the largest GPU of an architecture,
+        from its data sheet; those of a CPU are asked for by the runtime, and measured by `python
+        -m bench machine`.
+    """)
+    yield ""
+    heads = ["target", "units", "registers", "caches", "local", "matrix units", "copies"]
+    yield from markdown_table(heads, map(parts_row, targets()))
 
 
 DEVICES_EXAMPLE = """
@@ -142,7 +156,12 @@ def targets() -> list[Target]:
         for arch, levels in LEVELS.items()
         for feature in levels
     ]
-    return [*cpus, c_target(), opencl_target(), cuda_target()]
+    return [
+        *cpus,
+        c_target(),
+        opencl_target(),
+        *(cuda_target(arch) for arch in ("sm_80", "sm_90a", "sm_100a")),
+    ]
 
 
 def target_row(target: Target) -> tuple[str, ...]:
@@ -156,6 +175,28 @@ def target_row(target: Target) -> tuple[str, ...]:
         dtypes_text(target),
         ", ".join(map(code, lacking)) or "nothing",
     )
+
+
+def parts_row(target: Target) -> tuple[str, ...]:
+    """What computes, the memories, and what else the machine has."""
+    compute = target.compute
+    if isinstance(compute, Simd):
+        registers = f"{compute.vector_registers} of {compute.vector_bits} bits"
+    else:
+        registers = f"{compute.registers_per_thread} of 32 bits a thread"
+    return (
+        code(target.name),
+        str(compute.units),
+        registers,
+        ", ".join(size_text(cache.size) for cache in target.caches),
+        size_text(target.local_bytes),
+        ", ".join(code(unit.name) for unit in target.matrix_units) or "none",
+        ", ".join(code(copy.name) for copy in target.copies) or "none",
+    )
+
+
+def size_text(size: int) -> str:
+    return f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} KB"
 
 
 def dtypes_text(target: Target) -> str:

@@ -175,14 +175,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="programs with this in their name")
     parser.add_argument("--device", default="NULL", help="where to compile for (NULL)")
     parser.add_argument("--diff", action="store_true", help="print the lines that differ")
-    parser.add_argument("--same", action="store_true", help="fail if a kernel differs")
+    parser.add_argument(
+        "--same", action="store_true", help="fail if a kernel differs, or a program does not run"
+    )
     options = parser.parse_args(arguments)
     records: list[Record] = []
     for commit in (options.before, options.after):
         with checkout(commit) as tree:
             records.append(record(tree, options.corpus.resolve(), options.device, options.only))
     print(*report(*records, with_diff=options.diff), sep="\n")
-    return int(options.same and bool(compare(*records)))
+    has_failed = any("error" in program for each in records for program in each.values())
+    return int(options.same and (has_failed or bool(compare(*records))))
 
 
 if __name__ == "__main__":

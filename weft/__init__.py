@@ -1,5 +1,9 @@
 """Weft: a deep-learning framework and compiler with one graph and one rewrite engine."""
 
+# First: whoever forks from here on waits for the imports of other threads.
+from weft.support import fork as _fork  # noqa: F401
+
+# isort: split
 from weft.ir.build import variable as Variable  # noqa: N812 -- the public name
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp

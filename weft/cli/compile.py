@@ -51,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     for number, each in enumerate(shown):
         if len(shown) > 1:
             title = f"{each.step}: {each.kernel}" if each.kernel else each.step
-            mark = "//" if each.step == RENDER and target.renderer in ("C", "CL") else "#"
-            mark = ";" if each.step == RENDER and target.renderer in ("LLVM", "PTX") else mark
+            mark = _COMMENTS.get(target.renderer, "#") if each.step == RENDER else "#"
             print(*([""] if number else []), f"{mark} {title}", sep="\n")
         print(each.text)
     return 0
@@ -97,10 +96,8 @@ def _parse_opts(text: str) -> tuple[Opt, ...]:
 
 def find_target(name: str | None) -> Target:
     """The target with this name; this machine's CPU where there is none."""
-    from weft.runtime.host import host_target
-
-    if not name or name == "CPU":
-        return host_target()
+    if not name:
+        return _cpu("")
     kind = name.partition(":")[0]
     if kind not in _TARGETS:
         raise UnknownName(
@@ -111,15 +108,16 @@ def find_target(name: str | None) -> Target:
 
 
 def _cpu(name: str) -> Target:
+    from weft.runtime.host import host_target
     from weft.target.cpu import parse_cpu
 
-    return parse_cpu(name)
+    return parse_cpu(name) if ":" in name else host_target()
 
 
 def _cuda(name: str) -> Target:
     from weft.target.cuda import cuda_target, parse_cuda
 
-    return cuda_target() if name == "CUDA" else parse_cuda(name)
+    return parse_cuda(name) if ":" in name else cuda_target()
 
 
 def _c(name: str) -> Target:
@@ -135,6 +133,8 @@ def _opencl(name: str) -> Target:
     return opencl_target(arch[0], has_float64="fp64" in arch, rounds_float32="exact32" in arch)
 
 
+# How the languages of renderers begin a comment.
+_COMMENTS: Final = {"C": "//", "CL": "//", "LLVM": ";", "PTX": ";"}
 _TARGETS: Final[dict[str, Callable[[str], Target]]] = {
     "CPU": _cpu,
     "CUDA": _cuda,

@@ -28,8 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
 def describe(kind: str) -> str:
     """One line about a device, opened to see whether it works."""
-    from weft.engine.devices import HOST, KINDS, device
-    from weft.runtime.host import host
+    from weft.engine.devices import KINDS, device
 
     if KINDS[kind].is_file:  # there is one for each file, and none without a file
         return f"found: files, as {kind}:path; Tensor(Path(path)) reads one"
@@ -39,8 +38,4 @@ def describe(kind: str) -> str:
         first, *rest = str(error).splitlines()
         fix = next((line.strip() for line in rest if line.strip().startswith("fix:")), "")
         return f"not found: {first.partition(': ')[2] or first}{'; ' + fix if fix else ''}"
-    target = found.target
-    facts = [target.name]
-    if kind == HOST:
-        facts += [f"{target.units} threads", host().cpu]
-    return "found: " + ", ".join(fact for fact in facts if fact)
+    return "found: " + ", ".join(fact for fact in (found.target.name, *found.facts) if fact)

@@ -16,6 +16,7 @@ from weft.codegen.lower.lower_index import bind_hardware, lower_index
 from weft.codegen.lower.lower_reductions import FOLDS, lower_reductions, widen_reductions
 from weft.codegen.lower.merge_reductions import merge_reductions
 from weft.codegen.lower.normalize_kernel import normalize_kernel
+from weft.codegen.lower.scalarize import is_scalar, scalarize
 from weft.ir.ops import Op
 from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.ir.spec.lowered import (
@@ -29,6 +30,7 @@ from weft.ir.spec.lowered import (
     decomposed_spec,
     emulated_floats_spec,
     native_spec,
+    scalar_spec,
 )
 from weft.ir.spec.program import PROGRAM_SPEC
 from weft.ir.spec.spec import Spec
@@ -47,6 +49,12 @@ def _decomposed(context: Context) -> Spec:
 
 def _native(context: Context) -> Spec:
     return native_spec(context.target.native_dtypes, context.target.native_ops, _LACKING)
+
+
+def _scalar(context: Context) -> Spec:
+    target = context.target
+    made = scalar_spec if is_scalar(target) else native_spec
+    return made(target.native_dtypes, target.native_ops, _LACKING)
 
 
 # What comes before the opts of a kernel: the kernel that they speak of.
@@ -138,6 +146,12 @@ CODEGEN: Final = Phase(
             emulate_wide_integers,
             because="a target may have no integers of 64 bits",
             gives=SpecFor("native kernel", _native),
+        ),
+        Pass(
+            "scalarize",
+            scalarize,
+            because="a thread of a GPU computes with scalars; its vectors are for memory",
+            gives=SpecFor("scalar kernel", _scalar),
         ),
         Pass("linearize", linearize, because="a program is a list", gives=PROGRAM_SPEC),
     ),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import ref
 
 from weft.engine.buffers import BUFFERS, Buffer, End, PartedBuffer
-from weft.engine.devices import Place, canonical_place, device
+from weft.engine.devices import DevicePlace, canonical_place, device
 from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
@@ -49,7 +49,7 @@ class BufferKind:
 
     __slots__ = ("_parts", "_symbolic", "device", "dtype", "name", "shape", "size")
 
-    def __init__(self, dtype: DType, shape: Sequence[Size], place: Place) -> None:
+    def __init__(self, dtype: DType, shape: Sequence[Size], place: DevicePlace) -> None:
         self.name = canonical_place(place)
         self.dtype = dtype
         self.size = largest_size(tuple(shape)) * dtype.itemsize
@@ -88,7 +88,7 @@ class BufferKind:
         return make_unique(Op.BUFFER, self.dtype, self._symbolic, arg)
 
 
-def new_buffer(dtype: DType, shape: Sequence[Size], place: Place) -> UOp:
+def new_buffer(dtype: DType, shape: Sequence[Size], place: DevicePlace) -> UOp:
     """A BUFFER node with memory of its own, not yet written.
 
     There is room for the greatest value of each symbolic size, so that the runs of a loop over

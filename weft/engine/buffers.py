@@ -11,15 +11,19 @@ Memory over several devices is BUFFER nodes, one on each; a node of its own stan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 from weakref import ref
 
 from weft.engine.counters import GlobalCounters
 from weft.engine.spare import SPARE
+from weft.ir.shapes import shape_of
+from weft.ir.sizes import most
 from weft.ir.uop import UOp
+from weft.runtime.copies import copy_bytes
 from weft.runtime.device import Device, Handle
-from weft.support.errors import InternalError
+from weft.support.errors import InternalError, OutOfMemory
 
 
 class End(ref[UOp]):
@@ -50,7 +54,7 @@ class Buffer:
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
         if self.handle is None:
-            self.handle = SPARE.take(self.device, max(self.size, 1))
+            self.handle = _take(self.device, max(self.size, 1))
             GlobalCounters.allocated(self.device.name, self.size)
         return self.handle
 
@@ -78,15 +82,24 @@ class Buffer:
             self._loan = ref(lent)
         return lent
 
+    def lend_handle(self) -> Loan:
+        """The memory itself, for a library that uses the same device.
+
+        Whoever holds the loan holds the memory.
+        """
+        lent = None if self._loan is None else self._loan()
+        if lent is None:
+            lent = Loan(self.allocated())
+            self._loan = ref(lent)
+        return lent
+
     def prepare_write(self) -> None:
         """Called before memory is written: what is lent stays with those who read it."""
         if not self.is_lent or self.keep is not None:
             return
         old, self.handle, self._loan = self.handle, None, None
         GlobalCounters.freed(self.device.name, self.size)
-        data = bytearray(self.size)
-        self.device.copy_out(memoryview(data), old)
-        self.device.copy_in(self.allocated(), memoryview(data))
+        copy_bytes(self.device, old, self.device, self.allocated(), self.size)
 
     def free(self) -> None:
         if self.handle is not None and self.keep is None:
@@ -94,6 +107,15 @@ class Buffer:
                 SPARE.give(self.device, max(self.size, 1), self.handle)
             GlobalCounters.freed(self.device.name, self.size)
         self.handle = self.keep = None
+
+
+class Loan:
+    """Memory that another library uses. It is freed when neither side holds it."""
+
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
 
 
 class PartedBuffer(Buffer):
@@ -128,6 +150,36 @@ class PartedBuffer(Buffer):
 
 # The memory of each BUFFER node, by its number. A replay looks here without a call.
 BUFFERS: Final[dict[int, Buffer]] = {}
+_TENSORS_SHOWN: Final = 6
+
+
+def _take(device: Device, size: int) -> Handle:
+    """Memory of a device; before it gives up, it drops what is idle and what nobody can reach."""
+    try:
+        return SPARE.take(device, size)
+    except OutOfMemory:
+        SPARE.release(device)
+        gc.collect()
+    try:
+        return device.allocate(size)
+    except OutOfMemory as error:
+        error.facts += tuple(_alive(device))
+        raise
+
+
+def _alive(device: Device) -> Iterator[tuple[str, str, str]]:
+    """The largest tensors that have memory on a device."""
+    found = [each for each in BUFFERS.values() if each.device is device and each.has_contents]
+    found.sort(key=lambda memory: -memory.size)
+    for memory in found[:_TENSORS_SHOWN]:
+        node = memory.end()
+        if node is not None:
+            kind = f"{node.dtype.name} {tuple(map(most, shape_of(node)))}"
+            yield "a tensor alive", kind, f"{memory.size} bytes"
+    if len(found) > _TENSORS_SHOWN:
+        rest = found[_TENSORS_SHOWN:]
+        size = sum(memory.size for memory in rest)
+        yield "and others", f"{len(rest)} tensors", f"{size} bytes"
 
 
 def buffer_of(node: UOp) -> Buffer:

@@ -16,6 +16,13 @@ import numpy as np
 
 from weft.codegen.generate import generate
 from weft.engine.contents import read_bytes
+from weft.ir.array_values import (
+    Array,
+    from_storage,
+    storage_dtype,
+    to_storage,
+    value_dtype,
+)
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.ops import Op
@@ -28,13 +35,6 @@ from weft.ir.walk import topological
 from weft.reference.kernel import run_kernel
 from weft.reference.lanes import size_value
 from weft.reference.memory import Memory, reinterpreted
-from weft.reference.numpy_values import (
-    Array,
-    from_storage,
-    storage_dtype,
-    to_storage,
-    value_dtype,
-)
 from weft.reference.program import run_program
 from weft.reference.ranged import run_ranged
 from weft.reference.schedule import is_schedule, run_schedule

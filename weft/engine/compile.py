@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from weft.codegen.generate import generate
@@ -25,11 +24,11 @@ from weft.support.cache import DiskCache
 from weft.support.code_version import code_version
 from weft.support.errors import DeviceError
 from weft.support.settings import cache_key, settings
+from weft.support.workers import Workers
 
 _CACHE: Final = DiskCache("programs", 1)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _LOADED: Final[dict[Key, Loaded]] = {}
-_WORKERS: Final = 2
 _MOST_LOADED: Final = 2048
 
 
@@ -102,13 +101,13 @@ def _require_fit(program: Program, device: Device) -> Program:
 def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
     done: dict[Key, Program] = {}
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with Workers(device.compile_threads) as workers:
         waiting = {}
         for key, kernel in fresh.items():
             start = time.thread_time()
             program = _generate(kernel, device)
             spent = time.thread_time() - start
-            waiting[key] = (program, spent, pool.submit(_binary_of, program, device))
+            waiting[key] = (program, spent, workers.submit(_binary_of, program, device))
         for key, (program, spent, compiled) in waiting.items():
             binary, more = compiled.result()
             done[key] = program.with_binary(binary)

@@ -8,16 +8,18 @@ from typing import Any
 
 from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.buffers import Buffer, PartedBuffer, buffer_of
-from weft.engine.devices import Place, canonical_name, device
+from weft.engine.devices import DevicePlace, canonical_name, device
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
+from weft.runtime.copies import copy_bytes, fresh_bytes
 from weft.runtime.device import Handle
+from weft.support.errors import InternalError
 
 
-def buffer_from(dtype: DType, shape: Shape, place: Place, data: memoryview) -> UOp:
+def buffer_from(dtype: DType, shape: Shape, place: DevicePlace, data: memoryview) -> UOp:
     """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype.
 
     On several devices all of them are on each.
@@ -38,9 +40,8 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     target.allocated()
     size = target.size if node is None else _bytes_of(node)
     if size and not target.device.stores_nothing:
-        data = bytearray(size)
-        source.device.copy_out(memoryview(data), _part(source, size))
-        target.device.copy_in(_part(target, size), memoryview(data))
+        parts = _part(source, size), _part(target, size)
+        copy_bytes(source.device, parts[0], target.device, parts[1], size)
 
 
 def shared_buffer(
@@ -57,14 +58,34 @@ def shared_buffer(
     return node
 
 
-def read_bytes(node: UOp) -> bytearray:
+def adopted_buffer(
+    dtype: DType, shape: Shape, device_name: str, address: int, keep: object
+) -> UOp:
+    """A BUFFER node over memory of another library on a device.
+
+    Where kernels cannot use it as it is, for its alignment, it is a copy.
+    """
+    node = new_buffer(dtype, shape, device_name)
+    memory = buffer_of(node)
+    on = memory.device
+    if on.foreign is None:
+        raise InternalError(f"{on.name} uses no memory of other libraries")
+    handle, is_usable = on.foreign.adopt(address, memory.size)
+    if is_usable or not memory.size:
+        memory.handle, memory.keep = handle, keep
+    else:
+        copy_bytes(on, handle, on, memory.allocated(), memory.size)
+    return node
+
+
+def read_bytes(node: UOp) -> memoryview:
     """The contents of a BUFFER node; waits for the device."""
     memory = buffer_of(node)
     if isinstance(memory, PartedBuffer):
         return _read_parts(node, memory.parts)
-    data = bytearray(_bytes_of(node))
+    data = fresh_bytes(_bytes_of(node))
     if data:
-        memory.device.copy_out(memoryview(data), _part(memory, len(data)))
+        memory.device.copy_out(data, _part(memory, len(data)))
     return data
 
 
@@ -73,24 +94,23 @@ def _bytes_of(node: UOp) -> int:
     return math.prod(shape_value(shape_of(node))) * node.dtype.itemsize
 
 
-def _read_parts(node: UOp, parts: Sequence[UOp]) -> bytearray:
+def _read_parts(node: UOp, parts: Sequence[UOp]) -> memoryview:
     """The contents of memory over several devices, as if it were on one."""
     axis = Layout(*node.arg[2]).axis
     if axis is None:
         return read_bytes(parts[0])
     shape = shape_value(shape_of(node))
     rows = math.prod(shape[:axis])
-    data = bytearray(math.prod(shape) * node.dtype.itemsize)
-    whole, start = memoryview(data), 0
-    width = len(data) // max(rows, 1)
+    whole, start = fresh_bytes(math.prod(shape) * node.dtype.itemsize), 0
+    width = len(whole) // max(rows, 1)
     for part in parts:
-        piece = memoryview(read_bytes(part))
+        piece = read_bytes(part)
         size = len(piece) // max(rows, 1)
         for row in range(rows):
             first = row * width + start
             whole[first : first + size] = piece[row * size : (row + 1) * size]
         start += size
-    return data
+    return whole
 
 
 def _part(memory: Buffer, size: int) -> Handle:

@@ -17,7 +17,7 @@ from weft.support.message import nearest
 from weft.support.settings import settings
 
 # A device, several devices, or a layout: how memory lies on several devices.
-Place = str | tuple[Any, ...]
+DevicePlace = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
 
 
@@ -40,6 +40,13 @@ def _open_opencl(name: str) -> OneDevice:
     from weft.runtime.opencl.device import OpenclDevice
 
     return OpenclDevice(render, name)
+
+
+def _open_cuda(name: str) -> OneDevice:
+    from weft.render.llvm.renderer import render
+    from weft.runtime.cuda.device import CudaDevice
+
+    return CudaDevice(render, name)
 
 
 def _open_null(name: str) -> OneDevice:
@@ -72,6 +79,7 @@ class Kind(NamedTuple):
 
 KINDS: Final[dict[str, Kind]] = {
     "CPU": Kind(_open_cpu),
+    "CUDA": Kind(_open_cuda),
     "OPENCL": Kind(_open_opencl),
     "C": Kind(_open_c),
     "PYTHON": Kind(_open_python),
@@ -161,7 +169,7 @@ def canonical_name(name: str) -> str:
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
-def canonical_place(place: Place) -> Any:
+def canonical_place(place: DevicePlace) -> Any:
     """The full name of a device; of several devices, a layout, whole on each unless it says more.
 
     >>> canonical_place(("CPU:0", "CPU:1"))
@@ -174,7 +182,7 @@ def canonical_place(place: Place) -> Any:
     return tuple(map(canonical_name, devices)), axis, sizes
 
 
-def is_file(place: Place) -> bool:
+def is_file(place: DevicePlace) -> bool:
     """Whether the device of this full name is a file."""
     return isinstance(place, str) and place.startswith(_FILES)
 

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.engine.buffer_nodes import adopt_buffer, hand_over
+from weft.engine.buffer_nodes import BufferKind, adopt_buffer, hand_over
 from weft.engine.buffers import Buffer, buffer_of
 from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device, is_file
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import substitute, topological
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.runtime.disk.device import DiskDevice, DiskMemory, HeldBytes
 from weft.support.errors import NotSupported
 
@@ -157,6 +157,17 @@ def _array(view: View, data: memoryview) -> Array:
     return np.ndarray(view.shape, kind, data, view.first * kind.itemsize, steps)
 
 
+def _extent(view: View) -> tuple[int, int]:
+    """The first byte of a view, and the one behind its last."""
+    if not math.prod(view.shape):
+        return 0, 0
+    ways = [(size - 1) * step for size, step in zip(view.shape, view.strides, strict=True)]
+    first = view.first + sum(way for way in ways if way < 0)
+    last = view.first + sum(way for way in ways if way > 0)
+    itemsize = view.memory.dtype.itemsize
+    return first * itemsize, (last + 1) * itemsize
+
+
 def _view_node(node: UOp) -> View | None:
     """The view that a node is, if it shows a file."""
     view = try_view(node) if node.op in _STEPS or node.op == Op.BUFFER else None
@@ -198,12 +209,22 @@ def write_files(graphs: Sequence[UOp], pending: Sequence[UOp], realize: Realize)
         place = _place(version, memory)
         is_read = before in _without(version, [*graphs, *pending])
         old = _held(memory) if is_read else None
-        _array(place, buffer_of(memory).allocated().writable())[...] = value
+        _array(place, buffer_of(memory).allocated().writable(*_extent(place)))[...] = value
         made[version] = hand_over(memory)
         made.pop(before, None)
         if old is not None:
             made[before] = old
     return made
+
+
+def written_file(source: UOp, name: str) -> UOp:
+    """A BUFFER node of a new file that holds what some memory holds."""
+    on = device(name)
+    assert isinstance(on, DiskDevice)
+    part = on.replace(memoryview(read_bytes(source)))
+    memory = Buffer(on, part.size)
+    memory.handle = memory.keep = part
+    return BufferKind(source.dtype, shape_of(source), name).holding(memory)
 
 
 def _without(node: UOp, graphs: Sequence[UOp]) -> list[UOp]:
@@ -237,5 +258,6 @@ def _held(memory: UOp) -> UOp:
     """A BUFFER node with what a file holds now."""
     now = buffer_of(memory)
     shape: Any = shape_of(memory)
-    old = HeldBytes(now.allocated().view)
+    file: DiskMemory = now.allocated()
+    old = HeldBytes(file.file.path, file.view)
     return _adopt(memory.dtype, shape, now.device, DiskMemory(old, 0, now.size))

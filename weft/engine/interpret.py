@@ -7,12 +7,12 @@ import numpy as np
 from weft.engine.bindings import require_values, take_bindings, variables_of
 from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device
+from weft.ir.array_values import from_storage, storage_dtype, to_storage
 from weft.ir.build import sink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.reference.numpy_values import from_storage, storage_dtype, to_storage
 
 
 def interpret(name: str, wanted: list[UOp], nodes: list[UOp]) -> dict[UOp, UOp]:

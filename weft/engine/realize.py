@@ -20,7 +20,7 @@ from weft.engine.buffer_nodes import hand_over, new_buffer
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import copy_contents
 from weft.engine.devices import default_device, device, is_file
-from weft.engine.disk import brought, write_files
+from weft.engine.disk import brought, write_files, written_file
 from weft.engine.interpret import interpret
 from weft.engine.request import Request
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
@@ -142,7 +142,9 @@ def carry_out_copies(
         by_device: dict[str, list[UOp]] = {}
         names = devices_of([n.src[0] for n in ready], device)
         for copy, name in zip(ready, names, strict=True):
-            by_device.setdefault(name, []).append(copy)
+            # A value without memory that goes to a file is computed by the host.
+            is_lost = is_file(name) and not copy.src[0].ops >> Op.BUFFER & 1
+            by_device.setdefault("CPU" if is_lost else name, []).append(copy)
         files = [copy for name, several in by_device.items() if is_file(name) for copy in several]
         done = {copy: brought(copy.src[0], copy.arg) for copy in files}
         if not done:
@@ -170,6 +172,9 @@ def _copied(
             done.update(_realize_on(name, request, [*roots, *pending], tape))
     for copy in ready:
         source = done.get(copy.src[0], copy.src[0])
+        if is_file(copy.arg):
+            done[copy] = written_file(source, copy.arg)
+            continue
         done[copy] = new_buffer(source.dtype, shape_of(source), copy.arg)
         if tape is None:
             copy_contents(buffer_of(source), buffer_of(done[copy]), source)

@@ -1,9 +1,9 @@
 """A graph that runs again and again on other memory, with as little Python as can be.
 
 The JIT and loaded functions call this. The schedule, its programs and the memory of its
-temporaries are made once. On a device that takes whole lists (CPU), a run writes the addresses,
-the values of symbolic sizes and the grids that changed since the last run into the list and calls
-it; on others it is the ordinary run.
+temporaries are made once. On a device that takes whole lists (CPU, CUDA), a run writes the
+addresses, the values of symbolic sizes and the grids that changed since the last run into the list
+and calls it; on others it is the ordinary run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.engine.bindings import (
     Variables,
@@ -31,6 +31,7 @@ from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
+from weft.support.fork import renew_in_child
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -46,6 +47,7 @@ class Replay:
         unbound, self._bound = take_bindings(body)
         self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
+        renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
 
     @property
@@ -70,7 +72,7 @@ class Replay:
             native.run(memory, variables)
 
 
-class _NativeRun:
+class _ListRun:
     """All kernels of a schedule as one list of the device."""
 
     def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
@@ -143,8 +145,8 @@ class _Sizes:
                 position = run_list.position(number, place)
                 self._positions[prepared.variables.index(variable)].append(position)
             if any(not isinstance(size, int) for size in program.groups):
-                executable: Any = step.loaded.executable
-                self._grids.setdefault((executable, program.groups), []).append(number)
+                key = (step.loaded.executable, program.groups)
+                self._grids.setdefault(key, []).append(number)
 
     def set(self, variables: Variables) -> None:
         """Let the next run have these values."""
@@ -170,7 +172,7 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
     return tuple([size if isinstance(size, int) else 0 for size in groups])
 
 
-class _CheckedRun(_NativeRun):
+class _CheckedRun(_ListRun):
     """The same list with its kernels between zones, for `CHECK=memory`."""
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> CheckedList:
@@ -184,12 +186,12 @@ class _CheckedRun(_NativeRun):
         super().run(memory, variables)
 
 
-def _try_native(prepared: Prepared, slots: int) -> _NativeRun | None:
+def _try_native(prepared: Prepared, slots: int) -> _ListRun | None:
     launcher = prepared.device.lists
     if launcher is None:
         return None
     # A traced function belongs to a value of the setting, so nobody need ask for it again.
-    kind = _CheckedRun if settings.CHECK == "memory" else _NativeRun
+    kind = _CheckedRun if settings.CHECK == "memory" else _ListRun
     return kind(prepared, launcher, slots)
 
 

@@ -15,13 +15,13 @@ from weft.ir.program import Estimate, Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.runtime.device import Device, Handle
+from weft.runtime.device import Device, Handle, seconds_of
 from weft.schedule.schedule import Schedule
 from weft.support.settings import settings
 from weft.target.target import Peaks
 
 
-class Step(NamedTuple):
+class PlannedLaunch(NamedTuple):
     """One kernel of a schedule, and the slots and PARAMs of its arguments.
 
     `groups` is its grid; None where that depends on values of variables.
@@ -43,7 +43,9 @@ class Prepared:
         self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
         self.steps = [
-            Step(part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program))
+            PlannedLaunch(
+                part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program)
+            )
             for part, call in zip(loaded, calls, strict=True)
         ]
 
@@ -73,7 +75,11 @@ class Prepared:
                 arena.free()
 
     def _launch(
-        self, step: Step, handles: dict[int, Handle], variables: Variables, is_checked: bool
+        self,
+        step: PlannedLaunch,
+        handles: dict[int, Handle],
+        variables: Variables,
+        is_checked: bool,
     ) -> None:
         program, execute = step.loaded
         values: list[int] = []
@@ -92,11 +98,12 @@ class Prepared:
             run_between_zones(
                 self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
             )
+            seconds = time.perf_counter() - start
+        elif is_shown:
+            seconds = seconds_of(self.device, lambda: execute(given, values, groups))
         else:
             execute(given, values, groups)
-        if is_shown:
-            self.device.synchronize()
-        seconds = time.perf_counter() - start
+            seconds = time.perf_counter() - start
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations

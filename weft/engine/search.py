@@ -11,7 +11,6 @@ kept on disk by the content of the kernel, the target and the version of the com
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from weft.codegen.choose.candidates import Recipe, neighbors
@@ -29,13 +28,13 @@ from weft.support.code_version import COMPILER, code_version
 from weft.support.errors import InternalError, UsageError
 from weft.support.settings import Context as Settings
 from weft.support.settings import cache_key, settings
+from weft.support.workers import Workers
 
 _CACHE: Final = DiskCache("recipes", 1)
 # A candidate has to be this much faster than the default to take its place.
 GAIN: Final = 0.97
 # How often it has to be, one after the other: on a busy machine a single win is luck.
 ROUNDS: Final = 3
-WORKERS: Final = 2
 
 
 class Found(NamedTuple):
@@ -110,12 +109,13 @@ class Search:
 
     def measure(self, recipes: list[Recipe], runner: Runner) -> None:
         """Compile recipes side by side and run them one by one while time is left."""
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for start in range(0, len(recipes), 2 * WORKERS):
+        count = self.device.compile_threads
+        with Workers(count) as workers:
+            for start in range(0, len(recipes), 2 * count):
                 if time.monotonic() > self.end and self.measured:
                     return
-                some = recipes[start : start + 2 * WORKERS]
-                waiting = [(r, pool.submit(self.compiled, self.generated(r))) for r in some]
+                some = recipes[start : start + 2 * count]
+                waiting = [(r, workers.submit(self.compiled, self.generated(r))) for r in some]
                 for recipe, program in waiting:
                     self.programs[recipe] = program.result()
                     found = runner.measure(self.programs[recipe])

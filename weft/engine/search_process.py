@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -25,7 +24,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.runtime.device import Device, Executable
+from weft.runtime.device import Device, seconds_of
 
 SECONDS_TO_ANSWER: Final = 10.0
 SECONDS_TO_START: Final = 60.0
@@ -141,31 +140,18 @@ def _serve(pipe: Connection, device_name: str, memory: Memory, variables: list[i
                 on.copy_in(handle, memoryview(data))
         names = {n.arg[0]: value for n, value in zip(program.variables, variables, strict=True)}
         groups = tuple(size_value(size, names) for size in program.groups)
-        run = functools.partial(_run, on, on.load(program), handles, variables, groups)
+        run = functools.partial(on.load(program), handles, variables, groups)
         run()
         results = [_numbers(on, *each) for each in zip(handles, memory, strict=True)]
         expected = expected or results
         right = all(map(_agree, expected, results))
-        pipe.send(_least_seconds(run) if right else -1.0)
+        pipe.send(_least_seconds(on, run) if right else -1.0)
 
 
-def _run(
-    on: Device,
-    executable: Executable,
-    memory: list[Any],
-    variables: list[int],
-    groups: tuple[int, ...],
-) -> None:
-    executable(memory, variables, groups)
-    on.synchronize()
-
-
-def _least_seconds(run: Callable[[], None]) -> float:
+def _least_seconds(on: Device, run: Callable[[], None]) -> float:
     best, spent, rounds = float("inf"), 0.0, 0
     while rounds < ROUNDS or spent < LEAST_SECONDS:
-        start = time.perf_counter()
-        run()
-        seconds = time.perf_counter() - start
+        seconds = seconds_of(on, run)
         best, spent, rounds = min(best, seconds), spent + seconds, rounds + 1
     return best
 

@@ -5,46 +5,57 @@ from __future__ import annotations
 from typing import Final
 
 from weft.runtime.device import Device, Handle
-from weft.support.errors import OutOfMemory
 
 
 class Spare:
     """Memory that was freed and is handed out again: steps of a loop ask for the same sizes.
 
-    At most `LIMIT` bytes of a device lie idle, and none when the device has no more to give.
+    At most `LIMIT` bytes of a device lie idle, of at most `SIZES` sizes, and none when the device
+    has no more to give. What goes first is of the size that was first met. A
+    device that does this itself is left to it.
     """
 
     LIMIT: Final = 256 << 20
+    SIZES: Final = 256
 
     def __init__(self) -> None:
         self._handles: dict[tuple[str, int], list[Handle]] = {}
         self._idle: dict[str, int] = {}
+        self._devices: dict[str, Device] = {}
 
     def take(self, device: Device, size: int) -> Handle:
         waiting = self._handles.get((device.name, size))
         if waiting:
             self._idle[device.name] -= size
             return waiting.pop()
-        try:
-            return device.allocate(size)
-        except OutOfMemory:
-            self.release(device)
-            return device.allocate(size)
+        return device.allocate(size)
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
-        idle = self._idle.get(device.name, 0)
-        if idle + size > self.LIMIT:
+        if device.reuses_memory or size > self.LIMIT:
             device.free(handle)
             return
-        self._idle[device.name] = idle + size
+        idle = self._idle[device.name] = self._idle.get(device.name, 0) + size
+        self._devices[device.name] = device
         self._handles.setdefault((device.name, size), []).append(handle)
+        while idle > self.LIMIT or len(self._handles) > self.SIZES:
+            oldest = next(iter(self._handles), None)
+            if oldest is None:  # another thread was quicker
+                return
+            self._free(oldest)
+            idle = self._idle[device.name]
 
     def release(self, device: Device) -> None:
         """Give all idle memory of a device back to it."""
-        for (name, size), handles in self._handles.items():
-            while name == device.name and handles:
-                device.free(handles.pop())
-                self._idle[name] -= size
+        for key in [key for key in self._handles if key[0] == device.name]:
+            self._free(key)
+
+    def _free(self, key: tuple[str, int]) -> None:
+        name = key[0]
+        for handle in self._handles.pop(key, ()):
+            self._devices[name].free(handle)
+        # Counted anew: other threads free memory, too.
+        sizes = [size * len(own) for (on, size), own in list(self._handles.items()) if on == name]
+        self._idle[name] = sum(sizes)
 
 
 SPARE: Final = Spare()

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import INFO
 from weft.ir.shapes import Shape
 from weft.ir.text import dump
@@ -22,7 +22,7 @@ from weft.tensor.jit.results import (
     FromOutside,
     FromPython,
     FromSizes,
-    Recipe,
+    ResultPlan,
 )
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -69,12 +69,12 @@ def shape_to_json(shape: Shape) -> Json:
     return [size if isinstance(size, int) else dump(size) for size in shape]
 
 
-def _step_to_json(step: Step) -> Json:
+def _step_to_json(step: Movement) -> Json:
     op, arg, symbolic = step
     return [INFO[op].name, arg, [dump(size) for size in symbolic]]
 
 
-def recipe_to_json(recipe: Recipe, captured: list[Storage]) -> Json:
+def recipe_to_json(recipe: ResultPlan, captured: list[Storage]) -> Json:
     if isinstance(recipe, FromPython):
         return {"value": _plain(recipe.value)}
     if isinstance(recipe, FromSizes):
@@ -92,10 +92,10 @@ class StateView(NamedTuple):
     """A view of memory that is captured, by its number."""
 
     number: int
-    steps: tuple[Step, ...]
+    steps: tuple[Movement, ...]
 
 
-def recipe_of(recipe: Recipe | StateView, captured: list[Storage]) -> Recipe:
+def recipe_of(recipe: ResultPlan | StateView, captured: list[Storage]) -> ResultPlan:
     """A recipe of a file, with the storages that its function captured."""
     if not isinstance(recipe, StateView):
         return recipe

@@ -32,7 +32,7 @@ from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError, FileFormatError, NotSupported
 from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.jit import Jit
-from weft.tensor.jit.program import Program, TensorKind
+from weft.tensor.jit.program import TensorKind, TracedProgram
 from weft.tensor.jit.results import FromOutside
 from weft.tensor.jit.signature import argument_names
 from weft.tensor.storage import realize
@@ -71,7 +71,7 @@ def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwarg
     write_container(path, header, blocks)
 
 
-def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
+def _header(jitted: Jit, program: TracedProgram, memory: list[UOp]) -> dict[str, Any]:
     results, graph = program.results, program.graph
     return {
         "name": getattr(jitted, "__name__", "function"),
@@ -93,13 +93,13 @@ def _header(jitted: Jit, program: Program, memory: list[UOp]) -> dict[str, Any]:
     }
 
 
-def _devices(program: Program) -> set[Any]:
+def _devices(program: TracedProgram) -> set[Any]:
     """All devices of a program; without memory, it runs on the default one."""
     graph = program.graph
     return {*graph.devices, *(each.device for each in graph.outputs)} or {default_device()}
 
 
-def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedProgram:
     if args or kwargs:
         return jitted.program_for(args, kwargs)[1]
     if len(jitted.programs) != 1:
@@ -111,7 +111,7 @@ def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Progr
     return jitted.programs[0]
 
 
-def _require_exportable(program: Program, memory: list[UOp]) -> None:
+def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
     """A file cannot hold what only this process knows."""
     tensors = [n for n, leaf in enumerate(program.leaves) if isinstance(leaf, TensorKind)]
     problem = ""

@@ -14,13 +14,13 @@ from weft.export.verify import require_values_of
 from weft.ir import movement
 from weft.ir.build import param
 from weft.ir.dtypes import SCALARS, DType, dtypes
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import BY_NAME, MOVEMENT, Op
 from weft.ir.shapes import Shape
 from weft.ir.text import parse
 from weft.ir.uop import UOp
 from weft.tensor.jit.program import ObjectKind, TensorKind, ValueKind
-from weft.tensor.jit.results import FromArgument, FromOutput, FromPython, FromSizes, Recipe
+from weft.tensor.jit.results import FromArgument, FromOutput, FromPython, FromSizes, ResultPlan
 from weft.tensor.trees import LEAF, Structure
 
 Json = Any
@@ -136,7 +136,7 @@ class Decoder:
         leaves: Sequence[TensorKind | ValueKind | ObjectKind],
         outputs: Sequence[Kind],
         captured: Sequence[Kind],
-    ) -> Recipe | StateView:
+    ) -> ResultPlan | StateView:
         if type(data) is not dict:
             raise RefusedError(f"expected a result, got {_shown(data)}")
         if "value" in data:
@@ -164,14 +164,14 @@ class Decoder:
         steps = self._steps(table["steps"], outputs[number])
         return FromOutput(number, steps, None, None, table["twin"])
 
-    def _steps(self, data: Json, shown: Kind) -> tuple[Step, ...]:
+    def _steps(self, data: Json, shown: Kind) -> tuple[Movement, ...]:
         """Views of a value, each legal on what the ones before show."""
         steps = tuple([self._step(step) for step in require_list(data)])
         dtype, shape = shown
         require_values_of(movement.apply_all(param(0, dtype, shape), steps), self.sizes)
         return steps
 
-    def _step(self, data: Json) -> Step:
+    def _step(self, data: Json) -> Movement:
         name, arg, symbolic = require_list(data, 3)
         op = BY_NAME.get(require_text(name))
         if op not in _STEPS:

@@ -22,8 +22,8 @@ from weft.ir.text import parse
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies, topological
 from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, Output, Role
-from weft.tensor.jit.program import InputRow, Program, TensorKind
-from weft.tensor.jit.results import FromOutput, Recipe, Results
+from weft.tensor.jit.program import InputRow, TensorKind, TracedProgram
+from weft.tensor.jit.results import FromOutput, ResultPlan, Results
 from weft.tensor.storage import Storage
 from weft.tensor.trees import Structure
 
@@ -47,7 +47,7 @@ class Checked(NamedTuple):
     memory: list[Kind]
     captured: int
     results: Structure
-    recipes: list[Recipe | StateView]
+    recipes: list[ResultPlan | StateView]
 
 
 class Loader:
@@ -87,10 +87,10 @@ class Loader:
             graph, memory, captured, results, recipes,
         )  # fmt: skip
 
-    def program(self, parts: Checked) -> Program:
+    def program(self, parts: Checked) -> TracedProgram:
         """The program of parts that were checked, with its memory."""
         storages, constants = self._make_memory(parts.memory, parts.captured)
-        program = Program(parts.graph, constants, storages)
+        program = TracedProgram(parts.graph, constants, storages)
         recipes = tuple([recipe_of(each, storages) for each in parts.recipes])
         program.results = Results(parts.results, recipes)
         program.structure, program.leaves = parts.structure, parts.leaves
@@ -165,7 +165,7 @@ class Loader:
 
     def _results(
         self, leaves: Sequence[Any], graph: Graph, captured: Sequence[Kind]
-    ) -> tuple[Structure, list[Recipe | StateView]]:
+    ) -> tuple[Structure, list[ResultPlan | StateView]]:
         """The structure of what is returned, and how its leaves are made."""
         structure = self._decoder.structure(self._header["results"])
         outputs = [(each.dtype, each.shape) for each in graph.outputs]

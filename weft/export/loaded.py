@@ -8,7 +8,7 @@ from typing import Any
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.core import realize_all
-from weft.tensor.jit.program import InputRow, ObjectKind, Program, TensorKind, ValueKind
+from weft.tensor.jit.program import InputRow, ObjectKind, TensorKind, TracedProgram, ValueKind
 from weft.tensor.jit.signature import unbound
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, flatten
@@ -20,7 +20,7 @@ class LoadedFunction:
     `state` has the tensors that the function captured; those that it writes change with each call.
     """
 
-    def __init__(self, name: str, program: Program, names: list[str], device: str) -> None:
+    def __init__(self, name: str, program: TracedProgram, names: list[str], device: str) -> None:
         self.name = name
         self._program = program
         self._structure = _without_objects(program.structure, iter(program.leaves))

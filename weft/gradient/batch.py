@@ -43,7 +43,7 @@ class Sources(NamedTuple):
         return repeated(_broadcast(node, shape), self.size)
 
 
-Rule = Callable[[UOp, Sources], UOp]
+BatchRule = Callable[[UOp, Sources], UOp]
 
 
 def repeated(node: UOp, size: int) -> UOp:
@@ -154,7 +154,7 @@ def _tuple(node: UOp, sources: Sources) -> UOp:
     return _like(node, [sources.lifted(i, shape) for i, shape in enumerate(shapes)])
 
 
-BATCH_RULES: Final[dict[int, Rule]] = {
+BATCH_RULES: Final[dict[int, BatchRule]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     Op.RESHAPE: _resized,
     Op.EXPAND: _resized,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.gradient.tuples import nothing, values_of
 from weft.ir.build import call_results, items
 from weft.ir.dtypes import FLOAT, dtypes
@@ -60,4 +60,4 @@ def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:
     )
 
 
-CUSTOM_RULES: Final[dict[int, Rule]] = {Op.CUSTOM_GRADIENT: _custom_gradient}
+CUSTOM_RULES: Final[dict[int, SlopeRule]] = {Op.CUSTOM_GRADIENT: _custom_gradient}

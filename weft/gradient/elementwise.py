@@ -24,7 +24,7 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 
 Parts = tuple[UOp | None, ...]
-Rule = Callable[[UOp, UOp], Parts]
+SlopeRule = Callable[[UOp, UOp], Parts]
 
 
 def _on(op: int, *sources: UOp) -> UOp:
@@ -174,7 +174,7 @@ def sum_to(value: UOp, shape: Shape) -> UOp:
     return reshape(reduce_axes(value, Op.ADD, range(len(own))), ())
 
 
-def _fitted(formula: Rule) -> Rule:
+def _fitted(formula: SlopeRule) -> SlopeRule:
     """The rule of a formula: contributions have the shapes of their sources."""
 
     @wraps(formula)
@@ -187,7 +187,7 @@ def _fitted(formula: Rule) -> Rule:
     return rule
 
 
-_FORMULAS: Final[dict[int, Rule]] = {
+_FORMULAS: Final[dict[int, SlopeRule]] = {
     Op.ADD: _add,
     Op.MUL: _multiply,
     Op.FLOORDIV: _constant,
@@ -214,6 +214,6 @@ _FORMULAS: Final[dict[int, Rule]] = {
     Op.TRUNC: _constant,
     Op.ROUND: _constant,
 }
-ELEMENTWISE_RULES: Final[dict[int, Rule]] = {
+ELEMENTWISE_RULES: Final[dict[int, SlopeRule]] = {
     op: _fitted(formula) for op, formula in _FORMULAS.items()
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.gradient.settled import settled
 from weft.ir.build import all_of, true, where
 from weft.ir.build import scatter as scatter_node
@@ -154,7 +154,7 @@ def _extremum(node: UOp, g: UOp) -> Parts:
     return where(is_chosen[0], share, zero), where(is_chosen[1], _picked(share, node), zero)
 
 
-_FOLDED: Final[dict[int, Rule]] = {
+_FOLDED: Final[dict[int, SlopeRule]] = {
     Op.ADD: _sum,
     Op.MUL: _product,
     Op.MAX: _extremum,
@@ -167,4 +167,4 @@ def _scatter(node: UOp, g: UOp) -> Parts:
     return *_FOLDED[node.arg[0]](node, g), *(None,) * (len(node.src) - 2)
 
 
-INDEX_RULES: Final[dict[int, Rule]] = {Op.INDEX: _index, Op.SCATTER: _scatter}
+INDEX_RULES: Final[dict[int, SlopeRule]] = {Op.INDEX: _index, Op.SCATTER: _scatter}

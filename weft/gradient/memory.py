@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from weft.gradient.elementwise import Parts, Rule, sum_to
+from weft.gradient.elementwise import Parts, SlopeRule, sum_to
 from weft.gradient.index import INDEX_RULES, scatter
 from weft.gradient.movement import MOVEMENT_RULES
 from weft.ir.build import where
@@ -246,7 +246,7 @@ def _after(node: UOp, g: UOp) -> Parts:
     return tuple(parts)
 
 
-MEMORY_RULES: Final[dict[int, Rule]] = {
+MEMORY_RULES: Final[dict[int, SlopeRule]] = {
     Op.COPY: _copy,
     Op.SHARD: _copy,
     Op.STORE: _store,

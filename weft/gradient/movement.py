@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.ir.build import reduce_axes
 from weft.ir.movement import as_shape, flip, pad, permute, reshape, shrink
 from weft.ir.ops import Op
@@ -60,7 +60,7 @@ def _flip(node: UOp, g: UOp) -> Parts:
     return (flip(g, node.arg),)
 
 
-MOVEMENT_RULES: Final[dict[int, Rule]] = {
+MOVEMENT_RULES: Final[dict[int, SlopeRule]] = {
     Op.RESHAPE: _reshape,
     Op.EXPAND: _expand,
     Op.PERMUTE: _permute,

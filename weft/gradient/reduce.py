@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.gradient.settled import settled
 from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
@@ -68,7 +68,7 @@ def _logadd(node: UOp, g: UOp) -> Parts:
     return (expand(g, shape_of(x)) * make(Op.EXP, x.dtype, (gap,)),)
 
 
-FOLD_RULES: Final[dict[int, Rule]] = {
+FOLD_RULES: Final[dict[int, SlopeRule]] = {
     Op.ADD: _sum,
     Op.MUL: _product,
     Op.MAX: _extremum,
@@ -82,4 +82,4 @@ def _reduce(node: UOp, g: UOp) -> Parts:
     return FOLD_RULES[node.arg[0]](node, g)
 
 
-REDUCE_RULES: Final[dict[int, Rule]] = {Op.REDUCE: _reduce}
+REDUCE_RULES: Final[dict[int, SlopeRule]] = {Op.REDUCE: _reduce}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.gradient.settled import settled
 from weft.ir.build import Size, scan_axis, where
 from weft.ir.dtypes import dtypes
@@ -107,7 +107,7 @@ def _logadds(node: UOp, g: UOp) -> Parts:
     return (share(g) - share(-g),)
 
 
-_RULES: Final[dict[int, Rule]] = {
+_RULES: Final[dict[int, SlopeRule]] = {
     Op.ADD: _sums,
     Op.MUL: _products,
     Op.MAX: _extremes,
@@ -121,4 +121,4 @@ def _scan(node: UOp, g: UOp) -> Parts:
     return _RULES[node.arg[0]](node, g)
 
 
-SCAN_RULES: Final[dict[int, Rule]] = {Op.SCAN: _scan}
+SCAN_RULES: Final[dict[int, SlopeRule]] = {Op.SCAN: _scan}

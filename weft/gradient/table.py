@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.gradient.custom import CUSTOM_RULES
-from weft.gradient.elementwise import ELEMENTWISE_RULES, Rule
+from weft.gradient.elementwise import ELEMENTWISE_RULES, SlopeRule
 from weft.gradient.index import INDEX_RULES
 from weft.gradient.memory import MEMORY_RULES
 from weft.gradient.movement import MOVEMENT_RULES
@@ -19,7 +19,7 @@ from weft.gradient.scan import SCAN_RULES
 from weft.gradient.tuples import TUPLE_RULES
 from weft.ir.ops import COMPARE, Op
 
-_BY_FILE: Final[dict[int, Rule]] = {
+_BY_FILE: Final[dict[int, SlopeRule]] = {
     **ELEMENTWISE_RULES,
     **MOVEMENT_RULES,
     **REDUCE_RULES,
@@ -30,7 +30,7 @@ _BY_FILE: Final[dict[int, Rule]] = {
     **CUSTOM_RULES,
 }
 # In the order of the op table.
-RULES: Final[dict[int, Rule]] = {op: _BY_FILE[op] for op in sorted(_BY_FILE)}
+RULES: Final[dict[int, SlopeRule]] = {op: _BY_FILE[op] for op in sorted(_BY_FILE)}
 
 _INTEGERS: Final = (Op.AND, Op.OR, Op.NOT, Op.TRUNCDIV, Op.XOR, Op.SHL, Op.SHR)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.gradient.elementwise import Parts, Rule
+from weft.gradient.elementwise import Parts, SlopeRule
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.results import results_of
@@ -53,4 +53,4 @@ def _item(node: UOp, g: UOp) -> Parts:
     return (make(Op.TUPLE, dtypes.void, src),)
 
 
-TUPLE_RULES: Final[dict[int, Rule]] = {Op.TUPLE: _tuple, Op.ITEM: _item}
+TUPLE_RULES: Final[dict[int, SlopeRule]] = {Op.TUPLE: _tuple, Op.ITEM: _item}

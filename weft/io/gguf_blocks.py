@@ -15,7 +15,7 @@ from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 
-class Block(NamedTuple):
+class BlockFormat(NamedTuple):
     """How many elements a block has in how many bytes, and how to unpack it."""
 
     name: str
@@ -206,19 +206,19 @@ def _mxfp4(blocks: Tensor) -> Tensor:
     return scale * _picked(_TINY_FLOATS, _nibbles(blocks[:, 1:]))
 
 
-QUANTIZED: Final[dict[int, Block]] = {
-    2: Block("Q4_0", 32, 18, _q4_0),
-    3: Block("Q4_1", 32, 20, _q4_1),
-    6: Block("Q5_0", 32, 22, _q5_0),
-    7: Block("Q5_1", 32, 24, _q5_1),
-    8: Block("Q8_0", 32, 34, _q8_0),
-    10: Block("Q2_K", 256, 84, _q2_k),
-    11: Block("Q3_K", 256, 110, _q3_k),
-    12: Block("Q4_K", 256, 144, _q4_k),
-    13: Block("Q5_K", 256, 176, _q5_k),
-    14: Block("Q6_K", 256, 210, _q6_k),
-    15: Block("Q8_K", 256, 292, _q8_k),
-    20: Block("IQ4_NL", 32, 18, _iq4_nl),
-    23: Block("IQ4_XS", 256, 136, _iq4_xs),
-    39: Block("MXFP4", 32, 17, _mxfp4),
+QUANTIZED: Final[dict[int, BlockFormat]] = {
+    2: BlockFormat("Q4_0", 32, 18, _q4_0),
+    3: BlockFormat("Q4_1", 32, 20, _q4_1),
+    6: BlockFormat("Q5_0", 32, 22, _q5_0),
+    7: BlockFormat("Q5_1", 32, 24, _q5_1),
+    8: BlockFormat("Q8_0", 32, 34, _q8_0),
+    10: BlockFormat("Q2_K", 256, 84, _q2_k),
+    11: BlockFormat("Q3_K", 256, 110, _q3_k),
+    12: BlockFormat("Q4_K", 256, 144, _q4_k),
+    13: BlockFormat("Q5_K", 256, 176, _q5_k),
+    14: BlockFormat("Q6_K", 256, 210, _q6_k),
+    15: BlockFormat("Q8_K", 256, 292, _q8_k),
+    20: BlockFormat("IQ4_NL", 32, 18, _iq4_nl),
+    23: BlockFormat("IQ4_XS", 256, 136, _iq4_xs),
+    39: BlockFormat("MXFP4", 32, 17, _mxfp4),
 }

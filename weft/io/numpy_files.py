@@ -16,8 +16,8 @@ from weft.io.archives import unzip
 from weft.io.npy_header import parse_header
 from weft.io.source import FileLike, Source
 from weft.io.write import require_names, write_whole
+from weft.ir.array_values import is_emulated
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import is_emulated
 from weft.support.errors import DTypeError
 from weft.tensor.tensor import Tensor
 

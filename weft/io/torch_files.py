@@ -17,8 +17,8 @@ import numpy as np
 from weft.io.archives import member, unzip
 from weft.io.safe_pickle import Function, Unpickler
 from weft.io.source import FileLike, Source
+from weft.ir.array_values import from_storage, storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import from_storage, storage_dtype
 from weft.support.errors import UsageError
 from weft.tensor.tensor import Tensor
 

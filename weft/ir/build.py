@@ -62,7 +62,7 @@ def bind(var: UOp, value: int) -> UOp:
             law="a Variable is bound once; arithmetic is on the bound one",
             fix="write Variable(name, min, max).bind(value) + 1",
         )
-    if not hasattr(value, "__index__"):
+    if not hasattr(type(value), "__index__"):
         raise ArgumentTypeError(
             f"Variable {var.arg[0]!r}: a value is an int, not {type(value).__name__}",
             law="sizes are whole numbers",

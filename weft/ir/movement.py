@@ -19,23 +19,23 @@ from weft.ir.sizes import shape_value, size_value
 from weft.ir.uop import UOp, const, make
 
 # A movement op without its source: the op, its arg, and the sources for symbolic sizes.
-Step = tuple[int, object, tuple[UOp, ...]]
+Movement = tuple[int, object, tuple[UOp, ...]]
 Pairs = Sequence[tuple[Size, Size]]
 
 
-def sized_step(op: int, sizes: Sequence[Size]) -> Step:
+def sized_step(op: int, sizes: Sequence[Size]) -> Movement:
     """A RESHAPE or EXPAND to these sizes."""
     static, symbolic = split_symbolic(sizes)
     return op, static, symbolic
 
 
-def boxed_step(op: int, pairs: Pairs) -> Step:
+def boxed_step(op: int, pairs: Pairs) -> Movement:
     """A PAD or SHRINK with these pairs."""
     static, symbolic = split_symbolic([bound for pair in pairs for bound in pair])
     return op, tuple(zip(static[::2], static[1::2], strict=True)), symbolic
 
 
-def step_sizes(step: Step) -> Shape:
+def step_sizes(step: Movement) -> Shape:
     """The sizes of a RESHAPE or EXPAND."""
     _, arg, symbolic = step
     assert isinstance(arg, tuple)
@@ -43,7 +43,7 @@ def step_sizes(step: Step) -> Shape:
     return tuple(next(rest) if size is None else size for size in arg)
 
 
-def step_pairs(step: Step) -> list[tuple[Size, Size]]:
+def step_pairs(step: Movement) -> list[tuple[Size, Size]]:
     """The pairs of a PAD or SHRINK."""
     op, arg, symbolic = step
     assert isinstance(arg, tuple)
@@ -51,7 +51,7 @@ def step_pairs(step: Step) -> list[tuple[Size, Size]]:
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
-def with_values(step: Step) -> Step:
+def with_values(step: Movement) -> Movement:
     """A step with the values of its variables in the places of its symbolic sizes."""
     op, _, symbolic = step
     if not symbolic:
@@ -61,13 +61,13 @@ def with_values(step: Step) -> Step:
     return sized_step(op, shape_value(step_sizes(step)))
 
 
-def apply(node: UOp, step: Step) -> UOp:
+def apply(node: UOp, step: Movement) -> UOp:
     """The value of a step on a node."""
     op, arg, symbolic = step
     return make(op, node.dtype, (node, *symbolic), arg)
 
 
-def apply_all(node: UOp, steps: Sequence[Step]) -> UOp:
+def apply_all(node: UOp, steps: Sequence[Movement]) -> UOp:
     for step in steps:
         node = apply(node, step)
     return node
@@ -145,7 +145,7 @@ def positions(shape: Shape, axis: int, dtype: DType = dtypes.int32) -> UOp:
     return broadcast(reshape(iota(shape[axis], dtype), ones), shape)
 
 
-def strided_steps(shape: Shape, axis: int, step: int) -> list[Step]:
+def strided_steps(shape: Shape, axis: int, step: int) -> list[Movement]:
     """Every `step`-th element along an axis whose size is an int, from the first on.
 
     The axis is filled up to whole blocks of `step`, and the first of each block is taken.

@@ -245,8 +245,7 @@ class Op:
     SPECIAL = _op(
         "SPECIAL", _C.CONTROL, "1", "a hardware counter: 0 <= s < source", arg="(kind, axis)"
     )
-    IF = _op("IF", _C.CONTROL, "1", "what follows, up to its END, happens where the source holds")
-    END = _op("END", _C.CONTROL, "1", "closes a RANGE or an IF")
+    END = _op("END", _C.CONTROL, "1", "closes a RANGE")
     BARRIER = _op("BARRIER", _C.CONTROL, "0+", "all threads of a group wait for each other")
 
     # Structure.

@@ -14,16 +14,15 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Iterator
-from sys import getrefcount
 from typing import Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
 from weft.ir.ops import COUNT, INFO, Op
 from weft.support.errors import DTypeError, InternalError
+from weft.support.fork import NODES, hold_during_fork
 from weft.support.source_line import SourceLine
 
 Arg = Any  # an op's own data: hashable, and without bool or float where an int is meant
@@ -229,18 +228,16 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
 
 def _try_operand(node: UOp, other: UOp | Scalar) -> UOp | None:
     """The right operand; None for one that has operators of its own for this, such as a tensor."""
-    is_own = isinstance(other, (UOp, int, float)) or not hasattr(other, "uop")
+    is_own = isinstance(other, (UOp, int, float)) or not hasattr(type(other), "uop")
     return _operand(node, other) if is_own else None
 
 
-_TABLE: Final[dict[tuple[Any, ...], UOp]] = {}
+# A key whose value is None is a miss: `sweep` is looking whether anybody else holds its node.
+_TABLE: Final[dict[tuple[Any, ...], UOp | None]] = {}
 # Nodes above real memory: these go when their last user goes, and the memory with them.
 _HELD_BY_USERS: Final[WeakValueDictionary[tuple[Any, ...], UOp]] = WeakValueDictionary()
 _LOCK: Final = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child has no thread that would release it
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+hold_during_fork(_LOCK, NODES)
 _ON_SWEEP: Final[list[Callable[[], None]]] = []
 _sweep_at = 200_000
 
@@ -307,7 +304,8 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     if len(_TABLE) > _sweep_at:
         sweep()
     with _LOCK:  # against `sweep` in another thread; the hit path in `make` needs no lock
-        return _TABLE.setdefault(key, node)
+        found = _TABLE.setdefault(key, node)
+    return node if found is None else found
 
 
 def make_unique(op: int, dtype: DType, src: tuple[UOp, ...], arg: Arg) -> UOp:
@@ -336,29 +334,35 @@ def sweep() -> int:
     """Drop every node that only the table holds, and return how many those were.
 
     Sources are always entered before the nodes that use them, so one walk backwards sees a node
-    after all its users are gone. A node that another thread fetches between the test and the
-    removal shows by its reference count and is put back; the lock keeps anyone from making its
-    double meanwhile.
+    after all its users are gone. The table lets go of each node for a moment and takes it back if
+    a weak reference still finds it: no count of references is right on every interpreter.
     """
     global _sweep_at
     for forget in _ON_SWEEP:
         forget()
-    dropped = 0
     with _LOCK:
+        before = len(_TABLE)
         keys = list(_TABLE)
         while keys:
-            key = keys.pop()
-            node = _TABLE[key]
-            if getrefcount(node) > 3:  # the table, `node` and the argument of getrefcount
-                continue
-            del _TABLE[key]
-            if getrefcount(node) > 2:
-                _TABLE[key] = node
-                continue
-            dropped += 1
-            del node, key  # now, so that the sources of this node are free when their turn comes
+            _let_go(keys.pop())  # a key holds the sources, which are next
         _sweep_at = max(200_000, 2 * len(_TABLE))
-    return dropped
+        return before - len(_TABLE)
+
+
+def _let_go(key: tuple[Any, ...]) -> None:
+    """Drop the node of a key unless somebody else holds it; to be called with the lock held.
+
+    Threads that ask for the node meanwhile find None, which is a miss, and wait for the lock.
+    """
+    held = ref(_TABLE[key])
+    try:
+        _TABLE[key] = None
+    finally:  # an interrupt may come at any line
+        node = held()
+        if node is None:
+            del _TABLE[key]
+        else:
+            _TABLE[key] = node
 
 
 def live_nodes() -> int:

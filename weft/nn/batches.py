@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.ir.array_values import storage_dtype
 from weft.ir.dtypes import scalar_dtype
-from weft.reference.numpy_values import storage_dtype
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.tensor import Tensor
 
@@ -42,9 +42,9 @@ def size_of(dataset: Any) -> int | None:
                 law="every array has a row for each sample",
             )
         return sizes.pop()
-    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+    if hasattr(type(dataset), "__getitem__") and hasattr(type(dataset), "__len__"):
         return len(dataset)
-    if not hasattr(dataset, "__iter__"):
+    if not hasattr(type(dataset), "__iter__"):
         raise ArgumentTypeError(
             f"DataLoader: a {type(dataset).__name__} is no dataset",
             law="a dataset is arrays, has __len__ and __getitem__, or is an iterable",

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from weft.nn.initial import require_positive, uniform
 from weft.support.errors import ArgumentError
+from weft.tensor.neural.convolution import each_axis, named_padding
 from weft.tensor.tensor import Tensor
 
 Ints = int | Sequence[int]
@@ -80,26 +81,11 @@ class Conv2d(_Convolution):
     def _edges(self, padding: str) -> Ints:
         """The padding that a word means: (before, after) of each axis, the last axis first."""
         name = type(self).__name__
-        if padding not in ("same", "valid"):
-            raise ArgumentError(
-                f"{name}: unknown padding {padding!r}",
-                law='padding is ints, "same" or "valid"',
-            )
-        if padding == "valid":
-            return 0
-        strides = (self.stride,) if isinstance(self.stride, int) else tuple(self.stride)
-        if set(strides) != {1}:
-            raise ArgumentError(
-                f'{name}: padding "same" with stride {self.stride}',
-                law="the size stays the same only where the stride is 1",
-            )
-        gap = self.dilation
-        gaps = (gap,) * self.spatial_axes if isinstance(gap, int) else tuple(gap)
-        edges: list[int] = []
-        for size, each in zip(reversed(self.kernel_size), reversed(gaps), strict=True):
-            total = each * (size - 1)
-            edges += [total // 2, total - total // 2]
-        return tuple(edges)
+        strides, gaps = (
+            each_axis(name, each, self.spatial_axes) for each in (self.stride, self.dilation)
+        )
+        pairs = named_padding(name, padding, self.kernel_size, strides, gaps)
+        return tuple(edge for pair in reversed(pairs) for edge in pair)
 
     def __call__(self, x: Tensor) -> Tensor:
         assert not isinstance(self.padding, str)

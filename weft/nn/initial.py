@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from weft.ir.array_values import storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import storage_dtype
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
 

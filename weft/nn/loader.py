@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import count, islice
 from typing import Any, Final
@@ -21,6 +20,7 @@ import numpy as np
 
 from weft.nn.batches import is_columns, joined, mapped, rows_of, size_of, tensors_of
 from weft.support.errors import ArgumentError, ArgumentTypeError
+from weft.support.workers import Task, Workers
 
 Job = Callable[[], Any]
 _END: Final = object()  # what a job gives where an iterable has no more samples
@@ -31,9 +31,9 @@ class _Workers:
 
     def __init__(self, threads: int, begin: Callable[[int], object] | None) -> None:
         self.begin, self.numbers, self.own = begin, count(), threading.local()
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="weft-data")
+        self.pool = Workers(threads, "weft-data")
 
-    def submit(self, job: Job) -> Future[Any]:
+    def submit(self, job: Job) -> Task[Any]:
         return self.pool.submit(self._begun, job)
 
     def _begun(self, job: Job) -> Any:
@@ -129,7 +129,7 @@ class DataLoader:
         if self.size is None:
             raise ArgumentTypeError("DataLoader: an iterable has no length")
         given: Any = self.batch_sampler if self.batch_sampler is not None else self.sampler
-        if given is not None and not hasattr(given, "__len__"):
+        if given is not None and not hasattr(type(given), "__len__"):
             raise ArgumentTypeError("DataLoader: the sampler has no length")
         total = self.size if given is None else len(given)
         if self.batch_sampler is not None or self.batch_size is None:
@@ -170,7 +170,7 @@ class DataLoader:
 
     def _ahead(self, jobs: Iterator[Job]) -> Iterator[Job]:
         """The same batches in the same order, while threads make the next ones."""
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[Task[Any]] = deque()
         workers, most = self._workers(), self.num_workers * self.prefetch_factor
         try:
             for job in jobs:
@@ -183,7 +183,7 @@ class DataLoader:
             for each in waiting:
                 each.cancel()
             if workers is not self._kept:
-                workers.pool.shutdown()
+                workers.pool.close()
 
     def _workers(self) -> _Workers:
         if self._kept is not None:

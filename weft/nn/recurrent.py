@@ -16,7 +16,7 @@ from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function
 
-Step = Callable[..., Any]
+Cell = Callable[..., Any]
 
 
 @function

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from weft.io import (
@@ -22,6 +23,7 @@ from weft.io import (
 from weft.ir.dtypes import DType
 from weft.support.errors import ArgumentError
 from weft.support.message import nearest
+from weft.tensor.jit.jit import Jit
 from weft.tensor.tensor import Tensor
 
 __all__ = [
@@ -66,14 +68,17 @@ def _tensors(
 
 def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
     """The named parts of a list, a dict or an object; nothing of anything else."""
+    if isinstance(obj, Jit):  # its traces are no part of a model; an object that it calls is
+        obj = obj.function
     if isinstance(obj, Mapping):
         yield from ((str(key), part) for key, part in obj.items())
-    elif hasattr(obj, "_asdict"):
+    elif hasattr(type(obj), "_asdict"):
         yield from obj._asdict().items()
     elif isinstance(obj, (list, tuple)):
         yield from ((str(number), part) for number, part in enumerate(obj))
-    elif not isinstance(obj, type):
-        yield from getattr(obj, "__dict__", {}).items()
+    elif not isinstance(obj, (type, ModuleType)):
+        own = getattr(obj, "__dict__", None)
+        yield from own.items() if isinstance(own, dict) else ()
 
 
 def get_parameters(obj: Any) -> list[Tensor]:

@@ -18,7 +18,7 @@ from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel_values import Facts, KernelValues, Point, is_local, memory_below
-from weft.reference.memory import Memory, Place, Value, store
+from weft.reference.memory import Cell, Memory, Value, store
 
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 
@@ -110,7 +110,7 @@ class _Run(KernelValues):
             part for part in (*_loops(group[0]), *self.facts.counters) if part.arg not in outer
         ]
         for point in self.points(loops, outer):
-            writes: list[tuple[Place, Value]] = []
+            writes: list[tuple[Cell, Value]] = []
             for node in group:
                 index = node.src[0]
                 if index.op != Op.INDEX:

@@ -18,12 +18,12 @@ from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.stage import is_global
 from weft.ir.uop import UOp, range_ids
-from weft.ir.views import behind
+from weft.ir.views import behind, memory_of
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
 from weft.reference.folds import fold, prefixes
-from weft.reference.memory import Memory, Place, Value, load, store
+from weft.reference.memory import Cell, Memory, Value, load, store
 
 # The value of each range, by its number, and of each hardware counter, by its kind and axis.
 Point = dict[int | tuple[str, int], int]
@@ -77,8 +77,7 @@ def _is_settled(node: UOp) -> bool:
 
 def memory_below(place: UOp) -> UOp:
     """The memory that a STORE, an INDEX or a version of memory leads to."""
-    while place.op in (Op.STORE, Op.INDEX, Op.AFTER):
-        place = place.src[0]
+    place = memory_of(place.src[0] if place.op == Op.STORE else place)
     if place.op not in _MEMORIES and place.op != Op.MEMORY:
         raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
     return place
@@ -156,17 +155,17 @@ class KernelValues:
             raise fault(f"{name(node.op)} is no memory", node)
         return cast("Memory", self._remember(node, point))
 
-    def place(self, index: UOp, memory: Memory, point: Point) -> Place:
+    def place(self, index: UOp, memory: Memory, point: Point) -> Cell:
         """Where an INDEX or READ points; behind a closed gate it may be anywhere."""
         gate = self.value(index.src[1], point)
         if not (any(gate) if isinstance(gate, tuple) else gate):
-            return Place(memory, gate, 0)
+            return Cell(memory, gate, 0)
         sizes = self._sizes(index.src[0], point)
         is_flat = index.op == Op.INDEX and self.facts.is_flat
         if is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
             # The memory itself knows its bounds, lane by lane.
-            return Place(memory, gate, self.number(index.src[2], point))
-        return Place(memory, gate, self.position(index, index.src[2:], sizes, point))
+            return Cell(memory, gate, self.number(index.src[2], point))
+        return Cell(memory, gate, self.position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
         memory = behind(memory)
@@ -254,7 +253,7 @@ class KernelValues:
         memory = Memory(node.dtype.scalar, math.prod(sizes), name=f"{space} stage")
         for inner in self.points(ranges, point):
             position = self.position(node, indices, sizes, inner)
-            store(Place(memory, True, position), self.value(node.src[0], inner), node)
+            store(Cell(memory, True, position), self.value(node.src[0], inner), node)
         return memory
 
 

@@ -151,7 +151,7 @@ class SharedMemory(Memory):
         )
 
 
-class Place(NamedTuple):
+class Cell(NamedTuple):
     """Where an INDEX points. A false gate, or false lanes of it, means that nothing is touched."""
 
     memory: Memory
@@ -159,7 +159,7 @@ class Place(NamedTuple):
     position: int
 
 
-def load(place: Place, node: UOp) -> Value:
+def load(place: Cell, node: UOp) -> Value:
     """The value at a place, 0 where it is gated; a vector is consecutive elements."""
     dtype = node.dtype
     gates = _gates(place, dtype.lanes, node)
@@ -171,7 +171,7 @@ def load(place: Place, node: UOp) -> Value:
     return lanes if dtype.lanes > 1 else lanes[0]
 
 
-def store(place: Place, value: Value, node: UOp) -> None:
+def store(place: Cell, value: Value, node: UOp) -> None:
     """Write a value at a place, where it is not gated; a vector goes to consecutive elements."""
     lanes = value if isinstance(value, tuple) else (value,)
     for lane, gate in enumerate(_gates(place, len(lanes), node)):
@@ -179,7 +179,7 @@ def store(place: Place, value: Value, node: UOp) -> None:
             place.memory.set(place.position + lane, lanes[lane], node)
 
 
-def _gates(place: Place, lanes: int, node: UOp) -> tuple[Scalar, ...]:
+def _gates(place: Cell, lanes: int, node: UOp) -> tuple[Scalar, ...]:
     if not isinstance(place.gate, tuple):
         return (place.gate,) * lanes
     if len(place.gate) != lanes:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from weft.ir.array_values import Array
 from weft.ir.build import Size
 from weft.ir.ops import Op, name
 from weft.ir.shapes import fill_pairs, fill_sizes
@@ -14,7 +15,6 @@ from weft.ir.uop import UOp
 from weft.reference.fault import fault
 from weft.reference.folds import accumulator
 from weft.reference.numpy_ops import elementwise
-from weft.reference.numpy_values import Array
 
 SizeOf = Callable[[Size], int]
 

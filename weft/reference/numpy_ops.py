@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.array_casts import bitcast, cast
+from weft.ir.array_values import Array, round_values, value_dtype
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, INTEGER, DType, canonical
 from weft.ir.folds import identity
 from weft.ir.ops import COMPARE, Op, name
 from weft.ir.scalar import meaning
 from weft.reference.fault import fault
 from weft.reference.folds import accumulator
-from weft.reference.numpy_casts import bitcast, cast
-from weft.reference.numpy_values import Array, round_values, value_dtype
 
 # Computed by the functions of weft.ir.scalar: correctly rounded nowhere, so defined in one place.
 _TRANSCENDENTAL: Final = frozenset(

@@ -20,11 +20,11 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
-from weft.reference.memory import Memory, Place, SharedMemory, Value, load, store
+from weft.reference.memory import Cell, Memory, SharedMemory, Value, load, store
 from weft.reference.scopes import match_ends, verify_scopes
 
 # What an instruction can have as its result.
-Result = Value | Memory | Place | None
+Result = Value | Memory | Cell | None
 Environment = dict[UOp, Result]
 
 KINDS: Final = ("group", "thread")
@@ -152,13 +152,10 @@ class _Run:
                 known[node] = 0
                 if _number(known, node.src[0]) <= 0:
                     position = self.ends[position - 1] + 1
-            elif node.op == Op.IF:
-                if not _value(known, node.src[0]):
-                    position = self.ends[position - 1] + 1
             elif node.op != Op.END:
                 if _needs_running(node):
                     known[node] = _step(node, known)
-            elif node.src[0].op == Op.RANGE:
+            else:
                 counter = node.src[0]
                 known[counter] = _number(known, counter) + 1
                 if _number(known, counter) < _number(known, counter.src[0]):
@@ -177,7 +174,7 @@ def _lookup(known: Environment, node: UOp) -> Result:
 
 def _value(known: Environment, node: UOp) -> Value:
     found = _lookup(known, node)
-    if found is None or isinstance(found, Memory | Place):
+    if found is None or isinstance(found, Memory | Cell):
         raise fault(f"{name(node.op)} is no value", node)
     return found
 
@@ -186,9 +183,9 @@ def _number(known: Environment, node: UOp) -> int:
     return int(cast("Scalar", _value(known, node)))
 
 
-def _place(known: Environment, node: UOp) -> Place:
+def _place(known: Environment, node: UOp) -> Cell:
     found = _lookup(known, node)
-    if not isinstance(found, Place):
+    if not isinstance(found, Cell):
         raise fault(f"{name(node.op)} is no place in memory", node)
     return found
 
@@ -201,7 +198,7 @@ def _step(node: UOp, known: Environment) -> Result:
         memory = _lookup(known, node.src[0])
         if not isinstance(memory, Memory) or len(node.src) != 3:
             raise fault("INDEX takes memory, a gate and one flat index", node)
-        return Place(memory, _value(known, node.src[1]), _number(known, node.src[2]))
+        return Cell(memory, _value(known, node.src[1]), _number(known, node.src[2]))
     if node.op == Op.LOAD:
         return load(_place(known, node.src[0]), node)
     if node.op == Op.STORE:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from weft.ir.array_values import Array, from_storage, storage_dtype, to_storage, value_dtype
 from weft.ir.build import param, sink, store
 from weft.ir.ops import Op, name
 from weft.ir.ranged import Member, members_of
@@ -24,9 +25,8 @@ from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.kernel_values import Facts, KernelValues, Point
 from weft.reference.lanes import size_value
-from weft.reference.memory import Memory, Place, Value
+from weft.reference.memory import Cell, Memory, Value
 from weft.reference.memory import store as write
-from weft.reference.numpy_values import Array, from_storage, storage_dtype, to_storage, value_dtype
 from weft.reference.tensor import evaluate_stores
 
 
@@ -163,12 +163,12 @@ class _Outputs(KernelValues):
     def computed(self, output: UOp, point: Point) -> Value:
         return self.value(output.src[1 if output.op == Op.STORE else 0], point)
 
-    def target(self, output: UOp, memory: Memory, point: Point) -> Place:
+    def target(self, output: UOp, memory: Memory, point: Point) -> Cell:
         """Where an output is written at a point."""
         if output.op == Op.STORE:
             return self.place(output.src[0], memory, point)
         parts = stage_parts(output)
         if parts.mask is not None and not self.value(parts.mask, point):
-            return Place(memory, False, 0)
+            return Cell(memory, False, 0)
         sizes = [self.number(x, point) if isinstance(x, UOp) else x for x in parts.sizes]
-        return Place(memory, True, self.position(output, parts.indices, sizes, point))
+        return Cell(memory, True, self.position(output, parts.indices, sizes, point))

@@ -1,6 +1,6 @@
 """The scopes of a LINEAR of instructions: which END closes what, and what is known where.
 
-A RANGE or an IF opens a scope and its END closes it. An instruction may use what was computed
+A RANGE opens a scope and its END closes it. An instruction may use what was computed
 earlier in its own scope or in one around it; an order edge (of AFTER and BARRIER) only asks that
 something has happened.
 """
@@ -18,11 +18,11 @@ _LEAVES: Final = frozenset((Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECI
 
 
 def match_ends(program: UOp) -> dict[int, int]:
-    """Where to jump: the position of a RANGE's or IF's END, and of the RANGE or IF of an END."""
+    """Where to jump: the position of a RANGE's END, and of the RANGE of an END."""
     matched: dict[int, int] = {}
     opened: list[int] = []
     for position, node in enumerate(program.src):
-        if node.op in (Op.RANGE, Op.IF):
+        if node.op == Op.RANGE:
             opened.append(position)
         elif node.op == Op.END:
             if not opened or program.src[opened[-1]] is not node.src[0]:
@@ -54,7 +54,7 @@ def verify_scopes(program: UOp) -> None:
                     )
         if node.op == Op.BARRIER and not happened.issuperset(node.src):
             raise fault("BARRIER waits for what has not happened", node, position=position)
-        if node.op in (Op.RANGE, Op.IF):
+        if node.op == Op.RANGE:
             scopes.append(set())
         scopes[-1].add(node)
         happened.add(node)

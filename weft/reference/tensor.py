@@ -3,7 +3,7 @@
 Nothing here is lazy or in place. A node has one value; a write makes a new array, and AFTER is its
 first source read again with the new arrays in the places of the old. So what was read before a
 write keeps the old version without any care for order. Arrays hold values in the form of
-`numpy_values`; memory goes through `from_storage` before and `to_storage` after.
+`weft.ir.array_values`; memory goes through `from_storage` before and `to_storage` after.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.ir.array_values import (
+    Array,
+    from_storage,
+    require_values,
+    storage_dtype,
+    to_storage,
+    value_dtype,
+)
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
@@ -27,14 +35,6 @@ from weft.reference.lanes import variable_value
 from weft.reference.memory import Memory
 from weft.reference.numpy_movement import move, pick, scatter
 from weft.reference.numpy_ops import elementwise, fold, scan
-from weft.reference.numpy_values import (
-    Array,
-    from_storage,
-    require_values,
-    storage_dtype,
-    to_storage,
-    value_dtype,
-)
 from weft.reference.tensor_writes import Contents, Write, element_numbers, memory_below
 from weft.support.errors import NotSupported
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.ir.array_values import Array
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
 from weft.ir.views import memory_of
 from weft.reference.fault import fault
 from weft.reference.numpy_movement import SizeOf, move, pick
-from weft.reference.numpy_values import Array
 
 # The new contents of some buffers and params, by their nodes.
 Contents = dict[UOp, Array]

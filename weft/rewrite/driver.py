@@ -65,7 +65,7 @@ def allowance(root: UOp) -> int:
     return HITS_PER_NODE * len(topological(root))
 
 
-def _rewrite_traced(root: UOp, rules: RuleSet, context: Any, active: trace.Trace) -> UOp:
+def _rewrite_traced(root: UOp, rules: RuleSet, context: Any, active: trace.RewriteTrace) -> UOp:
     """Nothing remembered is used, so that every rule that fires is seen."""
     with active.rewriting(rules) as table:
         memo: dict[UOp, UOp] = {}

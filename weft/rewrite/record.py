@@ -2,7 +2,7 @@
 
 The file has one line of JSON for each run of a phase: its name, what it was given, and for each
 pass the time, the rules that fired and the graph as text, where it changed. A process writes one
-file, `weft-trace-PID.jsonl`, in the folder where it was started.
+new file, `weft-trace-PID-….jsonl`, in the folder where it was started.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ _started: list[str] = []
 def trace_file() -> str:
     """The file of this process; it is named at exit, when it has been written to."""
     if not _started:
-        _started.append(os.path.abspath(f"weft-trace-{os.getpid()}.jsonl"))
-        atexit.register(_say, _started[0])
+        from tempfile import mkstemp  # slow to import, and not needed without VIZ
+
+        # A name that nobody can foresee, and no link: the folder may be one that others write to.
+        handle, path = mkstemp(".jsonl", f"weft-trace-{os.getpid()}-", os.getcwd())
+        os.close(handle)
+        _started.append(path)
+        atexit.register(_say, path)
     return _started[0]
 
 

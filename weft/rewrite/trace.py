@@ -19,13 +19,13 @@ from weft.rewrite.rule import Rule
 from weft.rewrite.ruleset import Matcher, RuleSet
 from weft.support.errors import InternalError
 
-_ACTIVE: Final[ContextVar[Trace | None]] = ContextVar("weft_trace", default=None)
+_ACTIVE: Final[ContextVar[RewriteTrace | None]] = ContextVar("weft_trace", default=None)
 
 
 FEWEST_OF_A_LOOP: Final = 100
 
 
-class Step(NamedTuple):
+class Rewritten(NamedTuple):
     """A rule that fired."""
 
     rule: Rule
@@ -44,7 +44,7 @@ class PassTrace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.steps: list[Step] = []
+        self.steps: list[Rewritten] = []
         self.visits = 0
 
     @property
@@ -61,7 +61,7 @@ class PassTrace:
         return "\n".join(lines)
 
 
-class Trace:
+class RewriteTrace:
     """All that was rewritten while it was active."""
 
     def __init__(self) -> None:
@@ -93,23 +93,23 @@ class Trace:
         return "\n".join(map(str, self.passes))
 
 
-def _recorder(rules: RuleSet, steps: list[Step]) -> Callable[..., None]:
+def _recorder(rules: RuleSet, steps: list[Rewritten]) -> Callable[..., None]:
     def record(number: int, before: UOp, after: UOp, bindings: dict[str, Any] | None) -> None:
         if after is not before:
-            steps.append(Step(rules.rules[number], before, after, bindings))
+            steps.append(Rewritten(rules.rules[number], before, after, bindings))
 
     return record
 
 
-def active() -> Trace | None:
+def active() -> RewriteTrace | None:
     """The trace of this thread, if there is one."""
     return _ACTIVE.get()
 
 
 @contextmanager
-def tracing() -> Iterator[Trace]:
+def tracing() -> Iterator[RewriteTrace]:
     """Record every rewrite in this scope."""
-    token = _ACTIVE.set(Trace())
+    token = _ACTIVE.set(RewriteTrace())
     try:
         current = _ACTIVE.get()
         assert current is not None
@@ -123,7 +123,7 @@ def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]],
 
     Returns where few rules fired: then the caller's own stack was too deep, and nothing loops.
     """
-    steps: list[Step] = []
+    steps: list[Rewritten] = []
     run(rules.compile(_recorder(rules, steps)))
     if len(steps) < FEWEST_OF_A_LOOP:
         return
@@ -141,7 +141,7 @@ def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]],
     )
 
 
-def _cycle(steps: list[Step]) -> list[Step]:
+def _cycle(steps: list[Rewritten]) -> list[Rewritten]:
     """The steps between the last step and the one before it that is the same."""
     if not steps:
         return []

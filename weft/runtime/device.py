@@ -11,6 +11,7 @@ So the engine reads `device.lists`, and nobody asks for a device's name or for a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import Any, Protocol
 
@@ -41,6 +42,27 @@ class HostMemory(Protocol):
 
     def share(self, handle: Handle) -> Any:
         """The bytes as an object that other libraries read in place; it keeps them alive."""
+
+    def host_view(self, handle: Handle, size: int) -> memoryview:
+        """The first bytes of some memory, to be read and written in place."""
+
+
+class ForeignMemory(Protocol):
+    """It uses memory of other libraries on the same device, and they use its own (DLPack)."""
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The kind and the number of this device in DLPack."""
+
+    @property
+    def stream_number(self) -> int:
+        """The queue of this device, as producers of DLPack want to know it."""
+
+    def adopt(self, address: int, size: int) -> tuple[Handle, bool]:
+        """Memory of another library, and whether kernels can use it as it is."""
+
+    def hand_to(self, stream: int | None) -> None:
+        """Let the queue of a consumer, by DLPack's number, see all that was queued here."""
 
 
 # A kernel, its memory (None: a run brings it), its variables and its grid.
@@ -111,12 +133,19 @@ class Abilities:
     peers: PeerCopier | None = None
     timer: Timer | None = None
     graphs: GraphEvaluator | None = None
+    foreign: ForeignMemory | None = None
+    # How many programs are best compiled side by side.
+    compile_threads: int = 2
+    # What `weft devices` says of it besides its target.
+    facts: tuple[str, ...] = ()
     # Memory has no contents, so nothing is copied to it and nothing is checked in it.
     stores_nothing: bool = False
     # Memory is a file, which is there once its tensor is and is never used again for another.
     stores_files: bool = False
     # Addresses of memory are numbers: parts that overlap can be told.
     has_addresses: bool = False
+    # It hands out freed memory again itself, in the order of what is queued.
+    reuses_memory: bool = False
 
 
 class Device(Protocol):
@@ -134,9 +163,13 @@ class Device(Protocol):
     peers: PeerCopier | None
     timer: Timer | None
     graphs: GraphEvaluator | None
+    foreign: ForeignMemory | None
+    compile_threads: int
+    facts: tuple[str, ...]
     stores_nothing: bool
     stores_files: bool
     has_addresses: bool
+    reuses_memory: bool
 
     @property
     def compiler(self) -> str: ...
@@ -165,3 +198,13 @@ class Device(Protocol):
         """The binary, ready to run."""
 
     def synchronize(self) -> None: ...
+
+
+def seconds_of(device: Device, run: Callable[[], None]) -> float:
+    """The seconds of what `run` queues, on the clock of the device where it has one."""
+    if device.timer is not None:
+        return device.timer.measure(run)
+    start = time.perf_counter()
+    run()
+    device.synchronize()
+    return time.perf_counter() - start

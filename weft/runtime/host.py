@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from weft.runtime.llvm.compiler import LOCK
 from weft.support.cache import DiskCache
-from weft.support.errors import NotSupported
+from weft.support.errors import DeviceError, NotSupported
 from weft.support.settings import settings
+from weft.support.source_line import NOWHERE
 from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured, best_level, cpu_target, parse_cpu
 from weft.target.target import Costs, Peaks, Target
 
@@ -52,11 +54,13 @@ def host() -> Host:
             f"CPU: no code is made for {platform.machine()}",
             law=f"the architectures are: {', '.join(LEVELS)}",
         )
-    present = {name for name, has in llvm.get_host_cpu_features().items() if has}
+    with LOCK:
+        cpu = llvm.get_host_cpu_name()
+        present = {name for name, has in llvm.get_host_cpu_features().items() if has}
     known = frozenset(name for name, needs in _NEEDS.items() if needs <= present)
     return Host(
         arch=arch,
-        cpu=llvm.get_host_cpu_name(),
+        cpu=cpu,
         features=best_level(arch, known),
         cores=core_count(),
         cache_bytes=cache_sizes(),
@@ -68,8 +72,27 @@ def host_target(threads: int = 0) -> Target:
     here = host()
     count = threads or settings.THREADS or here.cores
     if settings.TARGET:
-        return parse_cpu(settings.TARGET, count, here.cache_bytes)
+        return _require_runs(parse_cpu(settings.TARGET, count, here.cache_bytes), here)
     return cpu_target(here.arch, here.features, count, here.cache_bytes, measured(count))
+
+
+def _require_runs(target: Target, here: Host) -> Target:
+    """A target of the setting TARGET, if this machine runs its code: a wrong one would crash."""
+    arch, *features = target.arch.split(",")
+    order = [*LEVELS[here.arch]]
+    best = min((*here.features, ""), key=order.index)
+    is_known = arch == here.arch
+    if is_known and all(order.index(each) >= order.index(best) for each in features):
+        return target
+    own = ",".join((here.arch, *here.features))
+    raise DeviceError(
+        f"TARGET: this machine does not run {target.arch}",
+        facts=[("expected", f"{own}, or less"), ("got", target.arch)],
+        law="the device CPU runs kernels on this machine; for other machines code can be made,\n"
+        "and not run",
+        fix=f"unset TARGET, or set TARGET=CPU:LLVM:{own}",
+        where=NOWHERE,
+    )
 
 
 _MEASURED: Final = DiskCache("machine", 2)

@@ -25,6 +25,8 @@ from weft.target.target import Target
 
 # Parts for each thread, so that a slow one does not hold up the others.
 PARTS_PER_THREAD: Final = 16
+# On a GPU a part may be one thread, so there are enough to fill some groups with them.
+FILLED_GROUPS: Final = 4
 
 
 def split_reductions(root: UOp, context: Context) -> UOp:
@@ -45,7 +47,7 @@ def wanted_parts(target: Target) -> int:
     """How many independent parts keep a target busy."""
     compute = target.compute
     if isinstance(compute, Simt):
-        return compute.resident_groups
+        return max(compute.resident_groups, FILLED_GROUPS * compute.group_threads)
     return compute.units * PARTS_PER_THREAD if compute.units > 1 else 1
 
 

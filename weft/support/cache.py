@@ -1,9 +1,10 @@
 """A content-addressed cache on disk for what is slow to make: schedules, chosen opts, binaries.
 
 Any number of threads and processes may share a cache folder without locks: an entry is written
-beside its place and moved there whole, and carries a checksum, so a reader sees a good entry or a
-miss. Nothing here raises for the state of the disk. Where the folder cannot be used, or CACHE=0
-forbids it, values live in a bounded memory of this process alone.
+beside its place and moved there whole, and carries a checksum that only its user can make, so a
+reader sees what this user wrote or a miss. Nothing here raises for the state of the disk. Where
+the folder cannot be used, `private_folder.py` refuses it, or CACHE=0 forbids it, values live in a
+bounded memory of this process alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from _thread import allocate_lock
 
 from weft.support.cache_files import evict, read_entry, write_entry
 from weft.support.errors import ArgumentError
+from weft.support.private_folder import PrivateFolder, try_private_folder
 from weft.support.settings import settings
 
 TYPE_CHECKING = False
@@ -52,8 +54,8 @@ class DiskCache:
         """Return the value that was put under the key, or None."""
         digest = self._digest(key)
         value = _memory.get(digest)
-        if value is None and (root := _root()) is not None:
-            value = read_entry(self._path(root, digest), digest)
+        if value is None and (folder := private_folder(make=False)) is not None:
+            value = read_entry(self._path(folder.path, digest), digest, folder.key)
             if value is not None:
                 _memory.put(digest, value)
         return value
@@ -62,14 +64,14 @@ class DiskCache:
         """Keep the value, on disk where that is possible."""
         digest = self._digest(key)
         _memory.put(digest, value)
-        root, limit = _root(), settings.CACHE_SIZE_MB << 20
-        if root is None or len(value) > limit:
+        folder, limit = private_folder(), settings.CACHE_SIZE_MB << 20
+        if folder is None or len(value) > limit:
             return
-        write_entry(self._path(root, digest), digest, value)
+        write_entry(self._path(folder.path, digest), digest, value, folder.key)
         # A digest is as good as a random number, and a test can foresee it. A large entry always
         # scans, so that few of them cannot pass the limit unseen.
         if digest[-1] % PUTS_PER_SCAN == 0 or len(value) * PUTS_PER_SCAN > limit:
-            evict(root, limit)
+            evict(folder.path, limit)
 
     def get_or_make(self, key: bytes | str, make: Callable[[], bytes]) -> bytes:
         """Return the value of the key, made and put first if there is none.
@@ -157,7 +159,8 @@ def default_directory(platform: str, environment: Mapping[str, str]) -> str | No
     return os.path.join(base, "weft") if base and not base.startswith("~") else None
 
 
-def _root() -> str | None:
-    """Return the folder to use now, or None where the disk is off."""
+def private_folder(make: bool = True) -> PrivateFolder | None:
+    """Return the folder to use now, this user's own, or None where the disk is off."""
     is_on = settings.CACHE and settings.CACHE_SIZE_MB > 0
-    return cache_directory() if is_on else None
+    root = cache_directory() if is_on else None
+    return None if root is None else try_private_folder(root, make)

@@ -1,8 +1,9 @@
 """The files of the disk cache: one entry read, written whole, and old ones removed.
 
 `cache.py` is the only caller. An entry is a header and the value; the header has a magic word, the
-length, and a checksum over the entry's own address and the value, so an entry that is cut short,
-damaged or misplaced is a miss. Errors of the file system are misses too, never exceptions.
+length, and a checksum over the entry's own address and the value, made with the key of the user
+who wrote it. So an entry that is cut short, damaged, misplaced or written by anybody else is a
+miss. Errors of the file system are misses too, never exceptions.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HEADER = struct.Struct("<8sQ32s")
-_MAGIC = b"weft\x00\x01\r\n"
-_ENTRY, _TEMPORARY = ".weft", ".weft-part"
+_MAGIC = b"weft\x00\x02\r\n"
+_ENTRY = ".weft"
 # An embedded null byte in a path is a ValueError, not an OSError.
 _UNUSABLE = (OSError, ValueError)
 
@@ -26,15 +27,15 @@ HOUR = 3600.0
 KEPT_PERCENT = 90
 
 
-def read_entry(path: str, address: bytes) -> bytes | None:
-    """Return the value of an entry, or None; a damaged entry is removed."""
+def read_entry(path: str, address: bytes, key: bytes) -> bytes | None:
+    """Return the value of an entry, or None; one that this user did not write is removed."""
     try:
         with open(path, "rb") as file:
             changed = os.fstat(file.fileno()).st_mtime
             data = file.read()
     except _UNUSABLE:
         return None
-    value = try_unpack(data, address)
+    value = try_unpack(data, address, key)
     if value is None:
         _remove(path)
     elif abs(time.time() - changed) > HOUR:
@@ -42,32 +43,33 @@ def read_entry(path: str, address: bytes) -> bytes | None:
     return value
 
 
-def write_entry(path: str, address: bytes, value: bytes) -> None:
+def write_entry(path: str, address: bytes, value: bytes, key: bytes) -> None:
     """Write an entry, whole or not at all."""
-    # The name is unique over threads, processes and machines that share the folder.
-    temporary = f"{path.removesuffix(_ENTRY)}-{os.urandom(8).hex()}{_TEMPORARY}"
+    from weft.support.atomic_write import write_atomically
+
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "xb") as file:
-            file.write(pack(address, value))
-        os.replace(temporary, path)
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        # An entry that a crash of the machine damaged is a miss, so nobody waits for the disk.
+        write_atomically(path, [pack(address, value, key)], durable=False)
     except _UNUSABLE:
-        _remove(temporary)
+        return
 
 
-def pack(address: bytes, value: bytes) -> bytes:
+def pack(address: bytes, value: bytes, key: bytes) -> bytes:
     """Return the bytes of an entry."""
-    return _HEADER.pack(_MAGIC, len(value), _checksum(address, value)) + value
+    return _HEADER.pack(_MAGIC, len(value), _checksum(address, value, key)) + value
 
 
-def try_unpack(data: bytes, address: bytes) -> bytes | None:
+def try_unpack(data: bytes, address: bytes, key: bytes) -> bytes | None:
     """Return the value in the bytes of an entry, or None where they are not what was packed."""
+    from hmac import compare_digest
+
     if len(data) < _HEADER.size:
         return None
     magic, length, checksum = _HEADER.unpack_from(data)
     value = data[_HEADER.size :]
     is_whole = magic == _MAGIC and length == len(value)
-    return value if is_whole and checksum == _checksum(address, value) else None
+    return value if is_whole and compare_digest(checksum, _checksum(address, value, key)) else None
 
 
 def evict(root: str, limit: int) -> None:
@@ -75,18 +77,20 @@ def evict(root: str, limit: int) -> None:
 
     Other processes may remove files at the same time; a file that is gone counts as removed.
     """
+    from weft.support.atomic_write import remove_unfinished
+
     entries = []
-    now = time.time()
+    folders = set()
     for item in _files(root):
+        folders.add(os.path.dirname(item.path))
         try:
             found = item.stat(follow_symlinks=False)
         except OSError:
             continue
         if item.name.endswith(_ENTRY):
             entries.append((found.st_mtime, found.st_size, item.path))
-        elif item.name.endswith(_TEMPORARY) and now - found.st_mtime > HOUR:
-            # Its writer was killed.
-            _remove(item.path)
+    for folder in folders:
+        remove_unfinished(folder)
     total = sum(size for _, size, _ in entries)
     if total <= limit:
         return
@@ -116,10 +120,10 @@ def _scan(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _checksum(address: bytes, value: bytes) -> bytes:
+def _checksum(address: bytes, value: bytes, key: bytes) -> bytes:
     from hashlib import blake2b
 
-    state = blake2b(address, digest_size=32)
+    state = blake2b(address, digest_size=32, key=key)
     state.update(value)
     return state.digest()
 

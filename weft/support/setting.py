@@ -29,7 +29,7 @@ _WORDS = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0, "1": 1, "
 class Setting:
     """One row of the table; as a class attribute it reads the value in force."""
 
-    __slots__ = ("choices", "default", "in_cache_key", "meaning", "name", "variable")
+    __slots__ = ("choices", "default", "in_cache_key", "meaning", "most", "name", "variable")
 
     def __init__(
         self,
@@ -38,12 +38,14 @@ class Setting:
         variable: str = "",
         choices: tuple[str, ...] = (),
         in_cache_key: bool = False,
+        most: int | None = None,
     ) -> None:
         self.default = default
         self.meaning = meaning
         self.variable = variable
         self.choices = choices
         self.in_cache_key = in_cache_key
+        self.most = most
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -72,7 +74,7 @@ class Setting:
         if self.kind is bool:
             return "0 or 1"
         if self.kind is int:
-            return "a whole number, 0 or more"
+            return "a whole number, 0 " + ("or more" if self.most is None else f"to {self.most}")
         if self.choices:
             return "one of " + ", ".join(choice for choice in self.choices if choice)
         return "text"
@@ -93,7 +95,7 @@ class Setting:
         if not isinstance(value, int) or self.kind is str or value < 0:
             return None
         if self.kind is int:
-            return int(value)
+            return int(value) if self.most is None or value <= self.most else None
         return bool(value) if value in (0, 1) else None
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ class Settings:
     CACHE: bool = _row(True, "Keep compiled results on disk.", variable="WEFT_CACHE")
     CACHE_DIR: str = _row(
         "",
-        "The folder of the disk cache; '' is the platform's own cache folder.",
+        "Where the disk cache is, with a folder for each user; '' is the platform's own folder.",
         variable="WEFT_CACHE_DIR",
     )
     CACHE_SIZE_MB: int = _row(
@@ -66,6 +66,7 @@ class Settings:
         0,
         "How many CPU threads run kernels; 0 is one per core.",
         in_cache_key=True,
+        most=4096,
     )
     DEFAULT_FLOAT: str = _row(
         "float32",
@@ -89,6 +90,9 @@ class Settings:
         0,
         "How many candidates the kernel search keeps; 0 is no search.",
         in_cache_key=True,
+    )
+    KERNEL_SECONDS: int = _row(
+        60, "The most seconds that one kernel may run on a GPU; 0 is no limit."
     )
     BEAM_SECONDS: int = _row(20, "The most seconds that the search spends on one kernel.")
     JIT: bool = _row(True, "Replay jitted functions; 0 runs them eagerly.")

@@ -62,7 +62,8 @@ class Gpu:
 
     units: int
     clock: float  # Hz, the boost clock of the data sheet
-    shared_bytes: int  # of a multiprocessor
+    near_bytes: int  # of a multiprocessor: its first cache and its shared memory together
+    shared_bytes: int  # the most of those that is shared memory
     group_shared_bytes: int  # that one group can ask for
     cache_bytes: int  # of the second cache
     memory_bytes: int
@@ -81,6 +82,7 @@ GPUS: Final[dict[int, Gpu]] = {
     80: Gpu(
         units=108,
         clock=1.41e9,
+        near_bytes=192 << 10,
         shared_bytes=164 << 10,
         group_shared_bytes=163 << 10,
         cache_bytes=40 << 20,
@@ -96,6 +98,7 @@ GPUS: Final[dict[int, Gpu]] = {
     90: Gpu(
         units=132,
         clock=1.98e9,
+        near_bytes=256 << 10,
         shared_bytes=228 << 10,
         group_shared_bytes=227 << 10,
         cache_bytes=50 << 20,
@@ -112,6 +115,7 @@ GPUS: Final[dict[int, Gpu]] = {
     100: Gpu(
         units=148,
         clock=1.96e9,
+        near_bytes=256 << 10,
         shared_bytes=228 << 10,
         group_shared_bytes=227 << 10,
         cache_bytes=126 << 20,
@@ -173,13 +177,17 @@ def _row_of(capability: int) -> int:
 
 
 def _memories(gpu: Gpu) -> tuple[Memory, ...]:
-    """From registers to global memory; costs are nanoseconds per byte of one multiprocessor."""
+    """From registers to global memory; costs are nanoseconds per byte of one multiprocessor.
+
+    Of the `shared` memory of a multiprocessor a group has what is `local` by declaring it, and
+    what is `dynamic` by asking for it when it is launched.
+    """
     near = 1e9 / (SHARED_BYTES_PER_CYCLE * gpu.clock)
     registers = 4 * REGISTERS_PER_THREAD
-    shared = gpu.shared_bytes
     return (
         Memory(REGISTER, registers, THREAD, ACCESS_BITS),
-        Memory("level1", shared, UNIT, ACCESS_BITS, near, source="shared memory not asked for"),
+        Memory("level1", gpu.near_bytes, UNIT, ACCESS_BITS, near),
+        Memory("shared", gpu.shared_bytes, UNIT, ACCESS_BITS, near),
         Memory(LOCAL, STATIC_SHARED_BYTES, GROUP, ACCESS_BITS, near),
         Memory("dynamic", gpu.group_shared_bytes, GROUP, ACCESS_BITS, near),
         *([Memory("tensor", gpu.tensor_bytes, UNIT)] if gpu.tensor_bytes else []),

@@ -32,6 +32,8 @@ class Backend:
     triple: str = ""
     cpus: dict[str, str] = field(default_factory=dict, hash=False)
     features: str = ""
+    # Those that some archs are asked for besides.
+    arch_features: dict[str, str] = field(default_factory=dict, hash=False)
     # The convention of the kernel, and the attribute with the threads of its group.
     convention: str = ""
     group_attribute: str = ""
@@ -53,6 +55,12 @@ class Backend:
     has_vectors: bool = True
 
 
+# LLVM takes the oldest PTX that an architecture has. From 8.1 on a kernel may have 32 KB of
+# arguments instead of 4; later architectures have a younger one anyway.
+_OLD_PTX: Final = (
+    *("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"),
+)
+
 BACKENDS: Final[dict[str, Backend]] = {
     "x86_64": Backend(
         name="x86_64",
@@ -65,6 +73,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         name="PTX",
         entry=KERNEL,
         triple="nvptx64-nvidia-cuda",
+        arch_features=dict.fromkeys(_OLD_PTX, "+ptx81"),
         convention="ptx_kernel",
         group_attribute="nvvm.reqntid",
         counters={

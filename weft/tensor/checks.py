@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ _SIZE_OPS: Final = sum(1 << op for op in (Op.CONST, Op.VARIABLE, Op.BIND, *_ARIT
 
 def axis_of(name: str, axis: int, rank: int) -> int:
     """The axis counted from 0. A tensor without axes has one for this purpose, as in PyTorch."""
-    if not hasattr(axis, "__index__") or hasattr(axis, "uop"):
+    if not hasattr(type(axis), "__index__") or hasattr(type(axis), "uop"):
         raise ArgumentTypeError(
             f"{name}: an axis is an int, not {type(axis).__name__}",
             law="axes are ints; negative ones count from the end",
@@ -71,8 +72,8 @@ def size_of(name: str, value: object) -> Size:
                 law="sizes are sums, products and quotients of ints and bound Variables",
             )
         return normal_size(value)
-    if hasattr(value, "__index__"):
-        return int(value.__index__())
+    if hasattr(type(value), "__index__"):
+        return operator.index(value)  # type: ignore[arg-type]
     raise ArgumentTypeError(
         f"{name}: a size is an int, not {type(value).__name__}",
         facts=[("got", repr(value))],

@@ -7,13 +7,13 @@ it is how arithmetic captures a value; a later write makes another version and l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from weft.ir import movement
 from weft.ir.dtypes import DType
 from weft.ir.layouts import layout_of
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -54,14 +54,14 @@ class Core(metaclass=NamingType):
 
     __slots__ = ("__weakref__", "_grad", "_seen", "_steps", "_storage", "requires_grad")
     _storage: Storage
-    _steps: tuple[Step, ...]
+    _steps: tuple[Movement, ...]
     # The version that `uop` was last asked for, and its answer.
     _seen: tuple[UOp, UOp] | None
     _grad: Tensor | None
     requires_grad: bool | None
 
     @classmethod
-    def _of(cls, storage: Storage, steps: tuple[Step, ...] = ()) -> Tensor:
+    def _of(cls, storage: Storage, steps: tuple[Movement, ...] = ()) -> Tensor:
         made: Any = object.__new__(cls)
         made._storage = storage
         made._steps = steps
@@ -95,7 +95,7 @@ class Core(metaclass=NamingType):
         """A new tensor with this value, which later writes to either keep apart."""
         return self._new(self.uop)
 
-    def _view(self, *steps: Step) -> Tensor:
+    def _view(self, *steps: Movement) -> Tensor:
         """A tensor that shares the storage and sees it through further steps."""
         made = self._of(self._storage, self._steps + steps)
         uop = made.uop
@@ -184,14 +184,23 @@ def realize_all(tensors: Iterable[Core]) -> None:
         storages: list[Storage] = []
         for tensor in tensors:
             is_lazy = tensor._storage.uop.op != Op.BUFFER and tensor._storage.memory is None
-            # The count includes the argument itself.
-            if is_lazy and tensor._steps and getrefcount(tensor._storage) <= 2:
-                is_followed = all(step[0] != Op.DETACH for step in tensor._steps)
-                tensor._storage = Storage(_without_gradient_mark(tensor), tensor._storage.device)
-                tensor._storage.keeps_graph &= is_followed
-                tensor._steps = ()
+            if is_lazy and tensor._steps:
+                _take_alone(tensor)
             storages.append(tensor._storage)
         realize(storages)
+
+
+def _take_alone(tensor: Core) -> None:
+    """Give a view a storage of its own, unless somebody else holds the one that it is of."""
+    shared, steps = ref(tensor._storage), tensor._steps
+    own = Storage(_without_gradient_mark(tensor), tensor._storage.device)
+    own.keeps_graph = all(step[0] != Op.DETACH for step in steps)
+    tensor._storage = own  # which was the last reference to the other, or it was not
+    other = shared()
+    if other is None:
+        tensor._steps = ()
+    else:
+        tensor._storage = other
 
 
 def _without_gradient_mark(tensor: Core) -> UOp:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.bindings import bound_values
 from weft.engine.buffer_nodes import BufferKind, new_buffer
-from weft.engine.devices import Place
+from weft.engine.devices import DevicePlace
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
 from weft.engine.versions import Overwritten
@@ -23,13 +23,13 @@ from weft.ir import movement
 from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import substitute_all, topological
-from weft.support.errors import UsageError
+from weft.support.errors import NotSupported, UsageError
 from weft.tensor.autodiff import history
 from weft.tensor.autodiff.leaves import leaves_with_gradient
 from weft.tensor.turns import lock, tracer, wait_for_trace
@@ -80,7 +80,7 @@ class Storage:
         return self.uop.op == Op.BUFFER
 
     @property
-    def place(self) -> Place:
+    def place(self) -> DevicePlace:
         """The device; or how the value lies on several, where nothing says so whole on each."""
         return place_of(self.uop, self.device)
 
@@ -109,7 +109,7 @@ class Storage:
             self._own(buffer)
             self.set_version(_after(buffer, buffer, value))
 
-    def write(self, steps: Sequence[Step], value: UOp) -> None:
+    def write(self, steps: Sequence[Movement], value: UOp) -> None:
         """Make the version in which a view of this storage has another value of its shape."""
         if tracer.thread:
             wait_for_trace()
@@ -126,7 +126,7 @@ class Storage:
             place = movement.apply(place, step)
         self.set_version(_after(self.uop, place, value))
 
-    def mixes_parts(self, steps: Sequence[Step]) -> bool:
+    def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is no view of what each of several devices has."""
         place = self.uop
         for step in steps:
@@ -146,7 +146,7 @@ class Storage:
         self.set_version(_after(self.uop, place, value))
 
 
-def _mixes_parts(place: UOp, step: Step) -> bool:
+def _mixes_parts(place: UOp, step: Movement) -> bool:
     """Whether a view of memory over several devices is no view of what each of them has."""
     before = layout_of(place)
     if before is None or before.axis is None:
@@ -165,7 +165,7 @@ def owner_of(buffer: UOp) -> Storage | None:
     return _OWNERS.get(buffer.arg[0])
 
 
-def place_of(uop: UOp, device: Any) -> Place:
+def place_of(uop: UOp, device: Any) -> DevicePlace:
     """A device; of several, how a value lies on them."""
     return device if isinstance(device, str) else tuple(layout_of(uop) or Layout(device))
 
@@ -179,7 +179,7 @@ def _copied(node: UOp) -> UOp:
     return global_stage(node)
 
 
-def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
+def updated(base: UOp, steps: Sequence[Movement], value: UOp) -> UOp:
     """The base with a view of it replaced by a value, as a value: no memory is written.
 
     The value goes back through the inverses of the steps, and so does a mask of what it covers.
@@ -198,7 +198,7 @@ def updated(base: UOp, steps: Sequence[Step], value: UOp) -> UOp:
     return value if covers else make(Op.WHERE, base.dtype, (mask, value, base))
 
 
-def _undone(node: UOp, step: Step, before: Shape) -> UOp:
+def _undone(node: UOp, step: Movement, before: Shape) -> UOp:
     """What a step made `node` of, with zeros where the step left something out."""
     op, arg, _ = step
     if op == Op.RESHAPE:
@@ -231,9 +231,12 @@ def realize(storages: Iterable[Storage]) -> None:
 
 def _realize(wanted: dict[Storage, None]) -> None:
     here = get_ident()
+    if any(map(_is_inside, wanted)):
+        raise _not_known()
     computed = list(wanted)
     for each in lazy_storages():
-        if each.memory is not None and each.thread == here and each not in wanted:
+        is_own = each.memory is not None and each.thread == here and each not in wanted
+        if is_own and not _is_inside(each):
             computed.append(each)
     groups = [computed]
     if len(computed) > 1:
@@ -247,6 +250,20 @@ def _realize(wanted: dict[Storage, None]) -> None:
             asked = [each for each in group if each in wanted]
             if asked:
                 _realize_group(asked, alone=True)
+
+
+def _is_inside(storage: Storage) -> bool:
+    """Whether a value depends on a parameter of a function that is being traced."""
+    return bool(storage.uop.ops >> Op.PARAM & 1)
+
+
+def _not_known() -> NotSupported:
+    return NotSupported(
+        "read: the function is being traced, so this value is not known yet",
+        law="function, checkpoint and the transforms call a function on tensors that stand for\n"
+        "its arguments; what Python reads of a value would be the same for all of them",
+        fix="return the tensor and read it outside, or choose with where()",
+    )
 
 
 def _by_program(storages: list[Storage]) -> list[list[Storage]]:
@@ -284,7 +301,7 @@ def _realize_group(wanted: list[Storage], alone: bool = False) -> None:
     asked = set(wanted)
     others: dict[Storage, UOp] = {}
     for each in lazy_storages():
-        if each not in asked:
+        if each not in asked and not _is_inside(each):
             others[each] = each.uop
     written = request.overwritten.written
     if written and not alone:

@@ -8,19 +8,17 @@ two threads do to one tensor is for the program to order, as with any object of 
 
 from __future__ import annotations
 
-import os
 import threading
 from _thread import get_ident
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from weft.support.fork import COMPUTE, hold_during_fork
+
 lock: Final = threading.RLock()
 # A process is forked between two computations, so that the child finds whole ones and a free lock.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-    )
+hold_during_fork(lock, COMPUTE)
 
 
 class _Tracer:

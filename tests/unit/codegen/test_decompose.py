@@ -15,13 +15,13 @@ from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.decompose.decompose import FUNCTIONS, rules_for
+from weft.ir.array_values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.ops import Op, name
 from weft.ir.scalar import evaluate as evaluate_scalar
 from weft.ir.uop import make
 from weft.ir.walk import topological
-from weft.reference.numpy_values import value_dtype
 from weft.reference.tensor import evaluate
 from weft.rewrite.driver import rewrite
 from weft.support.errors import NotSupported

@@ -12,13 +12,13 @@ from weft.codegen.context import Context
 from weft.codegen.decompose.decompose import rules_for
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.ir import small_floats
+from weft.ir.array_values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.scalar import evaluate as evaluate_scalar
 from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
-from weft.reference.numpy_values import value_dtype
 from weft.reference.tensor import evaluate
 from weft.rewrite.driver import rewrite
 from weft.tensor import Tensor

@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 from weft import DeviceError, GlobalCounters, NotSupported, ShapeError
 from weft.engine.disk import try_view
 from weft.tensor import Tensor
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -129,6 +133,125 @@ def test_new_files(tmp_path: Path):
     assert (tmp_path / "copy.bin").stat().st_size == 8
 
 
+OPENINGS = {
+    "all": lambda name: Tensor.empty(64, dtype="uint8", device=name),
+    "the first": lambda name: Tensor.empty(10, dtype="uint8", device=name),
+    "as floats": lambda name: Tensor.empty(4, 4, device=name),
+    "more than there is": lambda name: Tensor.empty(100, dtype="uint8", device=name),
+    "nothing": lambda name: Tensor.empty(0, dtype="uint8", device=name),
+    "like": lambda name: Tensor.empty(64, dtype="uint8").empty_like(device=name),
+    "twice": lambda name: [Tensor.empty(64, dtype="uint8", device=name) for _ in range(2)][1],
+}
+
+
+@pytest.mark.parametrize("name", OPENINGS)
+@pytest.mark.parametrize("use", ["none", "read", "write"])
+def test_opening_a_file_destroys_nothing(name: str, use: str, path: Path):
+    """Whatever is opened of it: it is as before, until it is written, and then where it is."""
+    tensor = OPENINGS[name](f"disk:{path}")
+    expected = bytes(range(64))
+    size = tensor.nbytes()
+    if use == "read" and size > 64:
+        with pytest.raises(DeviceError, match=r"shorter than its tensor[^$]*100 bytes[^$]*64"):
+            tensor.numpy()
+    elif use == "read":
+        assert tensor.numpy().tobytes() == expected[:size]
+    elif use == "write" and size:
+        tensor[:1] = 0
+        tensor.realize()
+        row = tensor[0].nbytes()
+        expected = (bytes(row) + expected[row:]).ljust(size, b"\0")
+        assert tensor.numpy().tobytes() == expected[:size]
+    assert path.read_bytes() == expected
+
+
+@pytest.mark.parametrize("value", [lambda: Tensor.ones(3), lambda: Tensor.arange(3) * 2.0])
+def test_a_copy_of_what_has_no_memory(value, tmp_path: Path):
+    copy = value().to(f"disk:{tmp_path}/x").realize()
+    assert np.fromfile(tmp_path / "x", np.float32).tolist() == value().tolist() == copy.tolist()
+
+
+def test_a_copy_to_a_file_replaces_it_as_a_whole(path: Path):
+    copy = Tensor([1, 2], dtype="uint8").to(f"disk:{path}").realize()
+    assert path.read_bytes() == b"\1\2"
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert copy.tolist() == [1, 2]
+
+
+def test_a_file_in_use_is_found_whoever_else_used_it(path: Path):
+    tensor = Tensor(path)
+    Tensor(path)  # which goes
+    with pytest.raises(DeviceError, match="is in use"):
+        Tensor([1]).to(tensor.device).realize()
+
+
+def test_a_new_file_has_room_on_the_disk(tmp_path: Path):
+    Tensor.empty(1 << 20, dtype="uint8", device=f"disk:{tmp_path}/new")
+    status = (tmp_path / "new").stat()
+    assert status.st_size == 1 << 20
+    assert status.st_blocks * 512 >= 1 << 20
+
+
+def test_what_is_written_has_room_on_the_disk(tmp_path: Path):
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(1 << 20)
+    tensor = Tensor(tmp_path / "sparse").reshape(1024, 1024)
+    tensor[100:200].assign(1)
+    tensor.realize()
+    blocks = (tmp_path / "sparse").stat().st_blocks * 512
+    assert 100 * 1024 <= blocks < 200 * 1024
+    tensor[::-1, ::-1][0:4, 0:1].assign(2)
+    tensor.realize()
+    assert tensor[1023, 1023].item() == 2 and tensor[1020, 1023].item() == 2
+
+
+FULL = """
+import sys
+from pathlib import Path
+from weft import DeviceError, Tensor
+folder = Path(sys.argv[1])
+def attempt(what):
+    try:
+        what()
+    except DeviceError as error:
+        print(str(error).splitlines()[0].rpartition(": ")[2])
+    else:
+        print("done")
+(folder / "old").write_bytes(bytes(range(100)))
+with open(folder / "sparse", "wb") as file:
+    file.truncate(1 << 20)
+many = Tensor.ones(1 << 20, dtype="uint8")
+attempt(lambda: Tensor.empty(1 << 20, device=f"disk:{folder}/new"))
+attempt(lambda: many.to(f"disk:{folder}/copy").realize())
+attempt(lambda: many.to(f"disk:{folder}/old").realize())
+larger = Tensor.empty(1 << 20, dtype="uint8", device=f"disk:{folder}/old")
+attempt(lambda: larger.assign(1).realize())
+attempt(lambda: Tensor(folder / "sparse").assign(1).realize())
+attempt(lambda: Tensor(folder / "sparse")[:10].assign(1).realize())
+print((folder / "old").read_bytes() == bytes(range(100)))
+print(*sorted(each.name for each in folder.iterdir()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk")
+def test_a_full_disk_raises_and_leaves_what_was_there(tmp_path: Path):
+    """With a disk of 200 kB: an error for each way to write, and never a signal."""
+    mount = f"mount -t tmpfs -o size=200k tmpfs {tmp_path} && exec "
+    command = [sys.executable, "-c", FULL, str(tmp_path)]
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount + '"$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    full = "No space left on device"
+    assert done.stdout.splitlines() == [full] * 5 + ["done", "True", "old sparse"]
+
+
 def test_a_device_has_the_path_it_had_in_its_folder(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x").write_bytes(b"ab")
@@ -149,7 +272,7 @@ def test_a_file_that_may_not_be_written_is_read(path: Path):
     assert tensor[:2].to("CPU").tolist() == [0, 1]
     if os.geteuid():
         tensor[0:1] = 1
-        with pytest.raises(DeviceError, match="cannot be opened"):
+        with pytest.raises(DeviceError, match="cannot be written"):
             tensor.realize()
 
 
@@ -157,7 +280,6 @@ ERRORS = {
     "compute": (NotSupported, "DISK computes nothing", lambda t: (t + 1).realize()),
     "host data": (DeviceError, "data of the host", lambda t: t + np.ones(64, np.uint8)),
     "in use": (DeviceError, "is in use", lambda t: Tensor([1]).to(t.device).realize()),
-    "in use, empty": (DeviceError, "is in use", lambda t: t.empty_like()),
     "missing": (DeviceError, "cannot be opened", lambda t: Tensor(Path("/no/such/file"))),
     "no path": (DeviceError, "needs a path", lambda t: Tensor.empty(1, device="DISK")),
     "scattered": (DeviceError, "data of the host", lambda t: t.__setitem__([1, 5], 0)),

@@ -14,7 +14,7 @@ import weft
 from weft import Context, Tensor, Variable, jit, load_function, nn, save_function
 from weft.export.container import read_container, write_container
 from weft.ir.build import bind
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 
 
 class Model:
@@ -216,7 +216,7 @@ def test_a_call_does_not_see_the_arguments_of_another_one(tmp_path, monkeypatch)
     """As two threads would do it: a whole tensor is passed while a call with a view runs."""
     save_function(jit(lambda x: x * 2), tmp_path / "f.weft", Tensor([1.0, 2.0]))
     loaded = load_function(tmp_path / "f.weft")
-    call, between = Program.call, []
+    call, between = TracedProgram.call, []
 
     def interleaved(self, leaves):
         if not between:
@@ -224,7 +224,7 @@ def test_a_call_does_not_see_the_arguments_of_another_one(tmp_path, monkeypatch)
             between[0] = loaded(Tensor([5.0, 6.0]).realize()).tolist()
         return call(self, leaves)
 
-    monkeypatch.setattr(Program, "call", interleaved)
+    monkeypatch.setattr(TracedProgram, "call", interleaved)
     base = Tensor(np.arange(1000, dtype=np.float32)).realize()
     assert loaded(base[500:502]).tolist() == [1000.0, 1002.0]
     assert between == [[10.0, 12.0]]

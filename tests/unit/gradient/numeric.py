@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from weft.gradient.reverse import gradients
+from weft.ir.array_values import Array
 from weft.ir.build import buffer, sink
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.spec.spec import verify
 from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.ir.uop import UOp, make
-from weft.reference.numpy_values import Array
 from weft.reference.tensor import evaluate
 
 Arrays = dict[int, Array]

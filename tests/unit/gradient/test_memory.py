@@ -9,12 +9,12 @@ import weft
 from tests.unit.gradient.numeric import check, check_torch, derive, memory, move, on
 from tests.unit.reference.test_tensor import random_movement
 from weft.gradient.reverse import gradients
+from weft.ir.array_values import Array
 from weft.ir.build import call, index_of, param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
-from weft.reference.numpy_values import Array
 from weft.reference.tensor import evaluate
 
 X, V = memory(0, 6), memory(1, 2)

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import threading
+import weakref
 
 import pytest
 
@@ -112,6 +113,53 @@ def test_sweep_drops_dead_nodes_and_keeps_live_ones():
     assert sweep() >= 1000
     assert live_nodes() <= before + 10
     assert i + 12345 is kept
+
+
+class Slot:
+    __slots__ = ("node",)
+
+
+HOLDERS = {
+    "a variable": lambda node: node,
+    "a list": lambda node: [node],
+    "a dict": lambda node: {1: node},
+    "a slot": lambda node: set_slot(Slot(), node),
+    "a closure": lambda node: lambda: node,
+    "a default": lambda node: lambda held=node: held,
+    "a generator": lambda node: (each for each in (node,)),
+    "a user": lambda node: node * 54321,
+    "an arg": lambda node: make(Op.CALL, dtypes.void, (), node),
+}
+
+
+def set_slot(slot, node):
+    slot.node = node
+    return slot
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_sweep_keeps_what_somebody_holds_and_nothing_else(kind):
+    """However an interpreter counts references, and wherever the only one is."""
+    weak = weakref.ref(i + 98765)
+    holder = HOLDERS[kind](weak())
+    sweep()
+    assert weak() is not None
+    assert i + 98765 is weak()
+    del holder
+    sweep()
+    assert weak() is None
+
+
+def test_sweep_keeps_the_order_in_which_one_walk_drops_all():
+    nodes = [i + 777]
+    for number in range(50):
+        nodes.append(nodes[-1] * 3 + number)
+    weak = [weakref.ref(node) for node in nodes]
+    del nodes[:-1]
+    sweep()  # all are held, and put back
+    del nodes
+    sweep()
+    assert not any(node() for node in weak)
 
 
 def test_sweep_is_safe_beside_threads_that_build():

@@ -6,7 +6,16 @@ from weft.ir.linear import order as sort_key
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import const
-from weft.ir.walk import bodies, rebuild, substitute, substitute_all, topological, users
+from weft.ir.walk import (
+    bodies,
+    map_graph,
+    rebuild,
+    substitute,
+    substitute_all,
+    topological,
+    users,
+    with_sources,
+)
 from weft.support.source_line import user_line
 
 i, j = range_(0, 8), range_(1, 4)
@@ -87,3 +96,51 @@ def test_calls_nest_deeper_than_the_stack():
     assert shape_of(node) == (4, 5)
     assert sort_key(node)[1] == Op.CALL
     assert len(bodies(node)) == 1201
+
+
+def test_map_graph_changes_each_node_once_after_its_sources():
+    seen = []
+
+    def doubled(node, made):
+        seen.append(node)
+        assert all(source in made for source in node.src)
+        new = with_sources(node, made)
+        return new * 2 if new.op == Op.RANGE else new
+
+    node = (i + j) * (i + j)
+    assert map_graph(node, doubled) is (i * 2 + j * 2) * (i * 2 + j * 2)
+    assert seen == topological(node)
+
+
+def test_map_graph_keeps_what_does_not_change():
+    node = (i + j) * 3
+    assert map_graph(node, with_sources) is node
+    assert map_graph(node, with_sources, order=topological(node)) is node
+
+
+def test_map_graph_takes_what_is_known():
+    assert map_graph((i + j) * 3, with_sources, known={i + j: j}) is j * 3
+
+
+def test_map_graph_looks_below_what_it_is_told():
+    def entered(node):
+        return node.op != Op.MUL
+
+    def replaced(node, made):
+        return const(dtypes.index, 7) if node.op == Op.MUL else with_sources(node, made)
+
+    assert map_graph(i * 4 + j, replaced, enter=entered) is const(dtypes.index, 7) + j
+    other = {i: (j,)}  # i is computed from j
+
+    def of_others(node, made):
+        return made[j] + 1 if node is i else with_sources(node, made)
+
+    found = map_graph(i * 4, of_others, sources=lambda node: other.get(node, node.src))
+    assert found is (j + 1) * 4
+
+
+def test_map_graph_walks_deep_graphs():
+    node = i
+    for _ in range(50_000):
+        node = node + 1
+    assert map_graph(node, with_sources, known={i: j}).ranges == j.ranges

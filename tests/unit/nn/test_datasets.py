@@ -64,7 +64,8 @@ def test_a_file_is_downloaded_once(server, tmp_path, own_cache, kind):
     assert read(file) == CONTENT
     assert read(file) == CONTENT
     assert asked == ["/thing.gz"]
-    assert [each.name for each in (own_cache / "datasets" / "things").iterdir()] == ["thing.gz"]
+    (folder,) = own_cache.glob("user*")
+    assert [each.name for each in (folder / "datasets" / "things").iterdir()] == ["thing.gz"]
 
 
 def test_a_wrong_file_is_refused_and_not_kept(server, tmp_path, own_cache):

@@ -1,10 +1,15 @@
 """State dicts: names, loading, and what is said when names, shapes or dtypes differ."""
 
+import copy
+import pickle
+import sys
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from weft import nn
+import weft
+from weft import jit, nn
 from weft.engine.counters import GlobalCounters
 from weft.nn.state import get_parameters, get_state_dict, load_state_dict
 from weft.support.errors import ArgumentError
@@ -146,3 +151,61 @@ def test_an_optimizer_has_a_state_dict():
         (each.params[0] ** 3).sum().backward()
         each.step()
     assert optimizer.params[0].tolist() == other.params[0].tolist()
+
+
+class Jitted:
+    """A model that holds a jitted method, and is traced."""
+
+    def __init__(self):
+        self.linear = nn.Linear(2, 2)
+        self.call = jit(self.forward)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def test_a_jitted_function_is_no_part_of_a_model():
+    model = Jitted()
+    model.call(Tensor.ones(1, 2))
+    assert list(get_state_dict(model)) == ["linear.weight", "linear.bias"]
+    whole = jit(nn.Linear(2, 2))
+    whole(Tensor.ones(1, 2))
+    assert list(get_state_dict(whole)) == ["weight", "bias"]
+    assert len(get_parameters([model, jit(len), sys])) == 2
+
+
+def test_a_model_with_a_jitted_method_is_pickled_and_copied():
+    model, x = Jitted(), Tensor.ones(1, 2).realize()
+    wanted = model.call(x).numpy()
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert other.call.traces == 0 and other.call.function.__self__ is other
+        np.testing.assert_array_equal(other.call(x).numpy(), wanted)
+        other.linear.weight = other.linear.weight * 2
+        assert not np.array_equal(other.call(x).numpy(), model.call(x).numpy())
+
+
+@jit
+def doubled(x):
+    return x * 2
+
+
+def test_jitted_functions_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    made = pickle.loads(pickle.dumps(jit(len, strict=True)))
+    assert made.function is len
+    with pytest.raises(weft.NotSupported, match="local to a function"):
+        pickle.dumps(jit(lambda x: x))
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "LAMB", "Muon", "RMSprop", "Lion"])
+def test_optimizers_are_pickled_with_their_state(kind):
+    weight = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    optimizer = getattr(nn.optim, kind)([weight], lr=0.1)
+    for _ in range(2):
+        other, copied = pickle.loads(pickle.dumps((weight, optimizer)))
+        assert copied.params[0] is other
+        for w, each in ((weight, optimizer), (other, copied)):
+            each.zero_grad()
+            (w * w).sum().backward()
+            each.step()
+        np.testing.assert_array_equal(weight.numpy(), other.numpy())

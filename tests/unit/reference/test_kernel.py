@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.unit.reference.array_memory import from_memory, to_memory
 from weft.ir.build import (
     index,
     index_of,
@@ -20,7 +21,6 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.reference.kernel import run_kernel
 from weft.reference.memory import Memory
-from weft.reference.numpy_values import from_memory, to_memory
 from weft.support.errors import InternalError
 
 
@@ -259,3 +259,74 @@ def test_what_is_no_kernel_is_refused():
     loose = store(index_of(x, [index(0)]), make(Op.IOTA, dtypes.float32, (), (1,)))
     with pytest.raises(InternalError, match="IOTA has no meaning in a kernel"):
         run_kernel(sink(loose), [Memory(dtypes.float32, 1)])
+
+
+def inside(name: str, size: int, space: str = "register") -> UOp:
+    return make(Op.MEMORY, dtypes.float32, (), (name, space, size))
+
+
+def spot(memory: UOp, position: UOp, lanes: int = 1) -> UOp:
+    return make(Op.INDEX, memory.dtype.scalar.vector(lanes), (memory, true(), position))
+
+
+def lowered(*stores: UOp, loops: tuple[tuple[int, str], ...] = ()) -> UOp:
+    return make(Op.KERNEL, dtypes.void, stores, ("k", loops))
+
+
+def test_an_accumulator_reads_what_it_fills():
+    """out[i] = sum over k of x[i, k], with the accumulator explicit"""
+    out, x = param(0, dtypes.float32, (2,)), param(1, dtypes.float32, (2, 3))
+    i, k = range_(0, 2), range_(1, 3)
+    acc = inside("acc", 1)
+    begun = after(acc, store(spot(acc, index(0)), const(dtypes.float32, 0)))
+    value = load(spot(begun, index(0))) + load(spot(x, i * 3 + k))
+    update = store(spot(begun, index(0)), value, [k])
+    total = load(spot(after(acc, update), index(0)))
+    result = Memory(dtypes.float32, 2)
+    kernel_ = lowered(store(spot(out, i), total, [i]), loops=((0, "loop"), (1, "loop")))
+    run_kernel(kernel_, [result, Memory(dtypes.float32, 6, [1, 2, 3, 4, 5, 6])])
+    assert result.values == [6.0, 15.0]
+
+
+def test_a_loop_carries_an_accumulator_on():
+    """out[k] = x[0] + … + x[k]"""
+    out, x = param(0, dtypes.float32, (4,)), param(1, dtypes.float32, (4,))
+    k = range_(0, 4)
+    acc = inside("acc", 1)
+    carried = after(acc, store(spot(acc, index(0)), const(dtypes.float32, 0)), k)
+    update = store(spot(carried, index(0)), load(spot(carried, index(0))) + load(spot(x, k)))
+    prefix = load(spot(after(acc, update), index(0)))
+    result = Memory(dtypes.float32, 4)
+    kernel_ = lowered(store(spot(out, k), prefix, [k]), loops=((0, "ordered"),))
+    run_kernel(kernel_, [result, Memory(dtypes.float32, 4, [1, 2, 3, 4])])
+    assert result.values == [1.0, 3.0, 6.0, 10.0]
+
+
+@pytest.mark.parametrize("space", ["local", "register"])
+def test_local_memory_is_what_all_threads_of_a_group_have_filled(space: str):
+    out = param(0, dtypes.float32, (4,))
+    thread = make(Op.SPECIAL, dtypes.index, (index(4),), ("thread", 0))
+    tile = inside("tile", 4, space)
+    fill = store(spot(tile, thread), thread.cast(dtypes.float32))
+    turned = load(spot(after(tile, fill), index(3) - thread))
+    kernel_ = lowered(store(spot(out, thread), turned))
+    result = Memory(dtypes.float32, 4)
+    if space == "register":  # a thread reads what only another one wrote, to its own memory
+        with pytest.raises(InternalError, match="before it is written"):
+            run_kernel(kernel_, [result])
+    else:
+        run_kernel(kernel_, [result])
+        assert result.values == [3.0, 2.0, 1.0, 0.0]
+
+
+def test_vectors_move_whole_and_are_bounded_lane_by_lane():
+    out, x = param(0, dtypes.float32, (4,)), param(1, dtypes.float32, (2, 3))
+    wide = load(spot(x, index(1), 4))
+    result = Memory(dtypes.float32, 4)
+    given = Memory(dtypes.float32, 6, range(6))
+    run_kernel(lowered(store(spot(out, index(0), 4), wide)), [result, given])
+    assert result.values == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(InternalError, match="out of bounds at 6"):
+        run_kernel(
+            lowered(store(spot(out, index(0), 4), load(spot(x, index(3), 4)))), [result, given]
+        )

@@ -9,7 +9,7 @@ from weft.ir.build import index_of, load, param
 from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.ir.uop import const, make
 from weft.reference import memory
-from weft.reference.memory import Memory, Place, SharedMemory
+from weft.reference.memory import Cell, Memory, SharedMemory
 from weft.support.errors import InternalError
 
 
@@ -72,15 +72,15 @@ def test_vectors_are_consecutive_elements():
     found = Memory(dtypes.float32, 4, [0.0, 1.0, 2.0, 3.0])
     place = param(0, dtypes.float32, (4,))
     node = make(load(place).op, dtypes.float32.vector(2), (place,))
-    assert memory.load(Place(found, True, 1), node) == (1.0, 2.0)
-    assert memory.load(Place(found, (True, False), 3), node) == (3.0, 0.0)
-    assert memory.load(Place(found, False, 99), node) == (0.0, 0.0)
-    memory.store(Place(found, (False, True), 0), (7.0, 8.0), node)
+    assert memory.load(Cell(found, True, 1), node) == (1.0, 2.0)
+    assert memory.load(Cell(found, (True, False), 3), node) == (3.0, 0.0)
+    assert memory.load(Cell(found, False, 99), node) == (0.0, 0.0)
+    memory.store(Cell(found, (False, True), 0), (7.0, 8.0), node)
     assert found.values == [0.0, 8.0, 2.0, 3.0]
     with pytest.raises(InternalError, match="out of bounds at 4"):
-        memory.load(Place(found, True, 3), node)
+        memory.load(Cell(found, True, 3), node)
     with pytest.raises(InternalError, match="a gate of 3 lanes guards 2"):
-        memory.load(Place(found, (True,) * 3, 0), node)
+        memory.load(Cell(found, (True,) * 3, 0), node)
 
 
 def test_races_are_found():

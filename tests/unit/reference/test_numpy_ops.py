@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.unit.reference.edge_values import DTYPES, edge_values, same
+from weft.ir.array_values import Array, value_dtype
 from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
 from weft.ir.ops import BINARY, COMPARE, INFO, UNARY, Op, name
 from weft.ir.scalar import KINDS, evaluate
 from weft.reference.folds import accumulator, identity
 from weft.reference.numpy_ops import elementwise, fold
-from weft.reference.numpy_values import Array, value_dtype
 from weft.support.errors import InternalError
 
 ARITHMETIC = [row.number for row in INFO if row.number in UNARY | BINARY | COMPARE]

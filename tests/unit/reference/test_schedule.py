@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from tests.unit.reference.array_memory import from_memory, to_memory
 from tests.unit.reference.test_kernel import after, at, kernel, softmax_kernel
 from tests.unit.reference.test_program import end, program
+from weft.ir.array_values import Array
 from weft.ir.build import buffer, call, index_of, load, param, range_, reduce_axes, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.reference.memory import Memory
-from weft.reference.numpy_values import Array, from_memory, to_memory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.support.errors import InternalError

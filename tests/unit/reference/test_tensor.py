@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.ir.array_values import Array
 from weft.ir.build import bind, buffer, call, index, index_of, param, reduce_axes, sink, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.reference.numpy_values import Array
 from weft.reference.tensor import evaluate
 from weft.support.errors import InternalError
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.unit.reference.test_tensor import input_of, iota, move, random_movement
+from weft.ir.array_values import Array
 from weft.ir.build import buffer, call, index_of, param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.reference.numpy_values import Array
 from weft.reference.tensor import evaluate
 from weft.support.errors import InternalError
 

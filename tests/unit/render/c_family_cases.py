@@ -74,8 +74,9 @@ def end(node: UOp) -> UOp:
     return make(Op.END, dtypes.void, (node,))
 
 
-def when(condition: UOp) -> UOp:
-    return make(Op.IF, dtypes.void, (condition,))
+def when(number: int, condition: UOp) -> UOp:
+    """A loop that runs once where a condition holds, else never."""
+    return make(Op.RANGE, dtypes.int32, (condition.cast(dtypes.int32),), number)
 
 
 def after(node: UOp, *others: UOp) -> UOp:

@@ -26,8 +26,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     forget_memory()
 
 
+def own(folder: Path) -> str:
+    return str(folder / (f"user-{os.geteuid()}" if hasattr(os, "geteuid") else "user"))
+
+
 def entries(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in folder.glob("user*/*/**/*") if path.is_file())
 
 
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256)) * 100])
@@ -84,7 +88,8 @@ def test_files_lie_two_levels_below_their_kind(folder: Path):
         DiskCache("binary", 3).put(f"key {i}", b"value")
     found = [path.relative_to(folder).parts for path in entries(folder)]
     assert len(found) == 20
-    for kind, upper, lower, name in found:
+    for user, kind, upper, lower, name in found:
+        assert user == os.path.basename(own(folder))
         assert kind == "binary-v3"
         assert len(upper) == len(lower) == 1
         assert name.endswith(".weft")
@@ -158,7 +163,7 @@ def test_small_entries_are_looked_at_now_and_then(folder: Path, monkeypatch: pyt
     for i in range(640):
         DiskCache("binary", 1).put(str(i), b"x")
     assert 2 <= len(scans) <= 30
-    assert set(scans) == {(str(folder), 1024 << 20)}
+    assert set(scans) == {(own(folder), 1024 << 20)}
 
 
 def test_the_memory_is_bounded():

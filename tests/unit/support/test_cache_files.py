@@ -4,15 +4,18 @@ import os
 import subprocess
 import sys
 import time
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 from weft.support import cache_files
+from weft.support.atomic_write import _create
 from weft.support.cache_files import HOUR, evict, pack, read_entry, try_unpack, write_entry
 
 ROOT = Path(__file__).resolve().parents[3]
 ADDRESS = bytes(32)
+KEY = bytes(range(32))
 
 
 def entry_path(folder: Path, name: str = "entry") -> Path:
@@ -20,7 +23,7 @@ def entry_path(folder: Path, name: str = "entry") -> Path:
 
 
 def write(path: Path, value: bytes = b"some value", age: float = 0.0) -> Path:
-    write_entry(str(path), ADDRESS, value)
+    write_entry(str(path), ADDRESS, value, KEY)
     os.utime(path, (time.time() - age,) * 2)
     return path
 
@@ -30,26 +33,39 @@ def test_every_truncation_is_a_miss_and_is_removed(tmp_path: Path):
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        assert read_entry(str(path), ADDRESS) is None
+        assert read_entry(str(path), ADDRESS, KEY) is None
         assert not path.exists()
     path.write_bytes(whole)
-    assert read_entry(str(path), ADDRESS) == b"some value"
+    assert read_entry(str(path), ADDRESS, KEY) == b"some value"
 
 
 def test_every_flipped_bit_is_a_miss():
-    whole = pack(ADDRESS, b"some value")
+    whole = pack(ADDRESS, b"some value", KEY)
     for i in range(len(whole) * 8):
         damaged = bytearray(whole)
         damaged[i // 8] ^= 1 << i % 8
-        assert try_unpack(bytes(damaged), ADDRESS) is None
+        assert try_unpack(bytes(damaged), ADDRESS, KEY) is None
 
 
 def test_more_bytes_than_written_is_a_miss():
-    assert try_unpack(pack(ADDRESS, b"value") + b"\0", ADDRESS) is None
+    assert try_unpack(pack(ADDRESS, b"value", KEY) + b"\0", ADDRESS, KEY) is None
 
 
 def test_an_entry_at_another_address_is_a_miss():
-    assert try_unpack(pack(ADDRESS, b"value"), b"\1" + ADDRESS[1:]) is None
+    assert try_unpack(pack(ADDRESS, b"value", KEY), b"\1" + ADDRESS[1:], KEY) is None
+
+
+@pytest.mark.parametrize("key", [bytes(32), KEY[::-1], KEY[:31]])
+def test_an_entry_with_another_key_is_a_miss(key: bytes):
+    assert try_unpack(pack(ADDRESS, b"value", KEY), ADDRESS, KEY) == b"value"
+    assert try_unpack(pack(ADDRESS, b"value", key), ADDRESS, KEY) is None
+
+
+def test_the_checksum_of_an_earlier_format_is_a_miss():
+    """Before there were keys anybody could make it."""
+    whole = pack(ADDRESS, b"value", KEY)
+    plain = blake2b(ADDRESS + b"value", digest_size=32).digest()
+    assert try_unpack(whole[:16] + plain + whole[48:], ADDRESS, KEY) is None
 
 
 def test_no_temporary_file_is_left(tmp_path: Path):
@@ -62,7 +78,7 @@ def test_a_hit_renews_an_entry_once_an_hour(tmp_path: Path):
     stale = write(entry_path(tmp_path, "stale"), age=HOUR * 2)
     before = fresh.stat().st_mtime, stale.stat().st_mtime
     for path in (fresh, stale):
-        assert read_entry(str(path), ADDRESS) is not None
+        assert read_entry(str(path), ADDRESS, KEY) is not None
     assert fresh.stat().st_mtime == before[0]
     assert stale.stat().st_mtime > before[1] + HOUR
 
@@ -102,11 +118,12 @@ def test_eviction_leaves_what_is_not_ours(tmp_path: Path):
 def test_eviction_removes_what_killed_writers_left(tmp_path: Path):
     leaf = entry_path(tmp_path).parent
     leaf.mkdir(parents=True)
-    for name, age in (("old", HOUR * 2), ("busy", 0.0)):
-        (leaf / f"{name}.weft-part").write_bytes(b"half")
-        os.utime(leaf / f"{name}.weft-part", (time.time() - age,) * 2)
+    left = leaf / f".weft-{'0a' * 16}.part"
+    left.write_bytes(b"half")
+    busy, path = _create(str(leaf), 0o600)
     evict(str(tmp_path), 1000)
-    assert [item.name for item in leaf.iterdir()] == ["busy.weft-part"]
+    assert [item.name for item in leaf.iterdir()] == [os.path.basename(path)]
+    os.close(busy)
 
 
 def test_eviction_survives_files_that_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -137,7 +154,7 @@ def test_eviction_of_an_unusable_folder(folder: str):
 
 HAMMER = """
 import os, sys
-from weft.support.cache import DiskCache, cache_directory, forget_memory
+from weft.support.cache import DiskCache, forget_memory, private_folder
 from weft.support.cache_files import evict
 store, seed, hits = DiskCache("binary", 1), int(sys.argv[1]), 0
 for i in range(300):
@@ -149,9 +166,9 @@ for i in range(300):
     store.put(key, expected)
     forget_memory()
     if i % 20 == seed:
-        evict(cache_directory(), 40_000)
+        evict(private_folder().path, 40_000)
     if i % 15 == seed:
-        path = store._path(cache_directory(), store._digest(key))
+        path = store._path(private_folder().path, store._digest(key))
         try:
             os.truncate(path, i)
         except OSError:
@@ -177,5 +194,5 @@ def test_processes_share_a_folder(tmp_path: Path):
         hits, failure = process.communicate()
         assert process.returncode == 0, failure
         assert int(hits) > 0
-    parts = [path for path in tmp_path.rglob("*") if path.name.endswith(".weft-part")]
+    parts = [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
     assert parts == []

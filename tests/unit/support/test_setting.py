@@ -9,6 +9,7 @@ import pytest
 
 from weft.support.errors import ArgumentError
 from weft.support.setting import ROWS, read_environment
+from weft.support.settings import Context, settings
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -135,3 +136,12 @@ print(*sorted(set(sys.modules) - before))
     allowed = {"__future__", "_contextvars", "contextvars", "_struct", "struct"}
     assert result.returncode == 0, result.stderr
     assert brought <= allowed
+
+
+def test_a_number_that_is_too_great_is_refused():
+    result = run_python("import weft; weft.config.THREADS", THREADS="100000")
+    assert "THREADS=100000 is not a whole number, 0 to 4096" in result.stderr
+    with pytest.raises(ArgumentError, match="THREADS=4097 is not a whole number, 0 to 4096"):
+        Context(THREADS=4097)
+    with Context(THREADS=4096):
+        assert settings.THREADS == 4096

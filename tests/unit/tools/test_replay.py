@@ -76,7 +76,7 @@ def is_checkout() -> bool:
 def test_a_tiny_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     corpus = tmp_path / "corpus.py"
     corpus.write_text(CORPUS)
-    assert replay.main(["HEAD", "HEAD", "--corpus", str(corpus), "--same"]) == 0
+    assert replay.main(["HEAD", "HEAD", "--corpus", str(corpus), "--same"]) == 1  # for "broken"
     out = capsys.readouterr().out
     assert "3 programs, 3 kernels: 0 added" in out
     assert "broken: " in out

@@ -18,6 +18,7 @@ from weft.support.errors import OptRefused
 from weft.target.target import Target
 
 Recipe = tuple[Opt, ...]
+# Unrolled copies that a compiler takes quickly, and iterations of a loop that is worth unrolling.
 MOST_COPIES: Final = 64
 SMALL_LOOP: Final = 8
 

@@ -50,7 +50,7 @@ from weft.target.target import Target
 FEW_HEAVY: Final = 2
 # Turns of the grid per thread, so that a slow thread does not hold up the others.
 TURNS_PER_THREAD: Final = 4
-# Turns that make a loop worth having for itself.
+# Turns that make a loop worth having for itself: shorter ones are unrolled anyway.
 LEAST_PART: Final = 8
 
 

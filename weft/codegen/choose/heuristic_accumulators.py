@@ -8,6 +8,8 @@ order that it has; several rows at once would be several streams, each too short
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.codegen.analysis.loops import LOOP, kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import HEAVY, Chooser
 from weft.codegen.choose.heuristic_folds import MOST_NODES, copies_of
@@ -15,6 +17,9 @@ from weft.codegen.opts.table import Unroll
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+
+# The share of the registers that sums may take; the rest holds what is unpacked for them.
+SHARE: Final = 3 / 8
 
 
 def add_accumulators(chooser: Chooser, lanes: int) -> None:
@@ -35,7 +40,7 @@ def add_accumulators(chooser: Chooser, lanes: int) -> None:
         return
     own = {r.arg for r in own_ranges(fold)}
     kinds = kinds_of(chooser.kernel)
-    most = min(chooser.target.kept_vectors * 3 // 8, MOST_NODES // len(nodes))
+    most = min(int(chooser.target.kept_vectors * SHARE), MOST_NODES // len(nodes))
     for number in [n for n in reversed(kinds) if n in own and kinds[n] == LOOP]:
         extent = chooser.extent(number) or 1
         some = max(n for n in range(1, max(most // copies, 1) + 1) if extent % n == 0)

@@ -1,9 +1,9 @@
 """Which hardware counter each grid and thread range becomes.
 
 Grid ranges are spread over groups: on a CPU over one flat axis, which the runtime cuts into
-slices; on a GPU over up to three, the innermost range on axis 0. Thread ranges that are open
-together have different thread axes. Ranges of nests that run one after the other share an axis if
-their extents agree, because the same threads run them all.
+slices; on a GPU over up to three, the innermost range on axis 0, within the limits of each. Thread
+ranges that are open together have different thread axes. Ranges of nests that run one after the
+other share an axis if their extents agree, because the same threads run them all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from weft.codegen.analysis.loops import (
     own_ranges,
     ranges_of,
 )
+from weft.ir.bounds import bounds
 from weft.ir.build import index
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make, range_ids
 from weft.rules.simplify import simplify
+from weft.support.errors import NotSupported
+from weft.target.target import Target
 
 MOST_AXES: Final = 3
 
@@ -56,27 +59,52 @@ def thread_axes(kernel: UOp) -> dict[int, int]:
     return axes
 
 
-def grid_values(kernel: UOp, has_groups: bool) -> dict[UOp, UOp]:
+def grid_values(kernel: UOp, target: Target) -> dict[UOp, UOp]:
     """Each grid range as an expression of group counters."""
     kinds = kinds_of(kernel)
     ranges = ranges_of(kernel)
     grid = [ranges[n] for n, kind in reversed(kinds.items()) if kind == GRID]
-    apart = min(len(grid), MOST_AXES - 1 if len(grid) > MOST_AXES else MOST_AXES)
-    if not has_groups:
-        apart = 0 if len(grid) > 1 else 1
-    values = {r: _special("group", axis, r.src[0]) for axis, r in enumerate(grid[:apart])}
-    together = grid[apart:]
-    if not together:
-        return values
+    if not grid:
+        return {}
+    axes = _axes_within(grid, target.grid.group_limits) if target.has_groups else [grid]
+    values: dict[UOp, UOp] = {}
+    for axis, together in enumerate(axes):
+        rest = _special("group", axis, _extent_of_all(together))
+        for r in together[:-1]:
+            values[r] = simplify(rest % r.src[0])
+            rest = simplify(rest // r.src[0])
+        values[together[-1]] = rest
+    return values
+
+
+def _axes_within(grid: list[UOp], limits: tuple[int, ...]) -> list[list[UOp]]:
+    """Which ranges share an axis, so that no axis has more groups than the target allows.
+
+    Ranges have axes of their own, the innermost first, as long as there are axes. Else all are on
+    axis 0, which is the longest; else axis 0 has the longest range alone.
+    """
+    longest = max(grid, key=lambda r: bounds(r.src[0])[1])
+    others = [r for r in grid if r is not longest]
+    for order in (grid, [longest, *others]):
+        apart = len(order) if len(order) <= MOST_AXES else MOST_AXES - 1
+        natural = [[r] for r in order[:apart]] + ([order[apart:]] if order[apart:] else [])
+        for axes in (natural, [order]):
+            sizes = [bounds(_extent_of_all(together))[1] for together in axes]
+            if all(size <= limit for size, limit in zip(sizes, limits or sizes, strict=False)):
+                return axes
+    raise NotSupported(
+        "a kernel has more groups than the target allows",
+        facts=[("groups", [bounds(r.src[0])[1] for r in grid]), ("limits", limits)],
+        fix="compute in smaller parts",
+    )
+
+
+def _extent_of_all(together: list[UOp]) -> UOp:
+    """How many groups an axis has that counts these ranges."""
     extent = index(1)
     for r in together:
         extent = simplify(extent * r.src[0])
-    rest = _special("group", apart, extent)
-    for r in together[:-1]:
-        values[r] = simplify(rest % r.src[0])
-        rest = simplify(rest // r.src[0])
-    values[together[-1]] = rest
-    return values
+    return extent
 
 
 def thread_values(kernel: UOp) -> dict[UOp, UOp]:

@@ -25,7 +25,7 @@ _PLACES: Final = frozenset((Op.PARAM, Op.BUFFER))
 
 def bind_hardware(kernel: UOp, context: Context) -> UOp:
     """Replace grid and thread ranges by group and thread counters."""
-    values = {**grid_values(kernel, context.target.has_groups), **thread_values(kernel)}
+    values = {**grid_values(kernel, context.target), **thread_values(kernel)}
     if not values:
         return kernel
     for node in topological(*values.values()):

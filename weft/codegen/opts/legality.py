@@ -40,6 +40,7 @@ from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import topological
 
+# What the program level can say (lanes), and what a compiler takes quickly (unrolled copies).
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
 # What is computed once per value of the ranges it depends on.

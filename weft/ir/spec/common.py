@@ -18,7 +18,7 @@ from weft.ir.ops import BINARY, COMPARE, ELEMENTWISE, UNARY, Op
 from weft.ir.results import FILLING, filled_by
 from weft.ir.scalar import KINDS
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.spec.spec import Answer, Row, row
+from weft.ir.spec.spec import Row, Verdict, row
 from weft.ir.uop import Arg, UOp, bool_like, const
 from weft.ir.walk import topological
 
@@ -44,43 +44,43 @@ def is_index(node: UOp) -> bool:
     return node.dtype is dtypes.index
 
 
-def no_arg(node: UOp) -> Answer:
+def no_arg(node: UOp) -> Verdict:
     return node.arg is None
 
 
-def is_void(node: UOp) -> Answer:
+def is_void(node: UOp) -> Verdict:
     return node.dtype is dtypes.void
 
 
-def like_first(node: UOp) -> Answer:
+def like_first(node: UOp) -> Verdict:
     return node.dtype is node.src[0].dtype
 
 
-def _one_dtype(node: UOp) -> Answer:
+def _one_dtype(node: UOp) -> Verdict:
     first = node.src[0].dtype
     return all(source.dtype is first for source in node.src)
 
 
-def _kind(node: UOp) -> Answer:
+def _kind(node: UOp) -> Verdict:
     source, mask = node.src[-1].dtype, KINDS[node.op]
     if source.kind & mask:
         return True
     return f"it takes {kinds_text(mask)}, and the source is {source.name}"
 
 
-def _where(node: UOp) -> Answer:
+def _where(node: UOp) -> Verdict:
     condition, x, y = node.src
     lanes_fit = condition.dtype.lanes in (1, x.dtype.lanes)
     return condition.dtype.kind == BOOL and lanes_fit and x.dtype is y.dtype is node.dtype
 
 
-def _cast(node: UOp) -> Answer:
+def _cast(node: UOp) -> Verdict:
     source = node.src[0].dtype
     has_value = not (node.dtype.kind == INDEX and source.kind == FLOAT)
     return node.dtype.kind != VOID and node.dtype.lanes == source.lanes and has_value
 
 
-def _bitcast(node: UOp) -> Answer:
+def _bitcast(node: UOp) -> Verdict:
     source = node.src[0].dtype
     widths_fit = (node.dtype.bits, node.dtype.lanes) == (source.bits, source.lanes)
     return widths_fit and bool(node.dtype.kind & KINDS[Op.BITCAST])
@@ -102,7 +102,7 @@ ELEMENTWISE_ROWS: Final[tuple[Row, ...]] = (
 )
 
 
-def _const(node: UOp) -> Answer:
+def _const(node: UOp) -> Verdict:
     fits: dict[int, type] = {BOOL: bool, FLOAT: float}
     value: Arg = node.arg
     if node.dtype.kind == VOID or type(value) is not fits.get(node.dtype.kind, int):
@@ -110,7 +110,7 @@ def _const(node: UOp) -> Answer:
     return const(node.dtype, node.arg) is node
 
 
-def _variable(node: UOp) -> Answer:
+def _variable(node: UOp) -> Verdict:
     if not has_types(node.arg, str, int, int) or not is_index(node):
         return False
     return bool(node.arg[1] <= node.arg[2])
@@ -121,7 +121,7 @@ def has_types(arg: Arg, *types: type) -> bool:
     return arg.__class__ is tuple and [part.__class__ for part in arg] == list(types)
 
 
-def are_sizes(static: Arg, symbolic: tuple[UOp, ...]) -> Answer:
+def are_sizes(static: Arg, symbolic: tuple[UOp, ...]) -> Verdict:
     """Whether sizes are ints from 0 on, or None with an index source for each."""
     if static.__class__ is not tuple:
         return "the sizes are not a tuple"
@@ -134,7 +134,7 @@ def are_sizes(static: Arg, symbolic: tuple[UOp, ...]) -> Answer:
     return holes_fit(holes, symbolic)
 
 
-def holes_fit(holes: int, symbolic: tuple[UOp, ...]) -> Answer:
+def holes_fit(holes: int, symbolic: tuple[UOp, ...]) -> Verdict:
     """Whether there is an index source for each None of an arg."""
     if holes != len(symbolic):
         return (
@@ -143,7 +143,7 @@ def holes_fit(holes: int, symbolic: tuple[UOp, ...]) -> Answer:
     return all(map(is_index, symbolic)) or "a symbolic size is not of dtype index"
 
 
-def _buffer(node: UOp) -> Answer:
+def _buffer(node: UOp) -> Verdict:
     if node.arg.__class__ is not tuple or len(node.arg) != 3 or node.dtype.kind == VOID:
         return False
     number, sizes, where = node.arg
@@ -154,7 +154,7 @@ def _buffer(node: UOp) -> Answer:
     return are_sizes(sizes, node.src)
 
 
-def is_layout(arg: Arg, shape: tuple[object, ...]) -> Answer:
+def is_layout(arg: Arg, shape: tuple[object, ...]) -> Verdict:
     """Whether an arg says how a value of a shape lies on several devices."""
     if arg.__class__ is not tuple or len(arg) != 3:
         return "a layout is (devices, axis, sizes)"
@@ -172,7 +172,7 @@ def is_layout(arg: Arg, shape: tuple[object, ...]) -> Answer:
     return sum(sizes) == shape[axis] or f"the parts {sizes} do not make up {shape[axis]}"
 
 
-def _param(node: UOp) -> Answer:
+def _param(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] < 0 or node.dtype.kind == VOID:
         return False
     return are_sizes(node.arg[1], node.src)
@@ -186,11 +186,11 @@ LEAF_ROWS: Final[tuple[Row, ...]] = (
 )
 
 
-def _is_body(node: UOp) -> Answer:
+def _is_body(node: UOp) -> Verdict:
     return isinstance(node.arg, UOp) and node.dtype is node.arg.dtype
 
 
-def _arguments(node: UOp) -> Answer:
+def _arguments(node: UOp) -> Verdict:
     filled = filled_by(node.arg, len(node.src)) if node.arg.op in FILLING else {}
     if list(filled) != list(range(len(node.src), len(node.src) + len(filled))):
         return f"the body fills PARAMs {list(filled)}, and there are {len(node.src)} arguments"

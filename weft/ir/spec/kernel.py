@@ -26,7 +26,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.spec.tensor import fold_kind
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind
@@ -34,7 +34,7 @@ from weft.ir.views import behind
 SPACES: Final = frozenset(("global", "local", "register"))
 
 
-def _is_scalar(node: UOp) -> Answer:
+def _is_scalar(node: UOp) -> Verdict:
     return node.dtype.lanes == 1
 
 
@@ -42,19 +42,19 @@ def scalars(ops: Iterable[int]) -> Row:
     return row("a kernel computes scalars", ops, _is_scalar)
 
 
-def _no_shape(node: UOp) -> Answer:
+def _no_shape(node: UOp) -> Verdict:
     return not any(map(shape_of, node.src))
 
 
-def _range(node: UOp) -> Answer:
+def _range(node: UOp) -> Verdict:
     return node.arg.__class__ is int and node.arg >= 0 and is_index(node) and is_index(node.src[0])
 
 
-def are_ranges(nodes: tuple[UOp, ...]) -> Answer:
+def are_ranges(nodes: tuple[UOp, ...]) -> Verdict:
     return all(node.op == Op.RANGE for node in nodes) and len(set(nodes)) == len(nodes)
 
 
-def are_indices(node: UOp, rank: int) -> Answer:
+def are_indices(node: UOp, rank: int) -> Verdict:
     """Whether a place or a READ has a bool gate and one index per dimension."""
     _, gate, *indices = node.src
     if not is_bool(gate):
@@ -64,11 +64,11 @@ def are_indices(node: UOp, rank: int) -> Answer:
     return all(map(is_index, indices)) or "an index is not of dtype index"
 
 
-def is_place(node: UOp) -> Answer:
+def is_place(node: UOp) -> Verdict:
     return behind(node.src[0]).op in (Op.PARAM, Op.BUFFER)
 
 
-def _stage(node: UOp) -> Answer:
+def _stage(node: UOp) -> Verdict:
     if not has_types(node.arg, str, tuple) or node.arg[0] not in SPACES:
         return False
     sizes = node.arg[1]
@@ -80,29 +80,29 @@ def _stage(node: UOp) -> Answer:
     return are_ranges(node.src[1 + len(sizes) :])
 
 
-def _read(node: UOp) -> Answer:
+def _read(node: UOp) -> Verdict:
     stage = behind(node.src[0])
     return stage.op == Op.STAGE and are_indices(node, len(stage.arg[1]))
 
 
-def _stored(node: UOp) -> Answer:
+def _stored(node: UOp) -> Verdict:
     place, value = node.src[:2]
     return place.op == Op.INDEX and value.dtype is place.dtype and is_void(node)
 
 
-def _reduce(node: UOp) -> Answer:
+def _reduce(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
         return False
     return len(node.src) > 1 and are_ranges(node.src[1:])
 
 
-def _scan(node: UOp) -> Answer:
+def _scan(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
         return False
     return len(node.src) == 2 and node.src[1].op == Op.RANGE
 
 
-def _kernel(node: UOp) -> Answer:
+def _kernel(node: UOp) -> Verdict:
     if not has_types(node.arg, str, tuple) or not is_void(node):
         return False
     loops = node.arg[1]
@@ -111,7 +111,7 @@ def _kernel(node: UOp) -> Answer:
     return len({loop[0] for loop in loops}) == len(loops) or "a range is listed twice"
 
 
-def _program(node: UOp) -> Answer:
+def _program(node: UOp) -> Verdict:
     if not has_types(node.arg, str, str, str, str, tuple, tuple, tuple) or not is_void(node):
         return False
     slots = [part.arg[0] for part in node.src if part.op == Op.PARAM]
@@ -121,7 +121,7 @@ def _program(node: UOp) -> Answer:
     return written <= set(slots) or f"it writes {sorted(written)} and takes {slots}"
 
 
-def _effects(node: UOp) -> Answer:
+def _effects(node: UOp) -> Verdict:
     return all(is_effect(source) or source.op == Op.RANGE for source in node.src)
 
 

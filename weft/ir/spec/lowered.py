@@ -2,7 +2,7 @@
 
 A form differs from the one before it by rows: what a pass has lowered is no longer legal, and what
 it has made is. The tables that forms share with kernels and programs are in those two modules.
-The last three forms depend on what a target can do, so they are made for its data.
+The last four forms depend on what a target can do, so they are made for its data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weft.ir.spec.program import (
     SPECIAL_ROWS,
     VECTOR_ROWS,
 )
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import topological
@@ -58,40 +58,40 @@ def _unlisted(root: UOp, nodes: list[UOp]) -> Found:
     return (root, f"there are no ranges {sorted(missing)}") if missing else None
 
 
-def _closes_nothing(node: UOp) -> Answer:
+def _closes_nothing(node: UOp) -> Verdict:
     return all(source.op == Op.STORE for source in node.src) or "a source is not a STORE"
 
 
-def _loaded(node: UOp) -> Answer:
+def _loaded(node: UOp) -> Verdict:
     places = node.src[1:] if node.op == Op.STORE else node.src
     return not any(source.op == Op.INDEX for source in places) or "a place is used as a value"
 
 
-def _wide_fold(node: UOp) -> Answer:
+def _wide_fold(node: UOp) -> Verdict:
     return node.dtype.kind != FLOAT or node.dtype.bits >= 32
 
 
 def _kinds(*kinds: Iterable[str]) -> Row:
     legal = frozenset(kind for each in kinds for kind in each)
 
-    def listed(node: UOp) -> Answer:
+    def listed(node: UOp) -> Verdict:
         others = sorted({kind for _, kind in node.arg[1]} - legal)
         return not others or f"there are loops of the kinds {others}"
 
     return row(f"a loop is of a kind of {', '.join(sorted(legal))}", Op.KERNEL, listed)
 
 
-def _is_number(node: UOp) -> Answer:
+def _is_number(node: UOp) -> Verdict:
     return is_index(node.src[2])
 
 
-def _version(node: UOp, kinds: Iterable[int]) -> Answer:
+def _version(node: UOp, kinds: Iterable[int]) -> Verdict:
     if behind(node).op not in MEMORIES or not like_first(node) or not no_arg(node):
         return "it is not memory"
     return all(source.op in kinds for source in node.src[1:])
 
 
-def _read_of_nothing(node: UOp) -> Answer:
+def _read_of_nothing(node: UOp) -> Verdict:
     return node.src[0].src[0].op != Op.MEMORY or "nothing is stored there before"
 
 
@@ -213,7 +213,7 @@ _WIDTHS: Final = (GraphRow("an index has the width of a machine integer", _witho
 INDEXED_SPEC: Final = Spec("kernel of machine integers", _BOUND_ROWS, (*RANGE_LAWS, *_WIDTHS))
 
 
-def _only(is_legal: Callable[[UOp], Answer]) -> Callable[[UOp, list[UOp]], Found]:
+def _only(is_legal: Callable[[UOp], Verdict]) -> Callable[[UOp, list[UOp]], Found]:
     def find(root: UOp, nodes: list[UOp]) -> Found:
         for node in computed(root):
             answer = is_legal(node)
@@ -225,7 +225,7 @@ def _only(is_legal: Callable[[UOp], Answer]) -> Callable[[UOp, list[UOp]], Found
 
 
 def _of_floats(native: frozenset[DType]) -> GraphRow:
-    def is_legal(node: UOp) -> Answer:
+    def is_legal(node: UOp) -> Verdict:
         dtype = node.dtype
         is_small = dtype.kind == FLOAT and dtype.bits < 32 and dtype.scalar not in native
         # Bits may become a float that the target only turns into a float32.
@@ -239,7 +239,7 @@ def _is_wide(dtype: DType) -> bool:
 
 
 def _of_ops(native: frozenset[int], lacking: frozenset[int]) -> GraphRow:
-    def is_legal(node: UOp) -> Answer:
+    def is_legal(node: UOp) -> Verdict:
         is_lacking = node.op in lacking and node.op not in native
         later = node.dtype.kind != FLOAT and any(
             _is_wide(part.dtype) for part in (node, *node.src)
@@ -250,7 +250,7 @@ def _of_ops(native: frozenset[int], lacking: frozenset[int]) -> GraphRow:
 
 
 def _of_integers(native: frozenset[DType]) -> GraphRow:
-    def is_legal(node: UOp) -> Answer:
+    def is_legal(node: UOp) -> Verdict:
         is_lacking = _is_wide(node.dtype) and node.dtype.scalar not in native
         return not is_lacking or f"the target lacks {node.dtype.scalar.name}"
 
@@ -281,3 +281,18 @@ def native_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozense
     """Of a kernel that a target can run, but for the order of its instructions."""
     laws = (*RANGE_LAWS, *_WIDTHS, _of_floats(native), _of_ops(ops, lacking), _of_integers(native))
     return Spec("native kernel", _BOUND_ROWS, laws)
+
+
+def _is_scalar(node: UOp) -> Verdict:
+    lanes = max([node.dtype.lanes, *(source.dtype.lanes for source in node.src)])
+    return node.op not in ELEMENTWISE or lanes == 1 or "it computes on lanes"
+
+
+_SCALAR: Final = GraphRow("lanes are for memory alone", _only(_is_scalar))
+
+
+@cache
+def scalar_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]) -> Spec:
+    """Of a native kernel for threads that compute on scalars."""
+    laws = (*native_spec(native, ops, lacking).graph_rows, _SCALAR)
+    return Spec("scalar kernel", _BOUND_ROWS, laws)

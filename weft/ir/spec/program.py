@@ -1,7 +1,7 @@
 """The laws of a program: a LINEAR of instructions, in the order in which they run.
 
 Out of linearize, into the renderers. Each line is one instruction; memory is flat, vectors are
-explicit, and loops and conditions are closed by END.
+explicit, and loops are closed by END.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.ir.spec.common import (
     no_arg,
 )
 from weft.ir.spec.kernel import SPACES
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 from weft.ir.views import behind
@@ -29,10 +29,9 @@ from weft.ir.views import behind
 MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 # What a program only names: it need not be listed.
 LEAVES: Final = MEMORIES | {Op.CONST, Op.VARIABLE}
-OPENERS: Final = frozenset((Op.RANGE, Op.IF))
 
 
-def _memory(node: UOp) -> Answer:
+def _memory(node: UOp) -> Verdict:
     if not has_types(node.arg, str, str, int) or node.dtype.kind == VOID:
         return False
     return node.arg[1] in SPACES and bool(node.arg[2] >= 1)
@@ -42,11 +41,11 @@ def _is_integer(node: UOp) -> bool:
     return bool(node.dtype.kind & INTEGER) and node.dtype.lanes == 1
 
 
-def _counter(node: UOp) -> Answer:
+def _counter(node: UOp) -> Verdict:
     return like_first(node) and _is_integer(node)
 
 
-def _place(node: UOp) -> Answer:
+def _place(node: UOp) -> Verdict:
     if len(node.src) != 3:
         return f"there are {len(node.src) - 2} indices"
     memory, gate, index = node.src
@@ -57,35 +56,35 @@ def _place(node: UOp) -> Answer:
     return _is_integer(index) or "the index is not an integer"
 
 
-def _place_dtype(node: UOp) -> Answer:
+def _place_dtype(node: UOp) -> Verdict:
     return node.dtype.scalar is node.src[0].dtype.scalar
 
 
-def _load(node: UOp) -> Answer:
+def _load(node: UOp) -> Verdict:
     return node.src[0].op == Op.INDEX and like_first(node) and no_arg(node)
 
 
-def _store(node: UOp) -> Answer:
+def _store(node: UOp) -> Verdict:
     if len(node.src) != 2 or not is_void(node) or node.arg is not None:
         return False
     place, value = node.src
     return place.op == Op.INDEX and value.dtype is place.dtype
 
 
-def _vector(node: UOp) -> Answer:
+def _vector(node: UOp) -> Verdict:
     scalar = node.dtype.scalar
     if any(source.dtype.scalar is not scalar for source in node.src):
         return "the sources differ in dtype"
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
-def _lanes(node: UOp) -> Answer:
+def _lanes(node: UOp) -> Verdict:
     if node.dtype is not result_dtype(node.op, node.src, node.arg):
         return False
     return all(lane.__class__ is int and 0 <= lane < node.src[0].dtype.lanes for lane in node.arg)
 
 
-def _control(node: UOp) -> Answer:
+def _control(node: UOp) -> Verdict:
     return is_void(node) and node.arg is None
 
 
@@ -122,7 +121,7 @@ def _used_too_soon(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 def _badly_nested(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
     opened: list[UOp] = []
     for node in root.src:
-        if node.op in OPENERS:
+        if node.op == Op.RANGE:
             opened.append(node)
         elif node.op == Op.END and (not opened or opened.pop() is not node.src[0]):
             return node, "it does not close what was opened last"
@@ -130,16 +129,16 @@ def _badly_nested(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 
 
 def _used_outside(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
-    """A value that is used after the END of the loop or IF in which it was made."""
+    """A value that is used after the END of the loop in which it was made."""
     opened: list[list[UOp]] = [[]]
     gone: set[UOp] = set()
     for node in root.src:
         for i, source in enumerate(node.src):
             if source in gone:
-                return node, f"source {i} was made inside a loop or IF that has ended"
+                return node, f"source {i} was made inside a loop that has ended"
         if node.op == Op.END:
             gone.update(opened.pop())
-        elif node.op in OPENERS:
+        elif node.op == Op.RANGE:
             opened.append([node])
         else:
             opened[-1].append(node)
@@ -173,16 +172,15 @@ _ROWS: Final[tuple[Row, ...]] = (
     *PLACE_ROWS,
     row("STORE writes a value of the dtype of its place", Op.STORE, _store),
     *VECTOR_ROWS,
-    row("control is void", (Op.IF, Op.END, Op.BARRIER, Op.LINEAR), _control),
-    row("IF asks a bool", Op.IF, lambda node: is_bool(node.src[0])),
-    row("END closes a RANGE or an IF", Op.END, lambda node: node.src[0].op in OPENERS),
+    row("control is void", (Op.END, Op.BARRIER, Op.LINEAR), _control),
+    row("END closes a RANGE", Op.END, lambda node: node.src[0].op == Op.RANGE),
 )
 _GRAPH_ROWS: Final = (
     GraphRow("a program is one LINEAR", _not_a_list),
     GraphRow("an instruction is listed once", _listed_twice),
     GraphRow("the sources of an instruction are listed before it", _used_too_soon),
-    GraphRow("each RANGE and IF is closed by an END, and they nest", _badly_nested),
-    GraphRow("a value is used inside the loop or IF that makes it", _used_outside),
+    GraphRow("each RANGE is closed by an END, and they nest", _badly_nested),
+    GraphRow("a value is used inside the loop that makes it", _used_outside),
 )
 
 PROGRAM_SPEC: Final = Spec("program", _ROWS, _GRAPH_ROWS)

@@ -31,7 +31,7 @@ from weft.ir.spec.kernel import (
     is_place,
     scalars,
 )
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.spec.tensor import TENSOR_SPEC, is_item
 from weft.ir.stage import is_global, stage_parts
 from weft.ir.uop import UOp, range_ids
@@ -44,14 +44,14 @@ _OUTPUTS: Final = (Op.STORE, Op.STAGE)
 _EFFECTS: Final = (*_OUTPUTS, Op.TUPLE, Op.CALL)
 
 
-def _computes(node: UOp) -> Answer:
+def _computes(node: UOp) -> Verdict:
     for source in node.src:
         if source.op in MEMORY or source.op == Op.INDEX:
             return f"a source is {name(source.op)}, which is memory"
     return True
 
 
-def _stage(node: UOp) -> Answer:
+def _stage(node: UOp) -> Verdict:
     if not is_global(node) or len(node.arg) not in (2, 3) or node.arg[2:] not in ((), ("masked",)):
         return 'the arg is neither ("global", sizes) nor ("global", sizes, "masked")'
     static = node.arg[1]
@@ -69,14 +69,14 @@ def _stage(node: UOp) -> Answer:
     return are_ranges(parts.ranges)
 
 
-def _read(node: UOp) -> Answer:
+def _read(node: UOp) -> Verdict:
     memory = node.src[0]
     if not is_global(memory) and memory.op not in (Op.CALL, Op.ITEM):
         return f"it reads {name(memory.op)}"
     return no_arg(node) and are_indices(node, len(shape_of(memory)))
 
 
-def _store(node: UOp) -> Answer:
+def _store(node: UOp) -> Verdict:
     place, value = node.src[:2]
     if not is_void(node) or value.dtype is not place.dtype:
         return "the value has another dtype than its memory"
@@ -90,14 +90,14 @@ def _store(node: UOp) -> Answer:
     return are_ranges(node.src[2:])
 
 
-def _after(node: UOp) -> Answer:
+def _after(node: UOp) -> Verdict:
     memory, *effects = node.src
     if memory.op not in (Op.PARAM, Op.BUFFER):
         return f"{name(memory.op)} has no versions"
     return all(effect.op in _EFFECTS for effect in effects) and no_arg(node)
 
 
-def _tuple(node: UOp) -> Answer:
+def _tuple(node: UOp) -> Verdict:
     if len(node.src) < 2 or len(set(node.src)) != len(node.src) or not is_void(node):
         return "it has not several sources, each once"
     if any(output.op not in _OUTPUTS for output in node.src):
@@ -105,7 +105,7 @@ def _tuple(node: UOp) -> Answer:
     return len({call_of(output) for output in node.src}) == 1 or "it mixes calls and kernels"
 
 
-def _sink(node: UOp) -> Answer:
+def _sink(node: UOp) -> Verdict:
     if len(set(node.src)) != len(node.src):
         return "a member is listed twice"
     return is_void(node) and no_arg(node) and all(part.op in _EFFECTS for part in node.src)

@@ -8,17 +8,17 @@ from weft.ir.dtypes import INDEX
 from weft.ir.ops import Op
 from weft.ir.results import FILLING
 from weft.ir.spec.common import has_types
-from weft.ir.spec.spec import Answer, Spec, row
+from weft.ir.spec.spec import Spec, Verdict, row
 from weft.ir.uop import UOp
 
 _ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
 
 
-def _calls_only(node: UOp) -> Answer:
+def _calls_only(node: UOp) -> Verdict:
     return all(source.op == Op.CALL for source in node.src)
 
 
-def _plan(node: UOp) -> Answer:
+def _plan(node: UOp) -> Verdict:
     if node.arg is None or has_types(node.arg, int):
         return node.arg is None or bool(node.arg[0] >= 0)
     if not has_types(node.arg, int, tuple):
@@ -32,11 +32,11 @@ def _plan(node: UOp) -> Answer:
     return all(0 <= offset < size for _, offset in offsets) or "an offset is outside the arena"
 
 
-def _calls_kernel(node: UOp) -> Answer:
+def _calls_kernel(node: UOp) -> Verdict:
     return node.arg.op in FILLING
 
 
-def _on_memory(node: UOp) -> Answer:
+def _on_memory(node: UOp) -> Verdict:
     return all(source.op == Op.PARAM for source in node.src)
 
 

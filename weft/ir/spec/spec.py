@@ -21,7 +21,7 @@ from weft.support.errors import InternalError
 SOURCES_SHOWN: Final = 4
 
 # What a check answers: whether the law holds, or in words how it is broken.
-Answer = bool | str
+Verdict = bool | str
 
 
 class Row(NamedTuple):
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     law: str
     ops: frozenset[int]
-    check: Callable[[UOp], Answer]
+    check: Callable[[UOp], Verdict]
 
 
 class GraphRow(NamedTuple):
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
     detail: str = ""
 
 
-def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Answer]) -> Row:
+def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Verdict]) -> Row:
     return Row(law, frozenset((ops,) if isinstance(ops, int) else ops), check)
 
 

@@ -32,7 +32,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.spec import Answer, GraphRow, Row, Spec, row
+from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 
@@ -40,7 +40,7 @@ from weft.ir.uop import UOp
 _VIEWS: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP, Op.INDEX, Op.AFTER))
 
 
-def _shapes_agree(node: UOp) -> Answer:
+def _shapes_agree(node: UOp) -> Verdict:
     shapes = [shape for shape in map(shape_of, node.src) if shape]
     for shape in shapes[1:]:
         if not same_shape(shape, shapes[0]):
@@ -48,28 +48,28 @@ def _shapes_agree(node: UOp) -> Answer:
     return True
 
 
-def _is_scalar(node: UOp) -> Answer:
+def _is_scalar(node: UOp) -> Verdict:
     return node.dtype.lanes == 1
 
 
-def _iota(node: UOp) -> Answer:
+def _iota(node: UOp) -> Verdict:
     if not node.dtype.kind & INTEGER or node.arg.__class__ is not tuple or len(node.arg) != 1:
         return False
     return are_sizes(node.arg, node.src)
 
 
-def _bind(node: UOp) -> Answer:
+def _bind(node: UOp) -> Verdict:
     variable, value = node.src
     if variable.op != Op.VARIABLE or value.op != Op.CONST or not is_index(node):
         return False
     return is_index(value) and bool(variable.arg[1] <= value.arg <= variable.arg[2])
 
 
-def _resized(node: UOp) -> Answer:
+def _resized(node: UOp) -> Verdict:
     return are_sizes(node.arg, node.src[1:])
 
 
-def _reshape(node: UOp) -> Answer:
+def _reshape(node: UOp) -> Verdict:
     before, after = _count(shape_of(node.src[0])), _count(fill_sizes(node, node.arg, 1))
     if before is None or after is None or before == after:
         return True
@@ -84,7 +84,7 @@ def _count(shape: tuple[Size, ...]) -> int | None:
     return None if count and any(isinstance(size, UOp) for size in shape) else count
 
 
-def _expand(node: UOp) -> Answer:
+def _expand(node: UOp) -> Verdict:
     source, target = shape_of(node.src[0]), fill_sizes(node, node.arg, 1)
     if len(source) != len(target):
         return f"there are {len(source)} axes and {len(target)} sizes"
@@ -94,12 +94,12 @@ def _expand(node: UOp) -> Answer:
     return True
 
 
-def _permute(node: UOp) -> Answer:
+def _permute(node: UOp) -> Verdict:
     axes = node.arg
     return axes.__class__ is tuple and sorted(axes) == list(range(len(shape_of(node.src[0]))))
 
 
-def _is_box(node: UOp) -> Answer:
+def _is_box(node: UOp) -> Verdict:
     pairs, rank = node.arg, len(shape_of(node.src[0]))
     if pairs.__class__ is not tuple or len(pairs) != rank:
         return f"there are {rank} axes, and not as many pairs"
@@ -111,7 +111,7 @@ def _is_box(node: UOp) -> Answer:
     return holes_fit(bounds.count(None), node.src[1:])
 
 
-def _shrink(node: UOp) -> Answer:
+def _shrink(node: UOp) -> Verdict:
     boxes = zip(fill_pairs(node), shape_of(node.src[0]), strict=True)
     for axis, ((start, stop), size) in enumerate(boxes):
         if _exceeds(start, stop) or _exceeds(stop, size):
@@ -124,29 +124,29 @@ def _exceeds(a: Size, b: Size) -> bool:
     return isinstance(a, int) and isinstance(b, int) and a > b
 
 
-def _are_axes(axes: object, node: UOp) -> Answer:
+def _are_axes(axes: object, node: UOp) -> Verdict:
     rank = len(shape_of(node.src[0]))
     if not isinstance(axes, tuple) or len(set(axes)) != len(axes):
         return False
     return all(axis.__class__ is int and 0 <= axis < rank for axis in axes)
 
 
-def _reduce(node: UOp) -> Answer:
+def _reduce(node: UOp) -> Verdict:
     if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or len(node.src) != 1:
         return False
     return _are_axes(node.arg[1], node)
 
 
-def _scan(node: UOp) -> Answer:
+def _scan(node: UOp) -> Verdict:
     return _reduce(node) and len(node.arg[1]) == 1
 
 
-def fold_kind(node: UOp) -> Answer:
+def fold_kind(node: UOp) -> Verdict:
     mask = KINDS[node.arg[0]]
     return bool(node.dtype.kind & mask) or f"the fold takes {kinds_text(mask)}"
 
 
-def _scatter(node: UOp) -> Answer:
+def _scatter(node: UOp) -> Verdict:
     if not has_types(node.arg, int) or node.arg[0] not in SCATTERS:
         return False
     value, updates, _, *indices = node.src
@@ -156,7 +156,7 @@ def _scatter(node: UOp) -> Answer:
     return True
 
 
-def _index(node: UOp) -> Answer:
+def _index(node: UOp) -> Verdict:
     memory, gate, *indices = node.src[:1] + node.src[-_places(node) :]
     if not indices or len(indices) > len(shape_of(memory)):
         return f"there are {len(indices)} indices for {len(shape_of(memory))} axes"
@@ -170,23 +170,23 @@ def _places(node: UOp) -> int:
     return len(node.src) - (2 if node.op == Op.SCATTER else 1)
 
 
-def _index_shapes(node: UOp) -> Answer:
+def _index_shapes(node: UOp) -> Verdict:
     shapes = [shape for shape in map(shape_of, node.src[-_places(node) :]) if shape]
     return all(same_shape(shape, shapes[0]) for shape in shapes)
 
 
-def _stage(node: UOp) -> Answer:
+def _stage(node: UOp) -> Verdict:
     return len(node.src) == 1 and bool(node.arg == GLOBAL_STAGE)
 
 
-def _place(node: UOp) -> Answer:
+def _place(node: UOp) -> Verdict:
     place = node.src[0]
     while place.op in _VIEWS:
         place = place.src[0]
     return place.op in (Op.BUFFER, Op.PARAM)
 
 
-def _stored(node: UOp) -> Answer:
+def _stored(node: UOp) -> Verdict:
     if len(node.src) != 2 or not is_void(node) or node.arg is not None:
         return False
     place, value = node.src
@@ -194,11 +194,11 @@ def _stored(node: UOp) -> Answer:
     return value.dtype is place.dtype and (not shape or same_shape(shape, shape_of(place)))
 
 
-def is_item(node: UOp) -> Answer:
+def is_item(node: UOp) -> Verdict:
     return node.dtype is result_dtype(node.op, node.src, node.arg)
 
 
-def _custom(node: UOp) -> Answer:
+def _custom(node: UOp) -> Verdict:
     if not has_types(node.arg, UOp, int, tuple):
         return False
     body, inputs, slots = node.arg
@@ -207,11 +207,11 @@ def _custom(node: UOp) -> Answer:
     return all(0 <= slot < inputs < len(node.src) for slot in slots) or "a slot is no input"
 
 
-def _shard(node: UOp) -> Answer:
+def _shard(node: UOp) -> Verdict:
     return is_layout(node.arg, shape_of(node))
 
 
-def _arg_is(kind: type) -> Callable[[UOp], Answer]:
+def _arg_is(kind: type) -> Callable[[UOp], Verdict]:
     return lambda node: node.arg.__class__ is kind
 
 
@@ -259,7 +259,7 @@ _ROWS: Final[tuple[Row, ...]] = (
 TENSOR_SPEC: Final = Spec("tensor graph", _ROWS)
 
 
-def _item_of_call(node: UOp) -> Answer:
+def _item_of_call(node: UOp) -> Verdict:
     return node.src[0].op != Op.TUPLE or "its TUPLE stands below it"
 
 

@@ -285,9 +285,8 @@ def _call(node: UOp, page: Page) -> Ref | None:
     return f"call {page.functions[node.arg]}({page.commas(node.src)})", LINE
 
 
-def _control(node: UOp, page: Page) -> Ref | None:
-    text = f"{INFO[node.op].name.lower()} {page.operand(node.src[0])}"
-    return (text, LINE) if node.arg is None else None
+def _end(node: UOp, page: Page) -> Ref | None:
+    return (f"end {page.operand(node.src[0])}", LINE) if node.arg is None else None
 
 
 _Form = Callable[[UOp, Page], Ref | None]
@@ -302,7 +301,6 @@ _FORMS: Final[dict[int, _Form]] = {
     **dict.fromkeys((Op.RESHAPE, Op.EXPAND), _resize),
     **dict.fromkeys((Op.PAD, Op.SHRINK), _box),
     **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.LANES), _numbers),
-    **dict.fromkeys((Op.IF, Op.END), _control),
     Op.CONST: lambda node, page: const_ref(node),
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
@@ -322,4 +320,5 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.VARIABLE: _variable,
     Op.SPECIAL: _special,
     Op.CALL: _call,
+    Op.END: _end,
 }

@@ -241,6 +241,5 @@ KEYWORDS: Final[dict[str, Callable[[Reader], UOp]]] = {
     "memory": _memory,
     "variable": _variable,
     "special": _special,
-    "if": lambda reader: reader.build(Op.IF, reader.node()),
     "end": lambda reader: reader.build(Op.END, reader.node()),
 }

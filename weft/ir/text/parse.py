@@ -33,7 +33,6 @@ class _Block:
         self.let = let
         self.arg = arg
         self.members: list[UOp] = []
-        self.open_ifs: list[UOp] = []
         self.result: UOp | None = None
 
 
@@ -115,14 +114,14 @@ class _Parser:
 
     def _line(self, indent: int) -> None:
         reader, parent = self.reader, self.stack[-1]
-        first, second = reader.tokens[0], reader.tokens[1]
+        first = reader.tokens[0]
         if first == "def":
             self._define_function(indent)
         elif first == "return" and parent.op is None:
             reader.at = 1
             parent.result = reader.node()
-        elif parent.op == Op.LINEAR and (first == "for" or (first, second) == ("end", "if")):
-            self._open_or_end(parent)
+        elif parent.op == Op.LINEAR and first == "for":
+            self._open_range()
         else:
             let = parent.op == Op.LINEAR and reader.skip("let")
             name = ""
@@ -147,8 +146,6 @@ class _Parser:
         if not name and self.stack[-1].op is None:
             raise reader.fail("'name =', 'return' or a block")
         node = reader.node()
-        if node.op == Op.IF and reader.skip(":") and not name:
-            self.stack[-1].open_ifs.append(node)
         self._put(node, name, let)
 
     def _range(self, name: str, let: bool) -> None:
@@ -158,22 +155,16 @@ class _Parser:
         number = int(name[1:].partition("_")[0])
         self._put(reader.build(Op.RANGE, extent, arg=number), name, let)
 
-    def _open_or_end(self, linear: _Block) -> None:
-        """Read `for r0 < extent:` or `end if`."""
+    def _open_range(self) -> None:
+        """Read `for r0 < extent:`."""
         reader = self.reader
         reader.at = 1
-        if reader.tokens[0] == "for":
-            name = self._new_name()
-            if not _RANGE_NAME.fullmatch(name) or reader.tokens[2] != "<":
-                raise LineError("expected a range such as r0 < 16", 1)
-            reader.at = 1
-            self._range(name, False)
-            reader.expect(":")
-            return
-        if not linear.open_ifs:
-            raise LineError("expected an open if above", 0)
-        reader.at = 2
-        linear.members.append(reader.build(Op.END, linear.open_ifs.pop()))
+        name = self._new_name()
+        if not _RANGE_NAME.fullmatch(name) or reader.tokens[2] != "<":
+            raise LineError("expected a range such as r0 < 16", 1)
+        reader.at = 1
+        self._range(name, False)
+        reader.expect(":")
 
     def _header(self) -> Arg:
         """Read the line of a block up to its colon, and return the arg."""

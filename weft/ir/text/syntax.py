@@ -169,7 +169,7 @@ _RESULTS: Final[dict[int, _Rule]] = {
     **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY, Op.SHARD), _of_first),
     **dict.fromkeys((Op.REDUCE, Op.SCAN, Op.SCATTER), _of_first),
     **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER), _of_first),
-    **dict.fromkeys((Op.STORE, Op.IF, Op.END, Op.BARRIER, Op.TUPLE), _void),
+    **dict.fromkeys((Op.STORE, Op.END, Op.BARRIER, Op.TUPLE), _void),
     **dict.fromkeys((Op.SINK, Op.KERNEL, Op.LINEAR, Op.PROGRAM), _void),
     Op.CUSTOM_GRADIENT: _of_first,
     Op.WHERE: lambda src, arg: src[1].dtype,

@@ -14,7 +14,7 @@ A program is its bodies, each a function, and then the graph itself:
               | "linear" [ "from" "p3" | BYTES { "," "p3" "at" OFFSET } ] ":" members
     members   = deeper lines. In a sink or kernel those without a name are the sources. In a linear
                 all are, unless "let" stands before them; "for r3 < expr:" opens a RANGE and
-                "if expr:" an IF, "end x" closes it, "end if" the innermost IF.
+                "end r3" closes it.
 
     expr      = infix as in Python: < <= ==  |  ^  &  << >>  + -  * / // %, then - ~ load read
                 x - y is ADD(x, NEG(y))

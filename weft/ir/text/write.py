@@ -25,7 +25,6 @@ BLOCKS_DEEP: Final = 4  # blocks are indented; a long chain of them reads better
 _WORD_OF: Final = {op: text for text, op in BLOCKS.items()}
 _ALWAYS_NAMED: Final = frozenset((Op.RANGE, Op.AFTER, Op.CALL, Op.LINEAR, Op.SINK, Op.KERNEL))
 _LEAVES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.VARIABLE))
-_OPENERS: Final = frozenset((Op.RANGE, Op.IF))
 
 
 class Writer:
@@ -183,25 +182,22 @@ class Writer:
                 self._define(node, indent)
 
     def _instructions(self, linear: UOp, indent: str, deep: int) -> None:
-        """Write the members of a LINEAR, indented between RANGE or IF and END."""
+        """Write the members of a LINEAR, indented between RANGE and END."""
         refs = self.page.refs
-        nameless = self._nameless_ifs(linear)
         depth = 0
         for node in linear.src:
             if node.op == Op.END:
                 depth = max(depth - 1, 0)
             inner = indent + "  " * depth
-            if node.op in _OPENERS:
+            if node.op == Op.RANGE:
                 depth += 1
             if node in refs or node.op == Op.CONST or _is_block(node):
                 self._member(node, inner, "let ", deep)
-            elif node.op == Op.END and node.src[0] in nameless:
-                self._line(node, inner, "end if")
             else:
                 self._sources(node, inner, "let ")
-                self._instruction(node, inner, node in nameless)
+                self._instruction(node, inner)
 
-    def _instruction(self, node: UOp, indent: str, nameless: bool) -> None:
+    def _instruction(self, node: UOp, indent: str) -> None:
         refs = self.page.refs
         if node.op == Op.RANGE:
             text = self._range_text(node)
@@ -209,26 +205,12 @@ class Writer:
                 self._name(node)
                 self._line(node, indent, f"for {text}:")
                 return
-        end = ":" if node.op == Op.IF else ""
-        if nameless or self.uses[node] == 1:
+        if self.uses[node] == 1:
             refs[node] = expression(node, self.page)
-            self._line(node, indent, refs[node][0] + end)
+            self._line(node, indent, refs[node][0])
             return
         text = expression(node, self.page)[0]
-        self._line(node, indent, f"{self._name(node)} = {text}{end}")
-
-    def _nameless_ifs(self, linear: UOp) -> set[UOp]:
-        """The IFs that only their ENDs refer to; none, unless all of those nest."""
-        opened: list[UOp] = []
-        closed: set[UOp] = set()
-        for node in linear.src:
-            if node.op == Op.IF and self.uses[node] <= 2 and node not in self.page.refs:
-                opened.append(node)
-            elif node.op == Op.END and node.src[0].op == Op.IF and self.uses[node.src[0]] <= 2:
-                if not opened or opened.pop() is not node.src[0] or self.uses[node] > 1:
-                    return set()
-                closed.add(node.src[0])
-        return closed
+        self._line(node, indent, f"{self._name(node)} = {text}")
 
 
 def _rank(leaf: UOp) -> tuple[int, int]:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError, URLError
 
-from weft.support.cache import cache_directory
+from weft.support.cache import cache_directory, private_folder
 from weft.support.errors import FileFormatError, UsageError
+from weft.support.private_folder import try_private_folder
 from weft.support.settings import settings
 
 # No server answers later than this many seconds.
@@ -49,7 +50,9 @@ def _stored(file: DataFile, folder: str | os.PathLike[str] | None) -> bytes:
                 "gzipped or not",
             )
         return found.read_bytes()
-    for root in (settings.DATA, cache_directory()):
+    cache = cache_directory()
+    kept = try_private_folder(cache, make=False) if cache else None
+    for root in (settings.DATA, kept and kept.path):
         found = _find(Path(root).expanduser(), file) if root else None
         if found is not None:
             return found.read_bytes()
@@ -96,10 +99,10 @@ def _require_digest(file: DataFile, data: bytes) -> None:
 
 def _keep(file: DataFile, data: bytes) -> None:
     """Write a file to the cache, whole or not at all; a disk that refuses is no error."""
-    root = cache_directory() if settings.CACHE else None
-    if not root:
+    kept = private_folder()
+    if kept is None:
         return
-    folder = Path(root) / "datasets" / file.dataset
+    folder = Path(kept.path) / "datasets" / file.dataset
     temporary = ""
     try:
         folder.mkdir(parents=True, exist_ok=True)

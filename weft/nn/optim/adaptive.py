@@ -15,6 +15,7 @@ from weft.nn.optim.method import (
     like_parameter,
     norm,
     per_parameter,
+    remembered,
     require_fraction,
     require_nonnegative,
 )
@@ -22,6 +23,7 @@ from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 
+@remembered
 def adam(
     lr: float = 0.001,
     b1: float = 0.9,
@@ -41,6 +43,7 @@ def adam(
     return _averages(common, b1, b2, eps, scales=False, decoupled=decoupled)
 
 
+@remembered
 def lamb(
     lr: float = 0.001,
     b1: float = 0.9,
@@ -82,6 +85,7 @@ def _corrected(beta: float, step: Tensor) -> Tensor | float:
     return -(step * math.log(beta)).expm1() if beta else 1.0
 
 
+@remembered
 def adagrad(
     lr: float = 0.01,
     lr_decay: float = 0.0,
@@ -104,6 +108,7 @@ def adagrad(
     return per_parameter(rule, like_parameter("sum"), common, bool(lr_decay), initial)
 
 
+@remembered
 def rmsprop(
     lr: float = 0.01,
     alpha: float = 0.99,
@@ -137,6 +142,7 @@ def rmsprop(
     return per_parameter(rule, like_parameter(*names), Common(lr, weight_decay, mask, device))
 
 
+@remembered
 def lion(
     lr: float = 1e-4,
     b1: float = 0.9,
@@ -156,6 +162,7 @@ def lion(
     return per_parameter(rule, like_parameter("m"), Common(lr, weight_decay, mask, device))
 
 
+@remembered
 def adafactor(
     lr: float = 0.01,
     beta2_decay: float = -0.8,

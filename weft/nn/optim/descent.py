@@ -14,6 +14,7 @@ from weft.nn.optim.method import (
     like_parameter,
     norm,
     per_parameter,
+    remembered,
     require_nonnegative,
 )
 from weft.support.errors import ArgumentError
@@ -23,6 +24,7 @@ from weft.tensor.tensor import Tensor
 Coefficients = Sequence[float]
 
 
+@remembered
 def sgd(
     lr: float = 0.001,
     momentum: float = 0.0,
@@ -40,6 +42,7 @@ def sgd(
     return _descent(Common(lr, weight_decay, mask, device), momentum, nesterov, classic)
 
 
+@remembered
 def muon(
     lr: float = 0.001,
     momentum: float = 0.95,
@@ -60,6 +63,7 @@ def muon(
     return _descent(common, momentum, nesterov, pre_wd=False, turn=turn)
 
 
+@remembered
 def lars(
     lr: float = 0.001,
     momentum: float = 0.9,

@@ -12,8 +12,9 @@ needs that), and every other entry is a list with a tensor for each parameter.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import in_memory
@@ -39,6 +40,26 @@ class Method(NamedTuple):
 
     init: Callable[[Sequence[Tensor]], State]
     update: Callable[[Gradients, State, Sequence[Tensor]], tuple[list[Tensor], State]]
+    made_by: Callable[[], Method] | None = None  # what a pickle has of it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.made_by is None:
+            return Method, (self.init, self.update)
+        return self.made_by, ()
+
+
+Options = ParamSpec("Options")
+
+
+def remembered(make: Callable[Options, Method]) -> Callable[Options, Method]:
+    """Let methods remember how they were made, so that they can be pickled."""
+
+    @functools.wraps(make)
+    def made(*args: Options.args, **kwargs: Options.kwargs) -> Method:
+        again: Any = functools.partial(made, *args, **kwargs)
+        return make(*args, **kwargs)._replace(made_by=again)
+
+    return made
 
 
 class Now(NamedTuple):
@@ -70,7 +91,7 @@ class Common(NamedTuple):
 
 Held = dict[str, Tensor]  # the state of one parameter, by the names of its slots
 Result = tuple[Tensor, Held]
-Rule = Callable[[Tensor, Tensor, Held, Now], Result]  # of parameter and gradient
+UpdateRule = Callable[[Tensor, Tensor, Held, Now], Result]  # of parameter and gradient
 # The shapes of a parameter's slots, by name.
 Slots = Callable[[Tensor], Mapping[str, tuple[int, ...]]]
 
@@ -86,7 +107,7 @@ def state_dtype(p: Tensor) -> DType:
 
 
 def per_parameter(
-    rule: Rule, slots: Slots, common: Common, counts: bool = False, initial: float = 0.0
+    rule: UpdateRule, slots: Slots, common: Common, counts: bool = False, initial: float = 0.0
 ) -> Method:
     """The method that follows a rule for each parameter by itself.
 
@@ -146,7 +167,7 @@ def _laid_like(state: Tensor, p: Tensor) -> Tensor:
 
 
 def _applied(
-    rule: Rule, p: Tensor, g: Tensor, slots: Held, now: Now, device: str | None
+    rule: UpdateRule, p: Tensor, g: Tensor, slots: Held, now: Now, device: str | None
 ) -> Result:
     """The rule in the dtype of the state, on the device of the state."""
     dtype, where = state_dtype(p), device or p.device

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import in_memory
-from weft.nn.optim.method import Gradients, Method, State
+from weft.nn.optim.method import Gradients, Method, State, remembered
 from weft.nn.optim.optimizer import Optimizer
 from weft.nn.state import get_state_dict
 from weft.support.errors import ArgumentError
@@ -34,6 +34,7 @@ def cast_parameters(
             each.replace(each.detach().cast(target)._same())
 
 
+@remembered
 def master_weights(method: Method) -> Method:
     """The method applied to float32 copies, from which the parameters are rounded each time."""
 
@@ -63,6 +64,7 @@ def _without(state: State, *names: str) -> State:
     return {name: part for name, part in state.items() if name not in names}
 
 
+@remembered
 def loss_scaling(
     method: Method,
     initial_scale: float = 2.0**16,

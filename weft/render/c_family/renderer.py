@@ -36,7 +36,7 @@ from weft.target.c import entry_name
 from weft.target.target import Target
 
 INDENT: Final = "  "
-_EFFECTS: Final = frozenset((Op.STORE, Op.BARRIER, Op.RANGE, Op.IF, Op.END))
+_EFFECTS: Final = frozenset((Op.STORE, Op.BARRIER, Op.RANGE, Op.END))
 _SILENT: Final = frozenset(
     (Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL, Op.INDEX, Op.AFTER)
 )
@@ -272,8 +272,6 @@ class _Kernel:
             self.texts[node] = Text(word)
             counter = f"{self.language.type_name(node.dtype)} {word} = 0"
             return [f"for ({counter}; {word} < {extent}; {word}++) {{"]
-        if node.op == Op.IF:
-            return [f"if ({self._use(node.src[0]).text}) {{"]
         if node.op == Op.END:
             return ["}"]
         return [self.language.barrier] if self.language.barrier else []

@@ -15,7 +15,7 @@ from weft.ir.walk import topological
 
 
 class Uses:
-    """`block` is where an instruction stands: all between the same RANGE or IF and its END."""
+    """`block` is where an instruction stands: all between the same RANGE and its END."""
 
     def __init__(self, program: UOp) -> None:
         self.block: dict[UOp, int] = {}
@@ -34,7 +34,7 @@ class Uses:
             if node.op == Op.END:
                 opened.pop()
             self.block[node] = opened[-1]
-            if node.op in (Op.RANGE, Op.IF):
+            if node.op == Op.RANGE:
                 blocks += 1
                 opened.append(blocks)
             if node.op != Op.INDEX:

@@ -37,6 +37,7 @@ class Place(NamedTuple):
     gate: str
     gate_lanes: int
     is_argument: bool
+    alignment: int  # bytes that the address is a multiple of
     known: tuple[bool, ...] = ()
 
 
@@ -52,7 +53,7 @@ class Code:
         self.values_64: dict[UOp, str] = {}
         self.pointers: dict[UOp, tuple[str, str]] = {}  # of memory: (type, operand)
         self.places: dict[UOp, Place | None] = {}  # of INDEX nodes; None is never touched
-        self.labels: dict[UOp, str] = {}  # of open loops and conditions
+        self.labels: dict[UOp, str] = {}  # of open loops
         instructions = program.instructions.src
         is_wide = self.backend.has_wide_indices
         self.widths = plan_widths(instructions) if is_wide else _NO_WIDTHS

@@ -8,6 +8,7 @@ constant part folds into the instruction.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -16,9 +17,12 @@ from weft.ir.bounds import bounds, dtype_limits
 from weft.ir.dtypes import FLOAT, INTEGER
 from weft.ir.ops import Op
 from weft.ir.uop import Interval, UOp
+from weft.ir.walk import topological
 
 _COUNTERS: Final = frozenset((Op.RANGE, Op.SPECIAL))
 _DIVISIONS: Final = frozenset((Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD))
+# Ops whose results are multiples of what divides their sources.
+_DIVIDED: Final = frozenset((Op.ADD, Op.MUL, Op.NEG, Op.CAST, Op.MAX, Op.MIN, Op.SHL))
 _CHOICES: Final = frozenset((Op.MAX, Op.MIN, Op.WHERE))
 
 ANY_INTERVAL: Final = (-(1 << 64), 1 << 64)
@@ -71,6 +75,25 @@ def is_narrow(node: UOp) -> bool:
     """Whether a node is an integer that an address cannot take as it is."""
     dtype = node.dtype
     return bool(dtype.kind & INTEGER) and dtype.bits < 64 and dtype.lanes == 1
+
+
+def divisor_of(index: UOp) -> int:
+    """A number that an integer is always a multiple of; 0 of 0, which is one of all numbers.
+
+    An index never wraps, because it lies inside its memory.
+    """
+    found: dict[UOp, int] = {}
+    for node in topological(index, enter=lambda node: node.op in _DIVIDED):
+        parts = [found[source] for source in node.src] if node.op in _DIVIDED else []
+        if node.op == Op.CONST:
+            found[node] = abs(int(node.arg))
+        elif node.op == Op.MUL:
+            found[node] = math.prod(parts)
+        elif node.op == Op.SHL and node.src[1].op == Op.CONST:
+            found[node] = parts[0] << int(node.src[1].arg)
+        else:
+            found[node] = math.gcd(*parts) if parts and node.op != Op.SHL else 1
+    return found[index]
 
 
 def plan_widths(instructions: Iterable[UOp]) -> Widths:

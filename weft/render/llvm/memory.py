@@ -5,12 +5,15 @@ over; a load on a CPU reads a constant zero instead, chosen without a jump, and 
 GPU or where the memory is inside the kernel, which LLVM can then keep in registers. A gate with
 lanes becomes a masked access.
 
-Nothing is said about the aliasing of arguments, because two may be one buffer, nor about their
-alignment beyond that of an element, because views and foreign buffers have no more.
+Nothing is said about the aliasing of arguments, because two may be one buffer. On a CPU their
+alignment is that of an element, because views and foreign buffers have no more. A GPU moves a
+vector at once where its address is a multiple of its size; that follows from the alignment of the
+target's global memory and from what an index is a multiple of.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.ir.dtypes import BOOL, UINT, DType
@@ -18,9 +21,10 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.render.llvm.code import Code, Place
-from weft.render.llvm.facts import is_narrow
+from weft.render.llvm.facts import divisor_of, is_narrow
 from weft.render.llvm.types import element_type, memory_type, suffix, value_type, with_lanes, zero
 from weft.support.errors import InternalError
+from weft.target.memory import GLOBAL
 
 ALIGNMENT: Final = 64
 # Every thread has that much stack and some to spare; a target allows less than this.
@@ -68,8 +72,20 @@ def write_place(code: Code, node: UOp) -> Place | None:
         pointer = code.writer.value(f"{instruction} {element}, {pointer_type} {base}, {offset}")
     return Place(
         *(pointer_type, pointer, gate_text, gate.dtype.lanes, memory.op == Op.PARAM),
+        _alignment(code, node, memory, index),
         _known_lanes(gate),
     )
+
+
+def _alignment(code: Code, node: UOp, memory: UOp, index: UOp) -> int:
+    """What the address of a place is a multiple of: on a GPU, where a vector is moved at once."""
+    size = node.dtype.scalar.itemsize
+    if code.backend.has_vectors or node.dtype.lanes == 1:
+        return size
+    is_argument = behind(memory).op == Op.PARAM
+    base = code.target.memory(GLOBAL).alignment if is_argument else ALIGNMENT
+    whole = math.gcd(divisor_of(index) * size, base)
+    return max(size, math.gcd(whole, node.dtype.itemsize))
 
 
 def _known_lanes(gate: UOp) -> tuple[bool, ...]:
@@ -95,25 +111,28 @@ def write_load(code: Code, dtype: DType, place: Place | None) -> str:
         return zero(value_type(dtype))
     stored = memory_type(dtype)
     if not place.gate:
-        loaded = _load(code, dtype, place.pointer_type, place.pointer)
+        loaded = _load(code, dtype, place.pointer_type, place.pointer, place.alignment)
     elif place.gate_lanes > 1:
         loaded = _masked_load(code, dtype, place)
     elif place.is_argument and code.backend.reads_zeros:
         zeros = code.writer.zeros(dtype.itemsize)
         pointer = code.writer.select(("i1", place.gate), "ptr", place.pointer, zeros)
-        loaded = _load(code, dtype, "ptr", pointer)
+        loaded = _load(code, dtype, "ptr", pointer, place.alignment)
     else:
         loaded = _guarded_load(code, dtype, place)
-    if dtype.kind != BOOL:
+    if dtype.kind != BOOL or keeps_bytes(code, dtype):
         return loaded
     return code.writer.value(f"icmp ne {stored} {loaded}, {zero(stored)}")
 
 
-def _load(code: Code, dtype: DType, pointer_type: str, pointer: str) -> str:
+def keeps_bytes(code: Code, dtype: DType) -> bool:
+    """Whether bools are the bytes of memory: as lanes on a GPU, which computes with none."""
+    return not code.backend.has_vectors and dtype.lanes > 1 and dtype.kind == BOOL
+
+
+def _load(code: Code, dtype: DType, pointer_type: str, pointer: str, alignment: int) -> str:
     stored = memory_type(dtype)
-    return code.writer.value(
-        f"load {stored}, {pointer_type} {pointer}, align {dtype.scalar.itemsize}"
-    )
+    return code.writer.value(f"load {stored}, {pointer_type} {pointer}, align {alignment}")
 
 
 def _masked_load(code: Code, dtype: DType, place: Place) -> str:
@@ -138,7 +157,7 @@ def _guarded_load(code: Code, dtype: DType, place: Place) -> str:
     before = writer.block_name
     writer.do(f"br i1 {place.gate}, label %{read}, label %{join}")
     writer.block(read)
-    loaded = _load(code, dtype, place.pointer_type, place.pointer)
+    loaded = _load(code, dtype, place.pointer_type, place.pointer, place.alignment)
     writer.enter(join)
     return writer.value(f"phi {stored} [ {zero(stored)}, %{before} ], [ {loaded}, %{read} ]")
 
@@ -148,7 +167,7 @@ def write_store(code: Code, dtype: DType, place: Place | None, value: str) -> No
     if place is None:
         return
     writer, stored = code.writer, memory_type(dtype)
-    if dtype.kind == BOOL:
+    if dtype.kind == BOOL and not keeps_bytes(code, dtype):
         value = writer.value(f"zext {value_type(dtype)} {value} to {stored}")
     if place.known:
         _store_known_lanes(code, dtype, place, value)
@@ -169,7 +188,7 @@ def write_store(code: Code, dtype: DType, place: Place | None, value: str) -> No
         writer.do(f"br i1 {place.gate}, label %{write}, label %{done}")
         writer.block(write)
     target = f"{place.pointer_type} {place.pointer}"
-    writer.do(f"store {stored} {value}, {target}, align {dtype.scalar.itemsize}")
+    writer.do(f"store {stored} {value}, {target}, align {place.alignment}")
     if done:
         writer.enter(done)
 

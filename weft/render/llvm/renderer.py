@@ -25,10 +25,16 @@ from weft.ir.uop import UOp
 from weft.render.llvm.code import Code
 from weft.render.llvm.entry import ENTRIES
 from weft.render.llvm.facts import facts_of
-from weft.render.llvm.memory import write_load, write_place, write_store
+from weft.render.llvm.memory import keeps_bytes, write_load, write_place, write_store
 from weft.render.llvm.ops import Step, write_difference, write_op
 from weft.render.llvm.types import value_type, with_lanes
-from weft.render.llvm.vectors import is_pair, write_lanes, write_vector
+from weft.render.llvm.vectors import (
+    is_pair,
+    write_bit,
+    write_bytes,
+    write_lanes,
+    write_vector,
+)
 from weft.support.errors import InternalError
 from weft.target.target import Target
 
@@ -59,6 +65,9 @@ def _verify_float(node: UOp, target: Target) -> None:
 
 
 def _write_elementwise(code: Code, node: UOp) -> None:
+    if node.dtype.lanes > 1 and not code.backend.has_vectors:
+        # LLVM and NVIDIA's assembler make wrong code of some.
+        raise InternalError(f"render: arithmetic on lanes for a GPU: {node!r}")
     is_64 = node in code.widths.as_64
     read = code.operand_64 if is_64 else code.operand
     if node.op == Op.WHERE:
@@ -98,11 +107,19 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
 
 
 def _write_vector(code: Code, node: UOp) -> None:
-    code.define(node, write_vector(code.writer, node, [code.operand(x) for x in node.src]))
+    operands = [code.operand(x) for x in node.src]
+    if keeps_bytes(code, node.dtype):
+        code.define(node, write_bytes(code.writer, operands))
+    else:
+        code.define(node, write_vector(code.writer, node, operands))
 
 
 def _write_lanes(code: Code, node: UOp) -> None:
     source = node.src[0]
+    if keeps_bytes(code, source.dtype):
+        count, (lane,) = source.dtype.lanes, node.arg
+        code.define(node, write_bit(code.writer, count, code.operand(source), lane))
+        return
     pair = source.src if is_pair(source) else (source,)
     code.define(node, write_lanes(code.writer, node, [code.operand(part) for part in pair]))
 
@@ -150,27 +167,17 @@ def _extent(code: Code, node: UOp) -> str:
     return read(node.src[0])
 
 
-def _open_if(code: Code, node: UOp) -> None:
-    label = code.labels[node] = code.writer.name("if")
-    condition = code.operand(node.src[0])
-    code.writer.do(f"br i1 {condition}, label %{label}, label %{label}_end")
-    code.writer.block(label)
-
-
 def _close(code: Code, node: UOp) -> None:
     opened, writer = node.src[0], code.writer
     label = code.labels.get(opened)
     if label is None:  # a loop of one turn
         return
-    if opened.op == Op.RANGE:
-        type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
-        writer.enter(f"{label}_back")
-        writer.do(f"%{label}_next = add nuw nsw {type_name} %{label}_counter, 1")
-        goes_on = writer.value(f"icmp slt {type_name} %{label}_next, {_extent(code, opened)}")
-        writer.do(f"br i1 {goes_on}, label %{label}, label %{label}_end")
-        writer.block(f"{label}_end")
-    else:
-        writer.enter(f"{label}_end")
+    type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
+    writer.enter(f"{label}_back")
+    writer.do(f"%{label}_next = add nuw nsw {type_name} %{label}_counter, 1")
+    goes_on = writer.value(f"icmp slt {type_name} %{label}_next, {_extent(code, opened)}")
+    writer.do(f"br i1 {goes_on}, label %{label}, label %{label}_end")
+    writer.block(f"{label}_end")
 
 
 def _write_barrier(code: Code, node: UOp) -> None:
@@ -187,7 +194,6 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.LOAD: _write_load,
     Op.STORE: _write_store,
     Op.RANGE: _open_range,
-    Op.IF: _open_if,
     Op.END: _close,
     Op.BARRIER: _write_barrier,
 }

@@ -29,6 +29,23 @@ def write_vector(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
     return joined
 
 
+def write_bytes(writer: Writer, operands: Sequence[str]) -> str:
+    """Bools as the bytes of memory, side by side."""
+    lanes = [
+        str(int(operand == "true"))
+        if operand in ("true", "false")
+        else writer.value(f"zext i1 {operand} to i8")
+        for operand in operands
+    ]
+    return _join_scalars(writer, "i8", lanes)
+
+
+def write_bit(writer: Writer, count: int, operand: str, lane: int) -> str:
+    """A bool of bytes that lie side by side."""
+    byte = writer.value(f"extractelement <{count} x i8> {operand}, i64 {lane}")
+    return writer.value(f"icmp ne i8 {byte}, 0")
+
+
 def _join_scalars(writer: Writer, scalar: str, operands: Sequence[str]) -> str:
     type_name = f"<{len(operands)} x {scalar}>"
     vector = writer.value(f"insertelement {type_name} poison, {scalar} {operands[0]}, i64 0")

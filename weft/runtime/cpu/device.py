@@ -15,6 +15,7 @@ from weft.runtime.cpu.launch import CpuExecutable, Launch, RunList
 from weft.runtime.cpu.memory import CpuMemory
 from weft.runtime.cpu.pool import Pool, pool_for
 from weft.runtime.device import Abilities
+from weft.runtime.host import host
 from weft.runtime.llvm.compiler import compile_object, compiler_name
 from weft.runtime.llvm.linker import load_object
 from weft.target.target import Target
@@ -36,6 +37,7 @@ class CpuDevice(Abilities):
         self._renderer = renderer
         self.host_memory = self
         self.lists = self
+        self.facts = (f"{target.units} threads", host().cpu)
 
     @property
     def compiler(self) -> str:
@@ -58,6 +60,10 @@ class CpuDevice(Abilities):
     def share(self, handle: CpuMemory) -> Any:
         """The bytes as an object that other libraries read in place; it keeps them alive."""
         return cpu_memory.share(handle)
+
+    def host_view(self, handle: CpuMemory, size: int) -> memoryview:
+        """The first bytes of some memory, to be read and written in place."""
+        return handle.view[:size]
 
     def copy_in(self, handle: CpuMemory, data: memoryview) -> None:
         handle.view[: data.nbytes] = data.cast("B")

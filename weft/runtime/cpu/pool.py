@@ -20,19 +20,17 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from weft.runtime.cpu.memory import CpuMemory, allocate
 from weft.runtime.cpu.pool_code import NAMES, RECORD_WORDS, pool_bytes, pool_module
 from weft.runtime.llvm.compiler import compile_object, compiler_name
 from weft.runtime.llvm.linker import Library, load_object
 from weft.support.cache import DiskCache
+from weft.support.workers import Workers
 from weft.target.cpu import parse_cpu
 from weft.target.llvm import backend_of
 from weft.target.target import Target
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 # A list is bytes, or the address of one that stays where it is.
 RunRecords = Callable[[int | None, bytes | int, int], None]
@@ -65,8 +63,9 @@ class _Native:
         source = pool_module(backend_of(target).name)
         key = "\n".join((compiler_name(target), target.name, source))
         binary = _CACHE.get_or_make(key, lambda: compile_object(source, target))
-        self._library: Library = load_object(binary, NAMES, target)
-        run, start, stop = (self._library.address(name) for name in NAMES)
+        library: Library = load_object(binary, NAMES, target)
+        library.keep()
+        run, start, stop = (library.address(name) for name in NAMES)
         self.run: RunRecords = _RUN(run)
         self.start = _START(start)
         self.stop = _STOP(stop)
@@ -130,11 +129,7 @@ class PythonPool:
         _POOLS.add(self)
 
     def _forget(self) -> None:
-        self._executor: ThreadPoolExecutor | None = None
-        if self.threads > 1:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._executor = ThreadPoolExecutor(self.threads, "weft")
+        self._workers = Workers(self.threads) if self.threads > 1 else None
 
     def run(self, state: int | None, records: bytes | int, count: int) -> None:
         """Run the records in order, the chunks of each at once."""
@@ -152,18 +147,20 @@ class PythonPool:
         return None
 
     def _run_chunks(self, call: Callable[[int, int], None], groups: int, chunk: int) -> None:
-        if self._executor is None or groups <= chunk:
+        if self._workers is None or groups <= chunk:
             call(0, groups)
             return
-        begins = range(0, groups, chunk)
-        ends = [min(begin + chunk, groups) for begin in begins]
-        for _ in self._executor.map(call, begins, ends):
-            pass
+        tasks = [
+            self._workers.submit(call, begin, min(begin + chunk, groups))
+            for begin in range(0, groups, chunk)
+        ]
+        for task in tasks:
+            task.result()
 
     def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown()
-            self._executor = None
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
 
 
 _POOLS: Final[weakref.WeakSet[Any]] = weakref.WeakSet()

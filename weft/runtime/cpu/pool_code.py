@@ -27,8 +27,8 @@ NAMES: Final = ("weft_run", "weft_start", "weft_stop")
 RECORD_WORDS: Final = 5
 MOST_CHUNKS: Final = 0xFFFF
 
-# Where the parts of a pool are, in bytes. What different threads write is on lines of its own.
-TICKET: Final = 0
+# Where the parts of a pool are, in bytes; the number of the next chunk is first. What different
+# threads write is on lines of its own.
 DONE: Final = 64
 JOB: Final = 128  # function, arguments, variables, groups, groups per chunk
 BUSY: Final = 192

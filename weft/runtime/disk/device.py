@@ -1,53 +1,63 @@
 """`DISK:path`: the bytes of a file as memory; it stores and computes nothing.
 
 The file is mapped, so nothing is read before somebody asks for it. A file that is only read needs
-no right to write; the first write maps it again. `engine/disk.py` carries values to and fro.
+no right to write; the first write maps it again. Opening a file changes nothing in it: it is made
+if there is none, and grows when more is written than it has. What is written has room on the disk
+first, because a map has no way but a signal to say that the disk is full. `engine/disk.py` carries
+values to and fro.
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from typing import Final
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.program import Program
 from weft.runtime.device import Abilities, Executable
+from weft.support.atomic_write import write_atomically
 from weft.support.errors import ArgumentError, DeviceError, NotSupported, file_error
 from weft.target.target import Target
 
+# What a file system answers that cannot reserve.
+_NO_RESERVE: Final = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _DTYPES = frozenset(SCALARS.values()) - {dtypes.void}
 
 
 class DiskFile:
-    """A mapped file. `bytes` is the whole of it; `for_writing` makes it writable."""
+    """A mapped file. `bytes` is the whole of it; `prepare_write` makes some of it writable."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._map: mmap.mmap | None = None
-        self._is_writable = False
         self.size = 0
         self._open("rb", mmap.ACCESS_READ)
-        _IN_USE[path] = self
+        _IN_USE.add(self)
 
-    def _open(self, mode: str, access: int) -> None:
+    def _open(self, mode: str, access: int, first: int = 0, stop: int = 0) -> None:
+        """Map the file, with room on the disk from `first` to `stop`."""
         try:
             with open(self.path, mode) as file:
+                if first < stop:
+                    reserve(file.fileno(), first, stop)
                 self.size = os.fstat(file.fileno()).st_size
                 if self.size:  # an empty file cannot be mapped
                     self._map = mmap.mmap(file.fileno(), self.size, access=access)
         except (OSError, ValueError) as failure:
             law = "a tensor on DISK is a file that exists and may be read"
-            what = f"DISK: {self.path} cannot be opened"
+            verb = "opened" if access == mmap.ACCESS_READ else "written"
+            what = f"DISK: {self.path} cannot be {verb}"
             if isinstance(failure, OSError):
                 raise file_error(what, failure, law=law) from None
             raise DeviceError(f"{what}: {failure}", law=law) from None
 
-    def for_writing(self) -> None:
-        if not self._is_writable:
-            self._open("r+b", mmap.ACCESS_WRITE)
-            self._is_writable = True
+    def prepare_write(self, first: int, stop: int) -> None:
+        """Make the bytes from `first` to `stop` writable; the file grows where it ends before."""
+        self._open("r+b", mmap.ACCESS_WRITE, first, stop)
 
     @property
     def bytes(self) -> memoryview:
@@ -63,17 +73,19 @@ class DiskFile:
         return memoryview(self._map)
 
 
-# Files of this process that are mapped now; to cut one short would be a crash of its readers.
-_IN_USE: Final[WeakValueDictionary[str, DiskFile]] = WeakValueDictionary()
+# Files of this process that are mapped now: what replaces one would not be seen by its readers.
+_IN_USE: Final[WeakSet[DiskFile]] = WeakSet()
 
 
 class HeldBytes:
     """Bytes that a file had before it was written, for those who asked for them earlier."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, path: str, data: memoryview) -> None:
+        self.path = path
         self.bytes = memoryview(bytes(data))
+        self.size = len(self.bytes)
 
-    def for_writing(self) -> None:
+    def prepare_write(self, first: int, stop: int) -> None:
         raise NotSupported("DISK: contents of the past cannot be written")
 
 
@@ -89,10 +101,24 @@ class DiskMemory:
 
     @property
     def view(self) -> memoryview:
-        return self.file.bytes[self._first : self._first + self.size]
+        found = self.file.bytes[self._first : self._first + self.size]
+        if len(found) < self.size:
+            raise DeviceError(
+                f"DISK: {self.file.path} is shorter than its tensor",
+                facts=[
+                    ("expected", f"{self._first + self.size} bytes"),
+                    ("got", f"{self._first + len(found)} bytes"),
+                ],
+                law="a file grows when it is written; what is read is there",
+            )
+        return found
 
-    def writable(self) -> memoryview:
-        self.file.for_writing()
+    def writable(self, first: int = 0, stop: int | None = None) -> memoryview:
+        """All the bytes, of which those from `first` to `stop` may be written."""
+        stop = self.size if stop is None else stop
+        if self._first + self.size > self.file.size:
+            stop = self.size  # it grows, and is whole then
+        self.file.prepare_write(self._first + first, self._first + stop)
         return self.view
 
     def part(self, offset: int, size: int) -> DiskMemory:
@@ -125,23 +151,42 @@ class DiskDevice(Abilities):
         return DiskMemory(file, 0, file.size)
 
     def allocate(self, size: int) -> DiskMemory:
-        """A new file of zeros; one of this name is replaced, unless a tensor shows it."""
-        if self.path in _IN_USE:
+        """The first bytes of the file; one of zeros is made if there is none."""
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o666)
+        except FileExistsError:
+            return DiskMemory(DiskFile(self.path), 0, size)
+        except (OSError, ValueError) as failure:
+            raise self._refusal(failure) from None
+        try:
+            reserve(file, 0, size)
+        except OSError as failure:
+            os.unlink(self.path)
+            raise self._refusal(failure) from None
+        finally:
+            os.close(file)
+        return DiskMemory(DiskFile(self.path), 0, size)
+
+    def replace(self, data: memoryview) -> DiskMemory:
+        """A new file of these bytes in the place of one of this name, which no tensor may show."""
+        if any(file.path == self.path for file in list(_IN_USE)):
             raise DeviceError(
                 f"DISK: {self.path} is in use",
                 law="a file is not replaced while a tensor shows it",
                 fix="write to that tensor with assign, or choose another name",
             )
         try:
-            with open(self.path, "wb") as file:
-                file.truncate(size)
-        except OSError as failure:
-            raise file_error(
-                f"DISK: {self.path} cannot be made",
-                failure,
-                law="a tensor on DISK is a file in a folder that exists and may be written",
-            ) from None
+            write_atomically(self.path, [data])
+        except (OSError, ValueError) as failure:
+            raise self._refusal(failure) from None
         return self.open()
+
+    def _refusal(self, failure: OSError | ValueError) -> DeviceError:
+        law = "a tensor on DISK is a file in a folder that exists and may be written"
+        what = f"DISK: {self.path} cannot be made"
+        if isinstance(failure, OSError):
+            return file_error(what, failure, law=law)
+        return DeviceError(f"{what}: {failure}", law=law)
 
     def free(self, handle: DiskMemory) -> None:
         """The file stays; the map goes when nobody holds it."""
@@ -150,7 +195,7 @@ class DiskDevice(Abilities):
         return handle.part(offset, size)
 
     def copy_in(self, handle: DiskMemory, data: memoryview) -> None:
-        handle.writable()[: data.nbytes] = data.cast("B")
+        handle.writable(0, data.nbytes)[: data.nbytes] = data.cast("B")
 
     def copy_out(self, data: memoryview, handle: DiskMemory) -> None:
         data.cast("B")[:] = handle.view[: data.nbytes]
@@ -166,6 +211,26 @@ class DiskDevice(Abilities):
 
     def synchronize(self) -> None:
         return None
+
+
+def reserve(file: int, first: int, stop: int) -> None:
+    """Let a file have room on the disk from `first` to `stop`; raises OSError where there is none.
+
+    What it holds stays as it is. It grows where it ends before `stop`.
+    """
+    if stop <= first:
+        return
+    try:
+        os.posix_fallocate(file, first, stop - first)
+        return
+    except AttributeError:  # macOS and Windows
+        pass
+    except OSError as failure:
+        if failure.errno not in _NO_RESERVE:
+            raise
+    position = os.fstat(file).st_size  # zeros are written instead
+    while position < stop:
+        position += os.pwrite(file, bytes(min(stop - position, 1 << 20)), position)
 
 
 def computes_nothing() -> NotSupported:

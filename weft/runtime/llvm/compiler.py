@@ -20,7 +20,8 @@ import threading
 from typing import Any, Final
 
 from weft.support.errors import InternalError, NotSupported
-from weft.target.llvm import Backend, backend_of
+from weft.support.fork import COMPILE, hold_during_fork
+from weft.target.llvm import KERNEL, Backend, backend_of
 from weft.target.target import Target
 
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
@@ -29,7 +30,9 @@ _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 LINKS_NEAR: Final = sys.platform != "win32"
 
+# For every call of LLVM: llvmlite has a lock too, which is free whenever this one is.
 LOCK: Final = threading.Lock()
+hold_during_fork(LOCK, COMPILE)
 
 
 @functools.cache
@@ -57,7 +60,8 @@ def _machine(backend: Backend, arch: str) -> Any:
     binding = llvm()
     if backend.triple:
         made = binding.Target.from_triple(backend.triple)
-        return made.create_target_machine(cpu=arch, features=backend.features, opt=_CODE_EFFORT)
+        asked = backend.arch_features.get(arch, backend.features)
+        return made.create_target_machine(cpu=arch, features=asked, opt=_CODE_EFFORT)
     name, *features = arch.split(",")
     process = binding.get_process_triple()
     triple = name + process[process.index("-") :]
@@ -70,6 +74,13 @@ def _machine(backend: Backend, arch: str) -> Any:
         codemodel="small" if LINKS_NEAR else "jitdefault",
         jit=True,
     )
+
+
+def llvm_name() -> str:
+    """Which LLVM writes code, told without starting it."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__} {' '.join(_OPTIONS)}"
 
 
 def compiler_name(target: Target) -> str:
@@ -101,7 +112,7 @@ def compile_assembly(source: str, target: Target) -> str:
 
 def compile_ptx(source: str, target: Target) -> str:
     """A module as PTX, for the driver of an NVIDIA GPU to compile."""
-    if target.renderer != "PTX":
+    if backend_of(target).entry != KERNEL:
         raise NotSupported(
             f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
         )

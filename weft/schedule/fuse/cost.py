@@ -149,14 +149,25 @@ class Work:
         memory = size_of(node) * work / threads
         memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
         for fold in folds:
-            if fold not in self._folds:  # a chain of values reads the same ones again and again
-                own = size_of(fold) * self.of_fold(fold)
-                self._folds[fold] = (own, memory_cost(self.target, fold, 1))
-            cost, again = self._folds[fold]
+            cost, again = self._reduction(fold)
             extra = min(cost * (repeats - 1) / narrowest, again) if repeats > 1 else 0.0
             recompute += cost / narrowest + extra
             memory += cost / threads
         return Estimate(recompute, memory)
+
+    def _reduction(self, node: UOp) -> tuple[float, float]:
+        """What all of a reduction costs, and what its memory would.
+
+        A chain of values reads the same ones again and again. What is below a body counts the
+        first time that it is asked for; from then on a body costs its last op.
+        """
+        known = self._folds.get(node)
+        if known is None:
+            again = memory_cost(self.target, node, 1)
+            first = size_of(node) * self.of_fold(node)
+            self._folds[node] = (size_of(node) * self.of_fold(node), again)
+            return first, again
+        return known
 
     def _inline(self, node: UOp) -> float:
         stack = [node]

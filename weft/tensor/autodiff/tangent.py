@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Tensors = tuple["Tensor", ...]
 # (results, inputs, changes of the inputs) -> changes of the results
-Rule = Callable[[Tensors, Tensors, Tensors], Tensors]
+TangentRule = Callable[[Tensors, Tensors, Tensors], Tensors]
 
 # What CUSTOM_GRADIENT has for a rule, by the rule and what it is called with.
 _ARGUMENTS: Final[dict[Any, Any]] = {}
 _MOST_ARGUMENTS: Final = 256
 
 
-def with_tangent(results: Tensors, inputs: Tensors, rule: Rule) -> Tensors:
+def with_tangent(results: Tensors, inputs: Tensors, rule: TangentRule) -> Tensors:
     """The results with the derivative that a rule states; it reads nothing but its arguments.
 
     >>> from weft.tensor import Tensor
@@ -56,7 +56,7 @@ def with_tangent(results: Tensors, inputs: Tensors, rule: Rule) -> Tensors:
     return tuple(each._new(part) for each, part in zip(results, parts, strict=True))
 
 
-def _argument(values: list[UOp], given: list[UOp], rule: Rule, device: str) -> Any:
+def _argument(values: list[UOp], given: list[UOp], rule: TangentRule, device: str) -> Any:
     """The gradient of a rule, traced: it follows from dtypes and shapes alone."""
     from weft.tensor.autodiff.custom_gradient import with_gradient
 
@@ -73,7 +73,9 @@ def _argument(values: list[UOp], given: list[UOp], rule: Rule, device: str) -> A
     return made.arg if len(values) == 1 else made.src[0].arg
 
 
-def _turned_around(rule: Rule, inputs: Tensors, results: Tensors, seeds: Tensors) -> Tensors:
+def _turned_around(
+    rule: TangentRule, inputs: Tensors, results: Tensors, seeds: Tensors
+) -> Tensors:
     """The gradients of the inputs, given those of the results."""
     from weft.gradient.reverse import differentiate
 

@@ -26,7 +26,8 @@ from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, Sh
 from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function
-from weft.tensor.trace.tracing import Traced, placeholder, written_inside
+from weft.tensor.trace.pure import Outside, pure
+from weft.tensor.trace.tracing import Traced, placeholder
 from weft.tensor.trees import map_tensors, refill, tensors_in
 
 Function = Callable[..., Any]
@@ -38,8 +39,15 @@ class _Trace:
 
     def __init__(self, wrapped: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self._traced = Traced()
-        self.results = wrapped(*[map_tensors(each, self._enter) for each in args], **kwargs)
+        self._outside = Outside()
+        try:
+            results = wrapped(*[map_tensors(each, self._enter) for each in args], **kwargs)
+        except BaseException:  # what it wrote before stays written
+            self._outside.settle(self._traced.stands_for)
+            raise
         self.stands_for = self._traced.stands_for
+        # Values of their own: `settle_writes` must not reach them through memory.
+        self.results = map_tensors(results, lambda t: t._new(t.uop))
 
     def _enter(self, tensor: Tensor) -> Tensor:
         made = tensor._new(self._traced.enter(tensor.uop))
@@ -51,10 +59,16 @@ class _Trace:
         mapping = {**self.stands_for, **(also or {})}
         return map_tensors(tree, lambda t: t._new(substitute(t.uop, mapping)))
 
+    def purify(self) -> None:
+        """Have results without writes: as values they are linear in what was written, too."""
+        results = tensors_in(self.results)
+        made = pure([each.uop for each in results], self.stands_for)
+        values = [each._new(node) for each, node in zip(results, made, strict=True)]
+        self.results = refill(self.results, values)
+
     def settle_writes(self) -> None:
         """What the function wrote to tensors of others is in terms of the arguments, too."""
-        for storage in written_inside(self._traced.parameters):
-            storage.uop = substitute(storage.uop, self.stands_for)
+        self._outside.settle(self.stands_for)
 
 
 def _chosen(name: str, args: Sequence[Any], argnums: Argnums) -> list[int]:
@@ -237,10 +251,12 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     own = [t for each in primals for t in tensors_in(each)]
     changes = _seeds("jvp", own, tensors_in(tuple(tangents)))
     found.trace.settle_writes()
+    found.trace.purify()
     outputs = tensors_in(found.trace.results)
     floats = [each for each in outputs if each.dtype.kind == FLOAT]
     seeds = [placeholder(each.uop) for each in floats]
-    zeros = {seed: movement.full(seed.dtype, 0, shape_of(seed)) for seed in seeds}
+    # A linear function has one slope, and some are written in a way that has none at 0.
+    ones = {seed: movement.full(seed.dtype, 1, shape_of(seed)) for seed in seeds}
     slopes = found.gradients(floats, seeds)
     moved: dict[UOp, UOp | None] = dict.fromkeys(seeds)
     for slope, change in zip(slopes, changes, strict=True):
@@ -254,7 +270,7 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
         node = by_output.get(id(each))
         results.append(each.zeros_like() if node is None else each._new(node))
     trace = found.trace
-    return trace.settled(trace.results), trace.settled(refill(trace.results, results), zeros)
+    return trace.settled(trace.results), trace.settled(refill(trace.results, results), ones)
 
 
 def jacobian(wrapped: Function, argnums: Argnums = 0) -> Callable[..., Any]:
@@ -326,12 +342,16 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
             front = tensor.movedim(axis_of("vmap", axis, tensor.ndim), 0).uop
             return tensor._new(traced.enter(front, shape_of(front)[1:]))
 
-        results = wrapped(*[map_tensors(each, enter) for each in args], **kwargs)
-        batched = traced.stands_for
-        for storage in written_inside(traced.parameters):
-            batch([storage.uop], batched, 1)  # says what cannot be batched, and where
+        outside = Outside()
+        try:
+            results = wrapped(*[map_tensors(each, enter) for each in args], **kwargs)
+            batched = traced.stands_for
+            _require_no_writes(outside, batched)
+        except BaseException:
+            outside.undo(traced.parameters)
+            raise
         outputs = tensors_in(results)
-        made = batch([each.uop for each in outputs], batched, size)
+        made = batch(pure([each.uop for each in outputs], batched), batched, size)
         ends = _spread(out_dims, results)
         moved = [
             each._new(node).movedim(0, axis)._same()
@@ -384,6 +404,13 @@ def _batch_size(args: tuple[Any, ...], axes: Sequence[int | None]) -> int:
             law="all batched axes have one size",
         )
     return sizes[0]
+
+
+def _require_no_writes(outside: Outside, batched: dict[UOp, UOp]) -> None:
+    """Refuse a write to memory of a value that differs between examples."""
+    for storage in outside.written(batched):
+        storage.take_memory()
+        batch([storage.uop], batched, 1)  # says what cannot be batched, and where
 
 
 def checkpoint(wrapped: Function) -> Function:

@@ -19,7 +19,7 @@ from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
 from weft.ir.ops import Op
 from weft.ir.sizes import least, minus, normal_size
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError, NotSupported
+from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.support.message import nearest
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import devices_of, ints_of, known, shape_from, size_node, size_of
@@ -66,10 +66,24 @@ def full(
     [[7, 7], [7, 7]]
     """
     if not isinstance(fill_value, (bool, int, float)):
-        fill_value = np.asarray(fill_value).item()
+        fill_value = _number("full", fill_value)
     sizes = shape_from("full", ints_of("full", shape, ()))
     value = movement.full(dtype_of(dtype, scalar_dtype(fill_value)), fill_value, sizes)
     return constant(cls, value, device, requires_grad)
+
+
+def _number(name: str, value: Any) -> Scalar:
+    """A number of another library."""
+    try:
+        number = np.asarray(value).item()
+    except Exception as failure:  # whatever an object of somebody else does when it is asked
+        number = failure
+    if not isinstance(number, (bool, int, float)):
+        raise ArgumentTypeError(
+            f"{name}: expected a number, got {type(value).__name__}",
+            law="a number is a bool, an int, a float, or an array of one",
+        )
+    return number
 
 
 def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:

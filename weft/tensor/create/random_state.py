@@ -13,7 +13,7 @@ import threading
 from typing import Any, Final
 from weakref import WeakSet
 
-from weft.engine.devices import Place, is_computing
+from weft.engine.devices import DevicePlace, is_computing
 from weft.ir import movement
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import UOp, const
@@ -87,7 +87,7 @@ def manual_seed(seed: int = 0) -> None:
         storage.write((), _first_state(device))
 
 
-def _first_state(device: Place) -> UOp:
+def _first_state(device: DevicePlace) -> UOp:
     return from_host(_start(), dtypes.uint32, device)
 
 
@@ -98,7 +98,7 @@ def _start() -> list[int]:
     return [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF, 0, 0]
 
 
-def _state(device: Place) -> Storage:
+def _state(device: DevicePlace) -> Storage:
     states = _states()
     if device not in states:
         states[device] = Storage(_first_state(device), device)
@@ -174,7 +174,7 @@ def _word(state: UOp, position: int) -> UOp:
     return movement.reshape(movement.shrink(state, [(position, position + 1)]), ())
 
 
-def draw(count: int, device: Place) -> tuple[UOp, UOp]:
+def draw(count: int, device: DevicePlace) -> tuple[UOp, UOp]:
     """Two words of noise for each of `count` elements; the device's counter advances."""
     if count >= 1 << 32:
         raise NotSupported(

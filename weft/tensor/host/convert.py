@@ -15,14 +15,15 @@ import numpy as np
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import read_bytes
 from weft.engine.devices import canonical_name, is_file
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype
 from weft.ir.build import global_stage
 from weft.ir.dtypes import DType, Scalar, by_name, dtypes
-from weft.ir.movement import Step, with_values
+from weft.ir.movement import Movement, with_values
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype
+from weft.runtime.copies import fresh_bytes
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import axis_of, devices_of
 from weft.tensor.core import realize_all
@@ -52,7 +53,7 @@ def _foreign_dtype(dtype: Any) -> DType:
         return by_name(
             str(dtype).removeprefix("torch.") if _is_torch(dtype) else np.dtype(dtype).name
         )
-    except TypeError:
+    except Exception:  # whatever an object of somebody else does when it is asked
         raise DTypeError(
             f"{dtype!r} is no dtype",
             law="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",
@@ -105,7 +106,7 @@ def stored_array(self: Tensor) -> Array:
     return rows
 
 
-def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step, ...]]:
+def _read_rows(buffer: UOp, steps: tuple[Movement, ...]) -> tuple[Array, tuple[Movement, ...]]:
     """The contents of memory; where they are copied, without what a first SHRINK cuts away."""
     shape = [*shape_value(shape_of(buffer))]
     stored = storage_dtype(buffer.dtype)
@@ -124,11 +125,11 @@ def _read_rows(buffer: UOp, steps: tuple[Step, ...]) -> tuple[Array, tuple[Step,
             steps = ((Op.SHRINK, box, ()), *steps[1:])
     row = math.prod(shape[1:]) * buffer.dtype.itemsize
     size = row * shape[0] if shape else buffer.dtype.itemsize
-    data = _read_bytes(buffer, first * row, size) if size else bytearray()
+    data = _read_bytes(buffer, first * row, size) if size else memoryview(b"")
     return np.frombuffer(data, stored).reshape(shape), steps
 
 
-def _read_bytes(buffer: UOp, start: int, size: int) -> bytearray:
+def _read_bytes(buffer: UOp, start: int, size: int) -> memoryview:
     """Some bytes of memory, read from its beginning where no view of the device starts there."""
     memory = buffer_of(buffer)
     handle, skipped = memory.allocated(), 0
@@ -137,12 +138,12 @@ def _read_bytes(buffer: UOp, start: int, size: int) -> bytearray:
     except NotSupported:
         skipped = start
         part = memory.device.view(handle, 0, start + size)
-    data = bytearray(skipped + size)
-    memory.device.copy_out(memoryview(data), part)
+    data = fresh_bytes(skipped + size)
+    memory.device.copy_out(data, part)
     return data[skipped:]
 
 
-def _moved(array: Array, step: Step) -> Array:
+def _moved(array: Array, step: Movement) -> Array:
     """A movement step on an array; all but some reshapes are views."""
     op, arg, _ = step
     found: Any = arg

@@ -1,8 +1,9 @@
-"""DLPack by ctypes: capsules made of arrays, and arrays made of capsules.
+"""DLPack by ctypes: capsules made of memory, and memory found in capsules.
 
-A capsule holds a struct that describes memory and a function that lets go of it. Ours is kept
-alive by `_ALIVE` until that function is called; a foreign one is let go of when the array that was
-made of it dies.
+Memory of the host is an array; that of another device is a `Foreign`, which only names it. A
+capsule holds a struct that describes memory and a function that lets go of it. Ours is kept alive
+by `_ALIVE` until that function is called; a foreign one is let go of when the array that was made
+of it dies.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from weft.ir.array_values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
-from weft.reference.numpy_values import Array, storage_dtype
 from weft.support.errors import ArgumentTypeError, DTypeError, NotSupported
 
 CPU: Final = (1, 0)
+# Kinds of memory that devices of ours can share.
+GPU_KINDS: Final = {2: "CUDA"}
 _HOST_KINDS: Final = (1, 3)  # plain memory, and memory that a GPU reads too
 _READ_ONLY: Final = 1
 _VERSION: Final = (1, 0)
@@ -129,27 +132,77 @@ def bytes_at(address: int, count: int) -> Any:
 _EMPTY: Final = (ctypes.c_ubyte * 1)()
 
 
+class Shown(NamedTuple):
+    """Memory that a capsule shows, without gaps unless it has strides; `keep` holds it."""
+
+    address: int
+    device: tuple[int, int]
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_constant: bool
+    keep: object
+
+
 def capsule(array: Array, dtype: DType, versioned: bool = False) -> Any:
     """A capsule that shows an array, whose elements are the storage form of the dtype."""
-    if dtype.name not in _CODES:
-        raise DTypeError(f"__dlpack__: {dtype.name} has no code in DLPack")
-    rank = array.ndim
-    shape = (ctypes.c_int64 * rank)(*array.shape)
-    strides = (ctypes.c_int64 * rank)(*(step // array.itemsize for step in array.strides))
-    code, bits = _CODES[dtype.name]
+    return capsule_of(
+        Shown(
+            address=array.__array_interface__["data"][0],
+            device=CPU,
+            dtype=dtype,
+            shape=array.shape,
+            strides=tuple(step // array.itemsize for step in array.strides),
+            is_constant=not array.flags.writeable,
+            keep=array,
+        ),
+        versioned,
+    )
+
+
+def capsule_of(shown: Shown, versioned: bool = False) -> Any:
+    """A capsule of memory on any device."""
+    if shown.dtype.name not in _CODES:
+        raise DTypeError(f"__dlpack__: {shown.dtype.name} has no code in DLPack")
+    rank = len(shown.shape)
+    shape = (ctypes.c_int64 * rank)(*shown.shape)
+    strides = (ctypes.c_int64 * rank)(*shown.strides)
+    code, bits = _CODES[shown.dtype.name]
     managed: Any = _Versioned() if versioned else _Managed()
     tensor = managed.tensor
-    tensor.data = array.__array_interface__["data"][0]
-    tensor.device_type, tensor.device_id = CPU
+    tensor.data = shown.address
+    tensor.device_type, tensor.device_id = shown.device
     tensor.ndim, tensor.code, tensor.bits, tensor.lanes = rank, code, bits, 1
     tensor.shape, tensor.strides = shape, strides
     managed.deleter = _DELETER
     if versioned:
         managed.major, managed.minor = _VERSION
-        managed.flags = 0 if array.flags.writeable else _READ_ONLY
+        managed.flags = _READ_ONLY if shown.is_constant else 0
     address = ctypes.addressof(managed)
-    _ALIVE[address] = (managed, array, shape, strides)
+    _ALIVE[address] = (managed, shown.keep, shape, strides)
     return _new_capsule(address, _WITH_VERSION if versioned else _PLAIN, _CAPSULE_END)
+
+
+class Foreign(NamedTuple):
+    """Memory of another library on a device that is not the host; `keep` holds it."""
+
+    address: int
+    dtype: DType
+    shape: tuple[int, ...]
+    is_contiguous: bool
+    keep: object
+
+
+def kind_of(x: Any) -> tuple[int, int]:
+    """The DLPack name of the device on which an object has its memory."""
+    if not hasattr(type(x), "__dlpack__") or not hasattr(type(x), "__dlpack_device__"):
+        raise ArgumentTypeError(
+            f"from_dlpack: {type(x).__name__} has no __dlpack__",
+            law="from_dlpack takes arrays and tensors of other libraries",
+            fix="use Tensor(data), which copies",
+        )
+    kind, number = x.__dlpack_device__()
+    return int(kind), int(number)
 
 
 def consume(x: Any) -> tuple[Array, DType, bool]:
@@ -157,33 +210,54 @@ def consume(x: Any) -> tuple[Array, DType, bool]:
 
     The array holds the storage form of the dtype.
     """
-    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise ArgumentTypeError(
-            f"from_dlpack: {type(x).__name__} has no __dlpack__",
-            law="from_dlpack takes arrays and tensors of other libraries",
-            fix="use Tensor(data), which copies",
-        )
-    kind, number = x.__dlpack_device__()
+    kind, number = kind_of(x)
     if kind not in _HOST_KINDS:
         raise NotSupported(
-            f"from_dlpack: memory of device ({int(kind)}, {number})",
-            law="memory of the CPU can be shared",
+            f"from_dlpack: memory of device ({kind}, {number})",
+            law="memory of the CPU and of CUDA can be shared",
             fix="move it there first",
         )
-    try:
-        made = x.__dlpack__(max_version=_VERSION)
-    except TypeError:  # made before versions came
-        made = x.__dlpack__()
-    name = _WITH_VERSION if _is_valid(made, _WITH_VERSION) else _PLAIN
-    address = _pointer(made, name)
-    struct = _Versioned if name is _WITH_VERSION else _Managed
-    managed: Any = struct.from_address(address)
-    is_constant = bool(getattr(managed, "flags", 0) & _READ_ONLY)
+    made, name, managed = _taken(x)
     raw, array, dtype = _array_of(managed.tensor)
     _rename(made, _USED[name])
     # The bytes are what the array and all views of it hold.
     weakref.finalize(raw, _release, managed).atexit = False
-    return array, dtype, is_constant
+    return array, dtype, bool(getattr(managed, "flags", 0) & _READ_ONLY)
+
+
+def _taken(x: Any, **more: Any) -> tuple[Any, bytes, Any]:
+    """The capsule of an object, its name and the struct that it holds."""
+    try:
+        made = x.__dlpack__(max_version=_VERSION, **more)
+    except TypeError:  # made before versions came
+        made = x.__dlpack__(**more)
+    name = _WITH_VERSION if _is_valid(made, _WITH_VERSION) else _PLAIN
+    struct = _Versioned if name is _WITH_VERSION else _Managed
+    return made, name, struct.from_address(_pointer(made, name))
+
+
+class _Holder:
+    """What keeps memory of another library: it lets go when this dies."""
+
+    __slots__ = ("__weakref__",)
+
+
+def consume_on_device(x: Any, stream: int) -> Foreign:
+    """The memory of an object on a device that is not the host, to be used on this stream."""
+    made, name, managed = _taken(x, stream=stream)
+    tensor = managed.tensor
+    dtype = _dtype_of(tensor)
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else None
+    dense = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    is_contiguous = strides is None or all(
+        size == 1 or own == step for size, own, step in zip(shape, strides, dense, strict=True)
+    )
+    keep = _Holder()
+    _rename(made, _USED[name])
+    weakref.finalize(keep, _release, managed).atexit = False
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Foreign(address, dtype, shape, is_contiguous or not math.prod(shape), keep)
 
 
 def _release(managed: Any) -> None:
@@ -191,8 +265,7 @@ def _release(managed: Any) -> None:
         managed.deleter(ctypes.addressof(managed))
 
 
-def _array_of(tensor: Any) -> tuple[Any, Array, DType]:
-    """The bytes that a DLTensor spans, and an array over them."""
+def _dtype_of(tensor: Any) -> DType:
     name = _NAMES.get((tensor.code, tensor.bits))
     if name is None or tensor.lanes != 1:
         raise DTypeError(
@@ -200,6 +273,12 @@ def _array_of(tensor: Any) -> tuple[Any, Array, DType]:
             law="elements are bools, integers or floats of up to 64 bits",
         )
     dtype: DType = getattr(dtypes, name)
+    return dtype
+
+
+def _array_of(tensor: Any) -> tuple[Any, Array, DType]:
+    """The bytes that a DLTensor spans, and an array over them."""
+    dtype = _dtype_of(tensor)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     stored = storage_dtype(dtype)
     if tensor.strides:

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from weft.engine.contents import buffer_from
-from weft.engine.devices import Place, is_file
+from weft.engine.devices import DevicePlace, is_file
+from weft.ir.array_casts import cast
+from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
-from weft.reference.numpy_casts import cast
-from weft.reference.numpy_values import Array, from_storage, is_emulated, storage_dtype, to_storage
 from weft.support.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from weft.tensor.host.dlpack import consume
 from weft.tensor.trace.state import tracing
@@ -26,7 +26,7 @@ _FOREIGN: Final[dict[str, DType]] = {
 }
 
 
-def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
+def from_host(data: Any, dtype: DType | None, device: DevicePlace) -> UOp:
     """A BUFFER with a copy of the data, cast to the dtype where one is given."""
     if is_file(device):
         raise DeviceError(
@@ -46,13 +46,13 @@ def from_host(data: Any, dtype: DType | None, device: Place) -> UOp:
     return _copied(values, target, device)
 
 
-def _copied(values: Array, dtype: DType, device: Place) -> UOp:
+def _copied(values: Array, dtype: DType, device: DevicePlace) -> UOp:
     raw = np.ascontiguousarray(to_storage(dtype, values)).reshape(-1)
     data: Any = raw.view(np.uint8)
     return buffer_from(dtype, values.shape, device, memoryview(data))
 
 
-def _from_bytes(data: bytes | bytearray, dtype: DType, device: Place) -> UOp:
+def _from_bytes(data: bytes | bytearray, dtype: DType, device: DevicePlace) -> UOp:
     if len(data) % dtype.itemsize:
         raise ShapeError(
             f"Tensor: {len(data)} bytes are no whole number of {dtype.name}",
@@ -66,7 +66,7 @@ def _from_list(data: Any) -> tuple[Array, DType]:
     first = data
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
-    if hasattr(first, "uop"):
+    if hasattr(type(first), "uop"):
         raise ArgumentTypeError(
             "Tensor: a list of tensors is no data",
             law="a list holds numbers; tensors are joined as tensors",
@@ -80,6 +80,8 @@ def _from_list(data: Any) -> tuple[Array, DType]:
             facts=[("NumPy says", str(failure))],
             law="the lists at one depth have one length",
         ) from None
+    except Exception:  # whatever an object of somebody else does when it is asked
+        values = np.asarray(None)
     if values.size == 0 and values.dtype == np.float64:
         return values.astype(_numpy_of(dtypes.default_float)), dtypes.default_float
     if values.dtype == np.float64 and not isinstance(first, np.generic):
@@ -111,12 +113,12 @@ def dtype_of_array(array: Any) -> DType:
 
 def _from_array(data: Any) -> tuple[Array, DType]:
     """An array of values and the dtype they are of."""
-    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+    if hasattr(type(data), "__dlpack__") and not isinstance(data, np.ndarray):
         stored, dtype, _ = consume(data)
         return from_storage(dtype, stored), dtype
     try:
         array = np.asarray(data)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object of somebody else does when it is asked
         array = np.asarray(None)
     if array is data and tracing.trace is not None:
         tracing.trace.note_array(array)

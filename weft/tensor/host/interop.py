@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.engine.contents import buffer_from, shared_buffer
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import adopted_buffer, buffer_from, shared_buffer
+from weft.engine.devices import Device, canonical_name
 from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
+from weft.runtime.device import Device as OneDevice
+from weft.runtime.device import ForeignMemory
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.tensor.checks import ints_of, known, shape_from
+from weft.tensor.core import realize_all
 from weft.tensor.create.creation import constant, device_name
 from weft.tensor.host import dlpack
 from weft.tensor.host.convert import dtype_of, stored_array
@@ -93,15 +99,19 @@ def from_blob(
 
 
 def from_dlpack(cls: type[Tensor], x: Any, device: str | None = None) -> Tensor:
-    """Make a tensor of anything with `__dlpack__`, sharing its memory on the CPU where it can.
+    """Make a tensor of anything with `__dlpack__`, sharing its memory where it can.
 
-    PyTorch and NumPy: from_dlpack.
+    Memory of the CPU and of NVIDIA GPUs is shared; the tensor is on the device that has it, or is
+    copied to the one that is asked for. PyTorch and NumPy: from_dlpack.
 
     >>> import numpy as np
     >>> from weft.tensor import Tensor
     >>> Tensor.from_dlpack(np.arange(3.0)).tolist()
     [0.0, 1.0, 2.0]
     """
+    kind, number = dlpack.kind_of(x)
+    if kind in dlpack.GPU_KINDS:
+        return _from_gpu(cls, x, f"{dlpack.GPU_KINDS[kind]}:{number}", device)
     array, dtype, is_read_only = dlpack.consume(x)
     name = device_name(device)
     raw: Any = array
@@ -114,6 +124,22 @@ def from_dlpack(cls: type[Tensor], x: Any, device: str | None = None) -> Tensor:
     return constant(cls, buffer_from(dtype, array.shape, name, memoryview(raw)), name, None)
 
 
+def _from_gpu(cls: type[Tensor], x: Any, owner: str, device: str | None) -> Tensor:
+    """A tensor over memory of a GPU that another library owns."""
+    name = canonical_name(owner)
+    foreign = dlpack.consume_on_device(x, _sharing(Device[name]).stream_number)
+    if not foreign.is_contiguous:
+        raise NotSupported(
+            f"from_dlpack: memory of {name} with gaps",
+            facts=[("shape", foreign.shape)],
+            law="memory of a GPU is shared where its elements lie in order, without gaps",
+            fix="make it contiguous first: from_dlpack(x.contiguous())",
+        )
+    node = adopted_buffer(foreign.dtype, foreign.shape, name, foreign.address, foreign.keep)
+    shared = constant(cls, node, name, None)
+    return shared if device is None or device_name(device) == name else shared.to(device)
+
+
 def to_dlpack(
     self: Tensor,
     *,
@@ -124,13 +150,19 @@ def to_dlpack(
 ) -> Any:
     """Return a DLPack capsule of the value, as other libraries ask for it.
 
-    It shows memory that Weft does not change any more; who writes to it changes the tensor.
+    It shows memory that Weft does not change any more; who writes to it changes the tensor. A
+    value on an NVIDIA GPU stays there. `stream` is the number of the stream that will read it.
     """
-    if dl_device is not None and tuple(dl_device) != dlpack.CPU:
+    own = dlpack_device(self)
+    wanted = own if dl_device is None else tuple(dl_device)
+    if wanted not in (own, dlpack.CPU):
         raise NotSupported(
-            f"__dlpack__: device {tuple(dl_device)}",
-            law="values are handed out on the CPU, (1, 0)",
+            f"__dlpack__: device {wanted}",
+            law=f"this value is handed out on the CPU, {dlpack.CPU}, or where it is, {own}",
         )
+    if wanted != dlpack.CPU:
+        shown = _shown_on_device(self.clone() if copy else self, own, stream)
+        return dlpack.capsule_of(shown, versioned=max_version is not None)
     array = stored_array(self)
     if copy:
         array = array.copy()
@@ -139,7 +171,36 @@ def to_dlpack(
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
     """Return the DLPack name of the device on which `__dlpack__` hands out the value."""
-    return dlpack.CPU
+    name = self.device
+    foreign = Device[name].foreign if isinstance(name, str) else None
+    return dlpack.CPU if foreign is None else foreign.dlpack_device
+
+
+def _sharing(on: OneDevice) -> ForeignMemory:
+    """How a device shares memory with other libraries on it."""
+    if on.foreign is None:
+        raise NotSupported(f"DLPack: memory of {on.name}", law="it shares none with others")
+    return on.foreign
+
+
+def _shown_on_device(self: Tensor, kind: tuple[int, int], stream: int | None) -> dlpack.Shown:
+    """The memory of a value on its own device; that of a view is a copy of what it shows."""
+    if any(step[0] != Op.RESHAPE for step in self._steps):
+        self = self.clone()
+    realize_all((self,))
+    memory = buffer_of(self._storage.uop)
+    loan = memory.lend_handle()
+    _sharing(memory.device).hand_to(stream)
+    shape = tuple(known(size) for size in self.shape)
+    return dlpack.Shown(
+        address=loan.handle.address if math.prod(shape) else 0,
+        device=kind,
+        dtype=self.dtype,
+        shape=shape,
+        strides=tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape))),
+        is_constant=False,
+        keep=loan,
+    )
 
 
 def to_torch(self: Tensor) -> Any:

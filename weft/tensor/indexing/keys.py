@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir import movement
 from weft.ir.build import Size
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
 from weft.ir.sizes import least, minus, most, plus
@@ -36,7 +36,7 @@ class Inside(NamedTuple):
 class Key(NamedTuple):
     """Steps to a view, and what indexes that view, by axis; positions of the host are checked."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Movement, ...]
     advanced: dict[int, Any]
 
 
@@ -144,7 +144,7 @@ class _Reader:
             self._positions(part, known(size))
         elif isinstance(part, self.tensor_type):
             self._take(part, size)
-        elif hasattr(part, "__index__") or isinstance(part, UOp):
+        elif hasattr(type(part), "__index__") or isinstance(part, UOp):
             self._int(part, size)
         else:
             raise _no_index(type(part).__name__)
@@ -245,9 +245,9 @@ class _Reader:
         self.strides.append(1)
         self.final.append(minus(stop, start))
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[Movement]:
         """The box, then flips, strides, and axes dropped and inserted."""
-        steps: list[Step] = []
+        steps: list[Movement] = []
         if any(pair != (0, size) for pair, size in zip(self.box, self.shape, strict=True)):
             steps.append(movement.boxed_step(Op.SHRINK, self.box))
         if self.flipped:

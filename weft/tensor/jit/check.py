@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.engine.contents import buffer_from, read_bytes
+from weft.ir.array_values import from_storage, storage_dtype
 from weft.ir.dtypes import FLOAT
 from weft.ir.shapes import shape_of
-from weft.reference.numpy_values import from_storage, storage_dtype
 from weft.support.errors import NotSupported
 from weft.tensor.core import realize_all
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage
@@ -50,7 +50,7 @@ def call_checked(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return result
 
 
-def _places(tensors: Sequence[Tensor], program: Program) -> dict[str, Storage]:
+def _places(tensors: Sequence[Tensor], program: TracedProgram) -> dict[str, Storage]:
     """All memory that a call may write, by name."""
     found: dict[Storage, str] = {}
     for number, tensor in enumerate(tensors):
@@ -60,7 +60,7 @@ def _places(tensors: Sequence[Tensor], program: Program) -> dict[str, Storage]:
     return {name: storage for storage, name in found.items()}
 
 
-def _with_gradients(tensors: Sequence[Tensor], program: Program) -> list[Tensor]:
+def _with_gradients(tensors: Sequence[Tensor], program: TracedProgram) -> list[Tensor]:
     outside = [reference() for reference, _ in program.gradients_out]
     return [*tensors, *(tensor for tensor in outside if tensor is not None)]
 
@@ -116,7 +116,7 @@ def _agree(storage: Storage, x: bytes, y: bytes) -> bool:
 def _differs(jitted: Jit, what: str) -> NotSupported:
     return NotSupported(
         f"CHECK=jit: {what} differs between {jitted!r} and the function itself",
-        law="a jitted function may depend on its arguments, on tensors, and on numbers in its\n"
-        "closure and globals; what else Python changes between calls is not seen",
+        law="a jitted function may depend on its arguments, on tensors and on what can be\n"
+        "compared from call to call; what else changes is not seen",
         fix="pass what changes as an argument",
     )

@@ -23,6 +23,7 @@ from weft.tensor.trees import Structure, flatten
 
 _FILLS: Final = ("append", "add", "extend", "insert", "setdefault", "update", "appendleft", "put")
 _STORES: Final = ("STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_FAST")
+_STORES_ITEMS: Final = ("STORE_SUBSCR", "STORE_SLICE")
 
 
 class _Holder(NamedTuple):
@@ -138,14 +139,20 @@ def find_store(codes: Iterable[CodeType], name: str | None) -> SourceLine | None
         return None
     for code in codes:
         for instruction in _instructions(code):
-            is_store = instruction.opname in _STORES and instruction.argval == name
+            is_store = instruction.opname.startswith(_STORES) and name in _stored(instruction)
             is_fill = name == "[]" and (
-                instruction.opname == "STORE_SUBSCR"
+                instruction.opname in _STORES_ITEMS
                 or (instruction.opname.startswith("LOAD_") and instruction.argval in _FILLS)
             )
             if is_store or is_fill:
                 return SourceLine(code, instruction.offset)
     return None
+
+
+def _stored(instruction: dis.Instruction) -> tuple[Any, ...]:
+    """The names that an instruction stores to; from 3.13 on some are of two variables."""
+    names = instruction.argval
+    return names[: instruction.opname.count("STORE")] if isinstance(names, tuple) else (names,)
 
 
 def _instructions(code: CodeType) -> Iterator[dis.Instruction]:

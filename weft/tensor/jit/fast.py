@@ -12,7 +12,7 @@ from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.setting import scope
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import SCALARS, Identity
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 class FastPath:
     """What the arguments and surroundings of the last call were."""
 
-    def __init__(self, jitted: Jit, program: Program, args: tuple[Any, ...]) -> None:
+    def __init__(self, jitted: Jit, program: TracedProgram, args: tuple[Any, ...]) -> None:
         self.program = program
         self._shared = jitted.shared
         self._scope = scope.get()
         self._training = Tensor.training
-        self._guards = jitted.surroundings.guards()
         # For each argument what its tensor must be, or None and the value that it must be.
         self._wanted: list[tuple[DType, Any, str, Any] | None] = []
         self._values: list[Any] = []
@@ -49,7 +48,7 @@ class FastPath:
 
     @classmethod
     def try_make(
-        cls, jitted: Jit, program: Program, args: tuple[Any, ...], kwargs: dict[str, Any]
+        cls, jitted: Jit, program: TracedProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> FastPath | None:
         """A check for arguments that are whole tensors, apart from each other, and values."""
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
@@ -71,7 +70,6 @@ class FastPath:
 
     def try_inputs(self, args: tuple[Any, ...]) -> tuple[list[Storage], dict[UOp, UOp]] | None:
         """The storages of the arguments and the bound variables if all is as it was, else None."""
-        cells, names, guarded = self._guards
         if (
             scope.get() is not self._scope
             or tracing.depth
@@ -81,12 +79,6 @@ class FastPath:
             or not self.program.state.holds()
         ):
             return None
-        for cell, before in cells:
-            if cell.cell_contents is not before:
-                return None
-        for name, before in guarded:
-            if names.get(name) is not before:
-                return None
         inputs: list[Storage] = []
         variables: dict[UOp, UOp] = {}
         for arg, wanted, value in zip(args, self._wanted, self._values, strict=True):

@@ -8,25 +8,28 @@ traced (`jit_trace`), and using a tensor that left it unreturned (`jit_escape`).
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import operator
+import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, overload
 from weakref import ref
 
-from weft.support.errors import ArgumentTypeError
+from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.support.settings import cache_key, settings
 from weft.support.source_line import user_line
 from weft.tensor.jit.fast import FastPath
 from weft.tensor.jit.make import Conflict, trace
-from weft.tensor.jit.program import Program
+from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import (
     Arguments,
     Identity,
-    Surroundings,
     argument_names,
+    plain_function,
     read_arguments,
     signature_of,
 )
@@ -41,25 +44,26 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # A function that has been traced this often gets a warning, and again at each doubling.
 MANY_TRACES: Final = 16
 _MOST_TRACES: Final = 512
-# Traces of one signature, which differ in what the function reads of objects, and in gradients.
-_MOST_ALIKE: Final = 32
+# Traces of one signature, which differ in what the function reads, and in gradients.
+_MOST_ALIKE: Final = 64
 
 
 @overload
 def jit(function: Function) -> Function: ...
 @overload
-def jit(*, donate: Sequence[int] = ()) -> Callable[[Function], Function]: ...
+def jit(*, donate: Sequence[int] = (), strict: bool = False) -> Callable[[Function], Function]: ...
 @overload
-def jit(function: Function, *, donate: Sequence[int] = ()) -> Function: ...
+def jit(function: Function, *, donate: Sequence[int] = (), strict: bool = False) -> Function: ...
 
 
-def jit(function: Any = None, *, donate: Sequence[int] = ()) -> Any:
+def jit(function: Any = None, *, donate: Sequence[int] = (), strict: bool = False) -> Any:
     """Trace a function of tensors once, and replay what it does.
 
     The arguments are tensors, numbers, strings and other hashable values, and lists, tuples, dicts
     and dataclasses of those. Tensors of another shape or dtype, and other values, are traced anew.
     `donate` has the positions of arguments whose memory a result may take; they cannot be used
-    after the call.
+    after the call. What the function reads of Python is compared in every call; what cannot be
+    compared warns, and `strict` refuses it.
 
     >>> from weft import Tensor, jit
     >>> @jit
@@ -69,7 +73,7 @@ def jit(function: Any = None, *, donate: Sequence[int] = ()) -> Any:
     (30.0, 70.0)
     """
     if function is None:
-        return functools.partial(jit, donate=donate)
+        return functools.partial(jit, donate=donate, strict=strict)
     if not callable(function):
         raise ArgumentTypeError(
             f"jit: a {type(function).__name__} cannot be called",
@@ -81,19 +85,22 @@ def jit(function: Any = None, *, donate: Sequence[int] = ()) -> Any:
             law="a jitted function runs from its first line to its return in one call",
             fix="jit the function that computes, and call it from the loop",
         )
-    return Jit(function, donate)
+    return Jit(function, donate, strict)
 
 
 class Jit:
     """A jitted function. `traces` counts the signatures it has been traced for."""
 
-    def __init__(self, function: Callable[..., Any], donate: Sequence[int] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], donate: Sequence[int] = (), strict: bool = False
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._name = getattr(function, "__qualname__", type(function).__name__)
         self._donate = frozenset(donate)
-        self._surroundings = Surroundings(function)
-        self._programs: dict[Any, list[Program]] = {}
+        self._strict = strict
+        self._code = getattr(plain_function(function), "__code__", None)
+        self._programs: dict[Any, list[TracedProgram]] = {}
         self._shared: set[Storage] = set()
         self._warn_at = MANY_TRACES
         self._fast: FastPath | None = None
@@ -104,12 +111,26 @@ class Jit:
         return sum(len(found) for found in self._programs.values())
 
     @property
-    def programs(self) -> list[Program]:
+    def programs(self) -> list[TracedProgram]:
         """All that was traced, oldest first."""
         return [program for found in self._programs.values() for program in found]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A pickle has the function by its name, and how it is jitted; it is traced anew."""
+        name = getattr(self.function, "__qualname__", "")
+        try:
+            if operator.attrgetter(name)(sys.modules[self.function.__module__]) is self:
+                return str(name)
+        except (AttributeError, KeyError):
+            if "<" in name:
+                raise _not_pickled(self._name) from None
+        return Jit, (self.function, sorted(self._donate), self._strict)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jit:
+        return Jit(copy.deepcopy(self.function, memo), sorted(self._donate), self._strict)
 
     def __repr__(self) -> str:
         return f"<jit {self._name}, {self.traces} traces>"
@@ -134,7 +155,7 @@ class Jit:
 
     def program_for(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Arguments, Program]:
+    ) -> tuple[Arguments, TracedProgram]:
         """The arguments, computed, and the program of their signature, traced where it is new."""
         arguments = read_arguments(args, kwargs)
         key = self._key(arguments)
@@ -144,34 +165,41 @@ class Jit:
                 found = self._try_traced(arguments, key) or self._trace(arguments, key)
         return arguments, found
 
-    def _try_traced(self, arguments: Arguments, key: Any) -> Program | None:
+    def _try_traced(self, arguments: Arguments, key: Any) -> TracedProgram | None:
         traced = self._programs.get(key, [])
         traced[:] = [each for each in traced if not each.is_stale]
-        return next((each for each in traced if each.fits(arguments.leaves)), None)
+        fitting = next((each for each in traced if each.fits(arguments.leaves)), None)
+        if fitting is not None and fitting is not traced[-1]:  # the one that is used stays
+            traced[:] = [*(each for each in traced if each is not fitting), fitting]
+        return fitting
 
     @property
     def shared(self) -> set[Storage]:
         return self._shared
 
-    @property
-    def surroundings(self) -> Surroundings:
-        return self._surroundings
-
     def _key(self, arguments: Arguments) -> tuple[Any, ...]:
         shared = self._shared
         own = signature_of(arguments, shared, lambda: self._names(arguments))
         state = (Tensor.training, settings.CHECK, settings.DEFAULT_FLOAT, settings.DEFAULT_INT)
-        return own, self._surroundings.key(), (*state, settings.DEVICE, cache_key())
+        return own, (*state, settings.DEVICE, cache_key())
 
     def _names(self, arguments: Arguments) -> list[str]:
         return argument_names(self.function, arguments.structure)
 
-    def _trace(self, arguments: Arguments, key: Any) -> Program:
+    def _trace(self, arguments: Arguments, key: Any) -> TracedProgram:
         names = self._names(arguments)
         donated = _donated_leaves(arguments, self._donate)
-        code = self._surroundings.code
         try:
-            made = trace(self.function, self._name, code, arguments, names, self._shared, donated)
+            made = trace(
+                self.function,
+                self._name,
+                self._code,
+                arguments,
+                names,
+                self._shared,
+                donated,
+                self._strict,
+            )
         except Conflict as conflict:
             # Once more, with these arguments seen as what they are: tensors from outside.
             self._shared |= conflict.storages
@@ -189,8 +217,8 @@ class Jit:
 
     def _watch(self, key: Any) -> None:
         """Forget a trace when an object goes that its signature speaks of."""
-        (_, *leaves), around, _ = key
-        things = [each for each in (*leaves, *around) if isinstance(each, Identity)]
+        (_, *leaves), _ = key
+        things = [each for each in leaves if isinstance(each, Identity)]
         forget = functools.partial(_forget, ref(self), key)
         self._ends[key] = [ref(found, forget) for each in things if (found := each()) is not None]
 
@@ -208,7 +236,7 @@ class Jit:
         what = _difference(self, last, key)
         changed = self._programs[last][-1].state.changed() if self._programs[last] else []
         if key == last and changed:
-            what = f"{changed[0].key!r}, which the function reads,"
+            what = f"{changed[0].name!r}, which the function reads,"
         where = user_line()
         warnings.warn_explicit(
             f"jit: {self._name} has been traced {self.traces} times; {what} changes from call to"
@@ -217,6 +245,14 @@ class Jit:
             where.file,
             where.line,
         )
+
+
+def _not_pickled(name: str) -> NotSupported:
+    return NotSupported(
+        f"pickle: the jitted function {name} is local to a function",
+        law="a pickle has a function as the name by which its module finds it",
+        fix="define it at the top of a module, or write a trace of it with save_function",
+    )
 
 
 def _forget(jitted: ref[Jit], key: Any, _: ref[Any]) -> None:
@@ -242,15 +278,12 @@ def _count(structure: Structure) -> int:
 
 def _difference(jitted: Jit, last: Any, key: Any) -> str:
     """What differs between two signatures, in words."""
-    (structure, *leaves), around, state = key
-    (old_structure, *old_leaves), old_around, old_state = last
+    (structure, *leaves), state = key
+    (old_structure, *old_leaves), old_state = last
     if structure != old_structure:
         return "the structure of the arguments"
     names = argument_names(jitted.function, structure)
     for name, new, old in zip(names, leaves, old_leaves, strict=True):
         if new != old:
             return f"the argument {name}"
-    for name, new, old in zip(jitted.surroundings.names(), around, old_around, strict=True):
-        if new != old:
-            return f"{name}, which the function reads from outside,"
     return "a setting" if state != old_state else "the gradient of a tensor from outside"

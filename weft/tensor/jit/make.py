@@ -13,24 +13,27 @@ from typing import Any
 from weakref import ref
 
 from weft.ir.uop import UOp
-from weft.support.source_line import user_line
+from weft.support.errors import NotSupported
+from weft.support.source_line import SourceLine
 from weft.tensor.autodiff.leaves import live_leaves
 from weft.tensor.jit.escape import find_store, mark_escaped
 from weft.tensor.jit.graph import Made, make_graph
-from weft.tensor.jit.host import Draws, KeptArray
+from weft.tensor.jit.host import KeptArray, kept_arrays, require_no_draws
 from weft.tensor.jit.program import (
     GradientIn,
     InputRow,
     ObjectKind,
-    Program,
     TensorKind,
+    TracedProgram,
     ValueKind,
     gradient_kind,
 )
 from weft.tensor.jit.results import ResultReader
 from weft.tensor.jit.signature import SCALARS, Arguments, unbound
-from weft.tensor.jit.state import Entry, read_state
 from weft.tensor.jit.trace import Input, Recorder, Recording
+from weft.tensor.jit.watch.guards import CONTENT, Guard, State, unwrapped
+from weft.tensor.jit.watch.reads import Reads
+from weft.tensor.jit.watch.watch import Watch
 from weft.tensor.storage import Storage, live_storages
 from weft.tensor.tensor import Tensor
 
@@ -51,21 +54,25 @@ def trace(
     names: list[str],
     shared: set[Storage],
     donated: set[int],
-) -> Program:
+    strict: bool,
+) -> TracedProgram:
     """Run a function once and make a program of what it does; raises Conflict."""
     recorder = Recorder(name, shared)
     known = set(live_storages())
     objects = [leaf for leaf in arguments.leaves if not isinstance(leaf, Tensor)]
-    state = read_state(function, objects)
-    draws = Draws(state.functions)
+    watch = Watch(function, objects)
+    tensors: list[Any] = []
     try:
-        recording = recorder.record(function, arguments, names)
-        draws.require_none(name)
-        program = _make_program(recording, arguments, donated)
-        changed = state.changed()
-        program.state = state.without(changed, recorder.arrays)
-        _warn_of_changes(name, code, changed)
+        recording = recorder.record(function, arguments, names, watch)
+        require_no_draws(name, watch.reads.drawn)
+        # A call that raises takes nothing.
+        taken = donated if recording.error is None else set()
+        program = _make_program(recording, arguments, taken)
+        error, has_writes = recording.error, bool(recording.written)
+        tensors = watch.reads.tensors
+        program.state = _read_state(watch.reads, name, code, strict, recorder.arrays)
     finally:
+        watch = None  # type: ignore[assignment]
         # Whatever holds a storage of the trace from now on is not ours.
         here = get_ident()
         others = [each for each in live_storages() if each not in known]
@@ -75,26 +82,71 @@ def trace(
         recording = recorder = None  # type: ignore[assignment]
         alive = [each for found in made if (each := found()) is not None]
         mark_escaped([each for each in alive if each not in adopted], name, code)
-    program.watch_tensors()
+    if error is not None:
+        # As when each line ran: what was written before it is kept.
+        if has_writes:
+            program.call(arguments.leaves)
+        raise error
+    program.state.drop_gone()
+    program.watch_tensors([found for each in tensors if (found := each()) is not None])
     return program
 
 
-def _warn_of_changes(function: str, code: Any, changed: list[Entry]) -> None:
-    """Say that a function counts, or the like: a call that is replayed does not."""
-    for _, key, value in changed:
-        if key is None or value is None or not isinstance(value, (*SCALARS, KeptArray)):
-            continue
-        where = find_store([code], str(key)) or find_store([code], "[]") or user_line()
-        warnings.warn_explicit(
-            f"jit: {function} changes {key!r} while it is traced; a call that is replayed does"
-            " not. Keep what changes in a tensor",
-            UserWarning,
-            where.file,
-            where.line,
+def _read_state(
+    reads: Reads, function: str, code: Any, strict: bool, arrays: list[KeptArray]
+) -> State:
+    """What the next calls compare; what they cannot compare warns, or raises if it is strict.
+
+    What the function itself changed is left out: a call that is replayed does not change it.
+    """
+    guards = list(reads.guards.values())
+    changed = [
+        each
+        for each in guards
+        if not each.holds or (each.kind == CONTENT and id(unwrapped(each.owner)) in reads.changed)
+    ]
+    renewed: list[Guard] = []
+    for each in changed:
+        if not _is_number(each, reads):
+            # It is made where it is missing, so that the next call finds it.
+            renewed += [made] if (made := each.try_renewed()) is not None else []
+        else:
+            name = each.name
+            if each.kind == CONTENT:
+                name = reads.names.get(id(unwrapped(each.owner)), f"a {each.owner_type}")
+            where = find_store([code], str(name)) or find_store([code], "[]") or each.line
+            what = f"changes {name!r} while it is traced; a call that is replayed does not."
+            _say(function, what, "Keep what changes in a tensor", where, strict)
+    for what, line in reads.warned.values():
+        what += " while it is traced; a call that is replayed does not."
+        _say(function, what, "Pass what may change as an argument", line, strict)
+    left_out = set(map(id, changed))
+    left = [each for each in guards if id(each) not in left_out]
+    return State([*left, *renewed], kept_arrays(arrays))
+
+
+def _is_number(guard: Guard, reads: Reads) -> bool:
+    """Whether what a function changes is a value that it reads, and no new tensor or object."""
+    if guard.kind == CONTENT:
+        owner = unwrapped(guard.owner)
+        is_filled = isinstance(owner, dict) and 2 * len(owner) > len(guard.value.items)
+        return not is_filled or id(owner) in reads.changed
+    return guard.value is not None and isinstance(guard.value, SCALARS)
+
+
+def _say(function: str, what: str, fix: str, where: SourceLine, strict: bool) -> None:
+    if strict:
+        raise NotSupported(
+            f"jit: {function} {what.rstrip('.')}",
+            where=where,
+            law="jit(strict=True) refuses what it cannot compare from call to call",
+            fix=fix.lower(),
         )
+    text = f"jit: {function} {what} {fix}"
+    warnings.warn_explicit(text, UserWarning, where.file, where.line)
 
 
-def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> Program:
+def _make_program(recording: Recording, arguments: Arguments, donated: set[int]) -> TracedProgram:
     written = recording.written
     donors = [
         number
@@ -106,7 +158,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
     reader = ResultReader(recording, donors)
     results = reader.read(positions)
     made = make_graph(recording, reader.wanted)
-    program = Program(made.graph, made.constants, made.captured)
+    program = TracedProgram(made.graph, made.constants, made.captured)
     program.results = results
     program.rows = [_row(each, written, donated) for each in recording.inputs]
     program.structure = arguments.structure
@@ -147,7 +199,7 @@ def _leaf_kind(leaf: Any) -> Any:
     return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
 
 
-def _note_gradients(program: Program, recording: Recording, arguments: Arguments) -> None:
+def _note_gradients(program: TracedProgram, recording: Recording, arguments: Arguments) -> None:
     inside = {id(tensor): leaf for leaf, tensor in recording.inside.items()}
     positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
     for tensor, grad in recording.grads_read:

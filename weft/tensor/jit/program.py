@@ -12,7 +12,7 @@ from weft.engine.buffer_nodes import BufferKind
 from weft.engine.buffers import buffer_of
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -22,7 +22,7 @@ from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import values_of
-from weft.tensor.jit.state import State
+from weft.tensor.jit.watch.guards import State
 from weft.tensor.storage import Storage, realize
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, Reason, retire
@@ -68,7 +68,7 @@ class GradientIn(NamedTuple):
     number: int | None
 
 
-class Program:
+class TracedProgram:
     """A trace. `call` does what the function does, without calling it."""
 
     def __init__(self, graph: Graph, constants: list[UOp], captured: list[Storage]) -> None:
@@ -86,7 +86,7 @@ class Program:
         self.gradients_out: list[tuple[ref[Tensor], Tensor | None]] = []
         self.argument_gradients: list[tuple[int, Tensor | None]] = []
         self.watched: set[Storage] = set()
-        self.state = State((), ())
+        self.state = State()
         self.leaves_more = False  # than memory: gradients, views, donated arguments
         # Whether a tensor that the function reached is gone, so that it reaches another now.
         self.is_stale = False
@@ -99,10 +99,12 @@ class Program:
             self._run = make_run(self.graph, self.constants, self.has_gradients)
         return self._run
 
-    def watch_tensors(self) -> None:
+    def watch_tensors(self, read: list[Tensor]) -> None:
         """Be stale as soon as all tensors of a storage that was captured are gone.
 
-        Then the function, if it ran, would find other tensors in their places.
+        Then the function, if it ran, would find other tensors in their places. `read` has those
+        that it was seen to reach; only for what else it captured the collector is asked, which
+        does not know of frozen objects.
         """
         fetched = {row.number for row in self.gradients_in}
         watched = [
@@ -111,12 +113,16 @@ class Program:
             if number not in fetched and not is_random_state(storage)
         ]
         found: dict[Storage, list[ref[Tensor]]] = {storage: [] for storage in watched}
-        for each in gc.get_referrers(*watched) if watched else ():
-            if isinstance(each, Tensor):
-                left = found[each._storage]
-                left.append(ref(each, functools.partial(_lose, ref(self), left)))
+        tensors = [each for each in read if each._storage in found]
+        seen = {each._storage for each in tensors}
+        unseen = [storage for storage in watched if storage not in seen]
+        others = gc.get_referrers(*unseen) if unseen else ()
+        tensors += [each for each in others if isinstance(each, Tensor)]
+        for tensor in tensors:
+            left = found[tensor._storage]
+            left.append(ref(tensor, functools.partial(_lose, ref(self), left)))
         self._anchors = list(found.values())
-        self.is_stale = not all(self._anchors)
+        self.is_stale = not all(self._anchors) and not gc.get_freeze_count()
 
     @property
     def is_plain(self) -> bool:
@@ -192,7 +198,7 @@ class Program:
             leaves[leaf]._grad = grad
 
 
-def _lose(program: ref[Program], left: list[ref[Tensor]], gone: ref[Tensor]) -> None:
+def _lose(program: ref[TracedProgram], left: list[ref[Tensor]], gone: ref[Tensor]) -> None:
     left[:] = [each for each in left if each is not gone]
     if not left and (found := program()) is not None:
         found.is_stale = True
@@ -246,7 +252,7 @@ def _try_part(tensor: Tensor) -> Storage | None:
     return Storage(kind.holding(part), tensor.device)
 
 
-def _try_offset(shape: Any, steps: Iterable[Step]) -> int | None:
+def _try_offset(shape: Any, steps: Iterable[Movement]) -> int | None:
     """The first element of a view whose elements lie side by side, in order; else None."""
     offset = 0
     for op, arg, symbolic in steps:

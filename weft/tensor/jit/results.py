@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir import movement
 from weft.ir.dtypes import DType
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute
@@ -25,7 +25,7 @@ from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import Structure, build, flatten
 
-Steps = tuple[Step, ...]
+Steps = tuple[Movement, ...]
 
 
 class FromArgument(NamedTuple):
@@ -66,14 +66,14 @@ class FromSizes(NamedTuple):
     size: UOp
 
 
-Recipe = FromArgument | FromOutside | FromOutput | FromPython | FromSizes
+ResultPlan = FromArgument | FromOutside | FromOutput | FromPython | FromSizes
 
 
 class Results(NamedTuple):
     """The recipes of all leaves of a result."""
 
     structure: Structure
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[ResultPlan, ...]
 
     def build(
         self,
@@ -91,7 +91,10 @@ class Results(NamedTuple):
 
 
 def _make(
-    recipe: Recipe, leaves: Sequence[Any], outputs: Sequence[Storage], variables: dict[UOp, UOp]
+    recipe: ResultPlan,
+    leaves: Sequence[Any],
+    outputs: Sequence[Storage],
+    variables: dict[UOp, UOp],
 ) -> Any:
     if isinstance(recipe, FromOutput):
         steps = _bound(recipe.steps, variables)

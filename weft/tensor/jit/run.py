@@ -19,9 +19,10 @@ from weft.engine.buffers import BUFFERS, Buffer, buffer_of
 from weft.engine.devices import device, is_file
 from weft.engine.replay import Replay
 from weft.ir.build import global_stage
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make_unique
 from weft.ir.walk import substitute, substitute_all, topological
 from weft.support.settings import settings
 from weft.tensor.autodiff.history import forget_overwritten
@@ -33,8 +34,6 @@ Variables = dict[UOp, UOp]
 # Graphs that hold one of these are no program of one device.
 _ANEW: Final = 1 << Op.COPY | 1 << Op.SHARD
 _SIZES: Final = 1 << Op.BIND | 1 << Op.VARIABLE
-# A storage refers to the node of its memory twice, and a call refers to it once more.
-_UNSEEN: Final = 3
 
 
 class NativeRun:
@@ -119,12 +118,12 @@ class NativeRun:
         seen = [
             inputs[number]
             for number in self._written_inputs
-            if getrefcount(inputs[number].uop) > _UNSEEN
+            if _references(inputs[number]) > _UNSEEN
         ]
         seen += [
             captured[number]
             for number in self._written_captured
-            if getrefcount(captured[number].uop) > _UNSEEN
+            if _references(captured[number]) > _UNSEEN
         ]
         taken = [*seen, *(inputs[donor] for donor in self._donors)]
         if taken and (readers := readers_of([storage.uop for storage in taken])):
@@ -139,6 +138,16 @@ class NativeRun:
             next(rest) if donor is None else Storage.over(taken[donor], self._device)
             for _, _, donor in self._outputs
         ]
+
+
+def _references(storage: Storage) -> int:
+    return getrefcount(storage.uop)
+
+
+# What is counted of a node that only its storage holds; interpreters count differently.
+_UNSEEN: Final = _references(
+    Storage.over(make_unique(Op.BUFFER, dtypes.void, (), (-1, (), "")), "")
+)
 
 
 def _output_slot(graph: Graph, number: int) -> int:

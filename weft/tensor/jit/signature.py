@@ -1,23 +1,20 @@
 """What a jitted function is traced for: the signature of a call.
 
 It holds the structure of the arguments, what is known of each tensor before it is computed, which
-tensors are the same or share memory, the values of everything else, and the numbers, strings and
-tensors that the function itself finds in its closure, its defaults and its globals. Two calls of
-one signature run the same trace.
+tensors are the same or share memory, and the values of everything else. What the function reads
+by itself is no part of it: traces of one signature differ in that (`watch`).
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
-from types import CodeType
 from typing import Any, Final, NamedTuple, Self
 from weakref import ref
 
 from weft.engine.bindings import take_bindings, variables_of
 from weft.ir.dtypes import dtypes
-from weft.ir.movement import Step
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
@@ -91,7 +88,7 @@ def unbound(size: Any) -> Any:
     return take_bindings(size)[0] if isinstance(size, UOp) else size
 
 
-def unbound_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def unbound_steps(steps: tuple[Movement, ...]) -> tuple[Movement, ...]:
     return tuple([(op, arg, tuple(map(unbound, symbolic))) for op, arg, symbolic in steps])
 
 
@@ -214,73 +211,6 @@ def _takes_all(parameter: inspect.Parameter) -> bool:
     return parameter.kind == inspect.Parameter.VAR_POSITIONAL
 
 
-class Surroundings:
-    """What a function finds outside of its arguments: cells, defaults and globals that it names.
-
-    Numbers, strings and bound sizes count by value, tensors by identity.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        plain = plain_function(function)
-        code = getattr(plain, "__code__", None)
-        self.code = code
-        self._defaults = [
-            *(getattr(plain, "__defaults__", None) or ()),
-            *(getattr(plain, "__kwdefaults__", None) or {}).values(),
-        ]
-        self._cells: list[Any] = list(getattr(plain, "__closure__", None) or ())
-        self._cell_names = list(code.co_freevars) if code is not None else []
-        self._globals: dict[str, Any] = getattr(plain, "__globals__", {})
-        self._global_names = sorted(global_names(code)) if code is not None else []
-
-    def key(self) -> tuple[Any, ...]:
-        """The part of the signature that the arguments do not have."""
-        cells = [cell_value(cell) for cell in self._cells]
-        names = [self._globals.get(name) for name in self._global_names]
-        return tuple([_seen_key(value) for value in (*cells, *names, *self._defaults)])
-
-    def names(self) -> list[str]:
-        """What each part of the key is called."""
-        return [*self._cell_names, *self._global_names, *["a default"] * len(self._defaults)]
-
-    def guards(self) -> Guards:
-        """Where to look for what counts now, for a check that takes no time."""
-        cells = [(cell, value) for cell in self._cells if _counts(value := cell_value(cell))]
-        found = self._globals
-        return Guards(
-            cells,
-            found,
-            [(name, found[name]) for name in self._global_names if _counts(found.get(name))],
-        )
-
-
-class Guards(NamedTuple):
-    """Cells and globals with the values that they had."""
-
-    cells: list[tuple[Any, Any]]
-    scope: dict[str, Any]
-    names: list[tuple[str, Any]]
-
-
-def _counts(value: Any) -> bool:
-    return value is not None and isinstance(value, (*SCALARS, Tensor, UOp))
-
-
-def _seen_key(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return Identity(value)
-    if isinstance(value, UOp):  # no argument: the trace has its value
-        return "bound", value
-    return static_key(value, list, 0) if _counts(value) else None
-
-
-def cell_value(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
 def plain_function(function: Any) -> Any:
     """The function of Python that is called in the end, without wrappers and objects around it."""
     plain = inspect.unwrap(function)
@@ -288,21 +218,3 @@ def plain_function(function: Any) -> Any:
     if not hasattr(plain, "__code__"):  # an object that can be called
         plain = type(plain).__call__
     return plain
-
-
-def global_names(code: CodeType) -> set[str]:
-    """The names that a function, and functions inside of it, may look up in the module."""
-    return _loaded_names(code, ("LOAD_GLOBAL", "LOAD_NAME"))
-
-
-def attribute_names(code: CodeType) -> set[str]:
-    """The names that a function, and functions inside of it, ask objects for."""
-    return _loaded_names(code, ("LOAD_ATTR", "LOAD_METHOD"))
-
-
-def _loaded_names(code: CodeType, operations: tuple[str, ...]) -> set[str]:
-    names = {each.argval for each in dis.get_instructions(code) if each.opname in operations}
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            names |= _loaded_names(part, operations)
-    return names

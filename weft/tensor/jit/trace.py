@@ -8,10 +8,11 @@ counts as computed. When the function has returned, everything is as it was; wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from weft.engine.buffer_nodes import BufferKind
-from weft.engine.devices import Place
+from weft.engine.devices import DevicePlace
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
 from weft.ir.dtypes import dtypes
@@ -63,13 +64,14 @@ class Recording(NamedTuple):
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
     written: dict[Storage, UOp]  # of inputs and of storages that were there before
-    realized: dict[UOp, Place]  # values that the function wanted in memory, and where
+    realized: dict[UOp, DevicePlace]  # values that the function wanted in memory, and where
     adopted: set[Storage]
     known: set[Storage]
     owners: dict[int, Storage]  # of memory that exists only in the trace
     first_number: int
     grads_read: list[tuple[Tensor, Tensor | None]]
     grads_written: list[Tensor]
+    error: Exception | None  # that the function raised; what it wrote before stays written
 
 
 class Recorder:
@@ -84,7 +86,7 @@ class Recorder:
         self._inside: dict[int, Tensor] = {}
         self._argument_names: dict[UOp, str] = {}
         self._adopted: set[Storage] = set()
-        self._realized: dict[UOp, Place] = {}
+        self._realized: dict[UOp, DevicePlace] = {}
         self._asked: list[Storage] = []
         self._grads_read: dict[int, tuple[Any, Tensor | None]] = {}
         self._grads_written: dict[int, Any] = {}
@@ -92,7 +94,11 @@ class Recorder:
         self._first_number = 0
 
     def record(
-        self, function: Callable[..., Any], arguments: Arguments, names: list[str]
+        self,
+        function: Callable[..., Any],
+        arguments: Arguments,
+        names: list[str],
+        watch: AbstractContextManager[Any],
     ) -> Recording:
         """Call the function. Whatever it does to storages is undone, also where it fails."""
         known = live_storages()
@@ -105,8 +111,10 @@ class Recorder:
             self._first_number = _next_number()
             args, kwargs = build(arguments.structure, iter(leaves))
             tracing.trace = self
-            result = function(*args, **kwargs)
-            require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
+            with watch:
+                result, error = _outcome(function, args, kwargs)
+            if error is None:
+                require_unchanged(self._name, (args, kwargs), arguments.structure, leaves, names)
         finally:
             tracing.trace = None
             tracing.depth -= 1
@@ -134,6 +142,7 @@ class Recorder:
             self._first_number,
             list(self._grads_read.values()),
             list(self._grads_written.values()),
+            error,
         )
 
     def _enter(self, arguments: Arguments, names: list[str]) -> list[Any]:
@@ -237,6 +246,16 @@ class Recorder:
     def constant(self, node: UOp) -> UOp:
         self.require_readable(node, "read")
         return realize_graphs(Request([node]))[node]
+
+
+def _outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
+    """What a function returns, or the error that it raises when it runs without a trace, too."""
+    try:
+        return function(*args, **kwargs), None
+    except NotSupported:  # most are of the trace alone: the function is refused
+        raise
+    except Exception as error:
+        return None, error
 
 
 def _in_order(written: dict[Storage, UOp], order: list[Storage]) -> dict[Storage, UOp]:

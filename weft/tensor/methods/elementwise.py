@@ -442,7 +442,7 @@ def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
             f"where: the condition is {self.dtype.name}",
             law="a condition is bool",
             fix="write condition.where(x, y)"
-            if getattr(x, "dtype", None) is dtypes.bool
+            if isinstance(x, self.__class__) and x.dtype is dtypes.bool
             else "compare it: (condition != 0).where(x, y)",
         )
     left, right, dtype = _alternatives(self, x, y)

@@ -31,7 +31,7 @@ def listed(name: str, self: Any, args: Sequence[Any]) -> list[Tensor]:
     first = list(self) if isinstance(self, (tuple, list)) else [self]
     tensors = [*first, *args]
     for each in tensors:
-        if not hasattr(each, "uop"):
+        if not hasattr(type(each), "uop"):
             raise ArgumentTypeError(
                 f"{name}: {type(each).__name__} is no tensor", law="only tensors can be joined"
             )

@@ -34,10 +34,34 @@ def each_axis(name: str, value: Ints, count: int) -> tuple[int, ...]:
 
 def padding_pairs(name: str, padding: Ints, count: int) -> list[tuple[int, int]]:
     """Padding of each spatial axis: one number, one for each axis, or flat with the last first."""
+    if isinstance(padding, str):
+        raise ArgumentError(
+            f"{name}: padding {padding!r}",
+            law='padding is numbers; convolutions also take "same" and "valid"',
+        )
     if not isinstance(padding, int) and len(padding) == 2 * count and count > 0:
         flat = [int(each) for each in padding]
         return [(flat[i], flat[i + 1]) for i in range(0, 2 * count, 2)][::-1]
     return [(each, each) for each in each_axis(name, padding, count)]
+
+
+def named_padding(
+    name: str, word: str, kernel: Sequence[int], strides: Sequence[int], gaps: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The padding of each spatial axis that "same" and "valid" mean."""
+    if word not in ("same", "valid"):
+        raise ArgumentError(
+            f"{name}: unknown padding {word!r}", law='padding is ints, "same" or "valid"'
+        )
+    if word == "valid":
+        return [(0, 0)] * len(kernel)
+    if set(strides) - {1}:
+        raise ArgumentError(
+            f'{name}: padding "same" with stride {tuple(strides)}',
+            law="the size stays the same only where the stride is 1",
+        )
+    totals = [gap * (size - 1) for size, gap in zip(kernel, gaps, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
 
 
 def conv2d(
@@ -47,10 +71,13 @@ def conv2d(
     groups: int = 1,
     stride: Ints = 1,
     dilation: Ints = 1,
-    padding: Ints = 0,
+    padding: Ints | str = 0,
     dtype: DType | str | None = None,
 ) -> Tensor:
     """Slide a kernel over the spatial axes: (batch, in, …) with weight (out, in / groups, …).
+
+    `padding` is a number, one for each axis or flat as `pad` has it, "valid" (none) or "same": the
+    size stays, and the stride is 1.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([[[[1.0, 2.0, 3.0]]]])
@@ -61,7 +88,11 @@ def conv2d(
     rank = len(kernel)
     _require_channels(self, weight, groups, rank)
     strides, gaps = each_axis("conv2d", stride, rank), each_axis("conv2d", dilation, rank)
-    edges = padding_pairs("conv2d", padding, rank)
+    edges = (
+        named_padding("conv2d", padding, kernel, strides, gaps)
+        if isinstance(padding, str)
+        else padding_pairs("conv2d", padding, rank)
+    )
     padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
     require_windows("conv2d", padded, kernel, strides, gaps)
     result = convolved(padded, weight, groups, strides, gaps, dtype)

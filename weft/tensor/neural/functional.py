@@ -21,7 +21,7 @@ def conv1d(
     weight: Tensor,
     bias: Tensor | None = None,
     stride: Ints = 1,
-    padding: Ints = 0,
+    padding: Ints | str = 0,
     dilation: Ints = 1,
     groups: int = 1,
 ) -> Tensor:
@@ -41,7 +41,7 @@ def conv3d(
     weight: Tensor,
     bias: Tensor | None = None,
     stride: Ints = 1,
-    padding: Ints = 0,
+    padding: Ints | str = 0,
     dilation: Ints = 1,
     groups: int = 1,
 ) -> Tensor:
@@ -63,7 +63,7 @@ def _convolved(
     weight: Tensor,
     bias: Tensor | None,
     stride: Ints,
-    padding: Ints,
+    padding: Ints | str,
     dilation: Ints,
     groups: int,
 ) -> Tensor:

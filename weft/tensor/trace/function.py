@@ -15,15 +15,17 @@ from typing import Any, TypeVar, overload
 
 from weft.engine.devices import default_device
 from weft.ir.build import call_results, one_or_tuple
-from weft.ir.ops import Op
-from weft.ir.uop import UOp
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.autodiff.custom_gradient import Gradient, with_gradient
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
-from weft.tensor.trace.tracing import Traced, close_over, written_inside
+from weft.tensor.trace.tracing import Traced, close_over
 from weft.tensor.trees import map_tensors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -68,6 +70,7 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
     @functools.wraps(wrapped)
     def called(*args: Any, **kwargs: Any) -> Any:
         traced = Traced()
+        outside = Outside()
         devices: list[str] = []
         inner_args, inner_kwargs = map_tensors(
             (args, kwargs), lambda t: _enter(t, traced, devices)
@@ -75,12 +78,15 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
         tracing.depth += 1  # a jitted function inside is part of this one
         try:
             results = wrapped(*inner_args, **inner_kwargs)
+        except BaseException:  # what it wrote before stays written
+            outside.settle(traced.stands_for)
+            raise
         finally:
             tracing.depth -= 1
         values: list[UOp] = []
         map_tensors(results, lambda t: _leave(t, values, devices))
-        written = writes_of(traced)
-        outputs = [*values, *(store.src[1] for _, store in written)]
+        written = writes_of(traced, outside)
+        outputs = [*values, *(value for _, _, value in written)]
         done = _call(outputs, traced)
         device = devices[0] if devices else default_device()
         made = done[: len(values)]
@@ -88,8 +94,8 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
             made = with_gradient(made, traced.arguments, gradient, device)
         remaining = iter(made)
         answer = map_tensors(results, lambda t: Tensor._value(next(remaining), device))
-        for (storage, store), value in zip(written, done[len(values) :], strict=True):
-            storage.uop = substitute(storage.uop, {store.src[1]: value})
+        for (storage, node, _), value in zip(written, done[len(values) :], strict=True):
+            storage.uop = substitute(storage.uop, {node: value})
         return answer
 
     return called  # type: ignore[return-value]
@@ -109,15 +115,45 @@ def _leave(tensor: Tensor, values: list[UOp], devices: list[str]) -> Tensor:
     return tensor
 
 
-def writes_of(traced: Traced) -> list[tuple[Storage, UOp]]:
-    """The stores of values that only exist inside, and the storages that they are written to."""
+def writes_of(traced: Traced, outside: Outside) -> list[tuple[Storage, UOp, UOp]]:
+    """What is written that only exists inside, to storages from outside.
+
+    Each row is the storage, the node of its version that a result of the call replaces, and the
+    value of that result. Where the place itself depends on the inside, it is all of the memory.
+    """
     inside = set(traced.parameters)
-    return [
-        (storage, node)
-        for storage in written_inside(traced.parameters)
-        for node in topological(storage.uop)
-        if node.op == Op.STORE and inside.intersection(topological(node.src[1]))
-    ]
+    written: list[tuple[Storage, UOp, UOp]] = []
+    for storage in outside.written(inside):
+        if storage.memory is None:
+            written.append((storage, storage.uop, storage.uop))
+            continue
+        nodes = topological(storage.uop)
+        stores = [
+            node
+            for node in nodes
+            if node.op == Op.STORE and inside.intersection(topological(node))
+        ]
+        if any(inside.intersection(topological(place)) for place in map(_place, stores)):
+            value = storage.uop
+            storage.uop = make(
+                Op.AFTER,
+                value.dtype,
+                (storage.memory, make(Op.STORE, dtypes.void, (storage.memory, value))),
+            )
+            written.append((storage, value, value))
+        else:
+            written += [(storage, node.src[1], node.src[1]) for node in stores]
+    return written
+
+
+def _place(store: UOp) -> UOp:
+    """Where a store writes, as the indices of its place, without the version that it writes to."""
+    place = store.src[0]
+    names: tuple[UOp, ...] = ()
+    while place.op in MOVEMENT or place.op == Op.INDEX:
+        names += place.src[1:]
+        place = place.src[0]
+    return make(Op.TUPLE, dtypes.void, names)
 
 
 def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:

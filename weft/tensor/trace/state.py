@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.tensor.core import Core
 
 
-class Trace(Protocol):
+class TraceState(Protocol):
     """What a trace is told and asked while the function runs.
 
     `is_seeded` says that the function starts the random numbers anew.
@@ -54,7 +54,7 @@ class Trace(Protocol):
 class _Tracing(threading.local):
     """The trace of this thread; `depth` also counts functions that become one CALL."""
 
-    trace: Trace | None = None
+    trace: TraceState | None = None
     depth: int = 0
 
 

@@ -19,7 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import substitute_all, topological
-from weft.tensor.storage import Storage, lazy_storages
+from weft.tensor.trace.pure import pure
 
 _numbers: Final = itertools.count(1 << 40)
 _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
@@ -50,20 +50,9 @@ class Traced:
         return inside
 
 
-def written_inside(parameters: Sequence[UOp]) -> list[Storage]:
-    """The storages whose waiting writes read placeholders: a traced function wrote to them."""
-    inside = set(parameters)
-    return [
-        storage
-        for storage in lazy_storages()
-        if storage.uop.op == Op.AFTER
-        and storage.uop.ops >> Op.PARAM & 1
-        and not inside.isdisjoint(topological(storage.uop))
-    ]
-
-
 def close_over(outputs: Sequence[UOp], traced: Traced) -> tuple[list[UOp], list[UOp]]:
     """The outputs over PARAMs, and the arguments: those that were traced, then what was read."""
+    outputs = pure(outputs, traced.parameters)
     renamed: dict[UOp, UOp] = {}
     arguments = list(traced.arguments)
     for slot, inside in enumerate(traced.parameters):

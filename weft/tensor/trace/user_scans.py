@@ -18,7 +18,8 @@ from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported, 
 from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.doubling import doubled, in_powers
-from weft.tensor.trace.function import function, writes_of
+from weft.tensor.trace.function import function
+from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
 from weft.tensor.trace.tracing import Traced, close_over
 from weft.tensor.trees import build, flatten, refill, tensors_in
@@ -159,6 +160,7 @@ class _Turn(NamedTuple):
 def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _Turn:
     traced = Traced()
     states, inputs = tensors_in(carry), tensors_in(xs)
+    outside = Outside()
     inside = [each._new(traced.enter(each.uop)) for each in states]
     rows = [each._new(param_like(traced, each)) for each in inputs]
     tracing.depth += 1  # a jitted function inside is part of this one
@@ -170,9 +172,8 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
         raise ArgumentTypeError(
             f"scan: fn returned {type(made).__name__}", law="fn returns a carry and a y"
         )
-    if written := writes_of(traced):
-        for storage, _ in written:
-            storage.uop = storage.uop.src[0]  # as if it had not been called
+    if outside.written(traced.parameters):
+        outside.undo(traced.parameters)  # as if it had not been called
         raise NotSupported(
             "scan: fn writes to a tensor", law="a turn gives its carry and y, and nothing else"
         )

@@ -17,9 +17,9 @@ MACHINE = machine()
 GROUPS = machine(group_threads=64)
 
 
-def words(root: UOp, opts=(), machine=MACHINE) -> str:
+def words(root: UOp, opts=(), used=MACHINE) -> str:
     """The program of a kernel, as a line of the ops that read, write and loop."""
-    program = check(Case(root), machine, opts)
+    program = check(Case(root), used, opts)
     shown = (Op.RANGE, Op.END, Op.LOAD, Op.STORE, Op.BARRIER, Op.EXP)
     return " ".join(name(n.op) for n in program.instructions.src if n.op in shown)
 

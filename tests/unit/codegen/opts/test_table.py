@@ -1,5 +1,6 @@
 """Opts: the examples of their docstrings, what they refuse, and what they make of kernels."""
 
+import inspect
 import re
 import textwrap
 
@@ -28,12 +29,12 @@ from weft.ir.spec.spec import verify
 from weft.ir.text import parse
 from weft.support.errors import OptRefused
 
-EXAMPLE = re.compile(r"opt: (.+)\n\s*before:\n((?: {8}.*\n)+) {4}after:\n((?: {8}.*\n?)+)")
+EXAMPLE = re.compile(r"opt: (.+)\nbefore:\n((?: {4}.*\n)+)after:\n((?: {4}.*\n?)+)")
 
 
 @pytest.mark.parametrize("opt", OPTS, ids=lambda opt: opt.__name__)
 def test_examples_are_true(opt: type[Opt]):
-    examples = EXAMPLE.findall(opt.__doc__ or "")
+    examples = EXAMPLE.findall(inspect.getdoc(opt) or "")
     assert examples, "the docstring of an opt shows a kernel before and after"
     for text, before, after in examples:
         kernel = parse(textwrap.dedent(before))

@@ -35,7 +35,6 @@ place = at(loop)
 value = load(place)
 vector = load(at(loop * 4, wide))
 small = loop < 4
-gate, always = make(Op.IF, void, (small,)), make(Op.IF, void, (true,))
 
 # law -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
@@ -67,8 +66,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.LANES, f32, (vector,), (4,)),
     ),
     "control is void": (make(Op.BARRIER, void), make(Op.BARRIER, f32)),
-    "IF asks a bool": (gate, make(Op.IF, void, (loop,))),
-    "END closes a RANGE or an IF": (end(gate), end(value)),
+    "END closes a RANGE": (end(loop), end(value)),
 }
 SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS)  # cases: test_spec_tensor
 FURTHER_FAULTS = {
@@ -109,7 +107,7 @@ def test_further_faults(case: str):
 
 written = store(place, value)
 START = (loop, place, value)
-PROGRAM = (*START, small, gate, written, end(gate), end(loop))
+PROGRAM = (*START, other, written, end(other), end(loop))
 outside = at(const(i32, 0))
 
 # law -> lists that break it, each with the guilty instruction.
@@ -123,13 +121,13 @@ GRAPHS: dict[str, list[tuple[UOp, UOp]]] = {
         (linear(place, loop, end(loop)), place),
         (linear(loop, value, end(loop)), value),
     ],
-    "each RANGE and IF is closed by an END, and they nest": [
+    "each RANGE is closed by an END, and they nest": [
         (linear(loop), loop),
-        (linear(loop, small, gate, end(loop), end(gate)), end(loop)),
+        (linear(loop, other, end(loop), end(other)), end(loop)),
         (linear(loop, other, end(other)), loop),
-        (linear(loop, end(loop), always), always),
+        (linear(loop, end(loop), other), other),
     ],
-    "a value is used inside the loop or IF that makes it": [
+    "a value is used inside the loop that makes it": [
         (linear(*START, end(loop), outside, store(outside, value)), store(outside, value)),
         (linear(loop, end(loop), place), place),
     ],

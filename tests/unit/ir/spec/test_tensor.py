@@ -254,7 +254,7 @@ def test_legal_ops():
     illegal = {name(op) for op in range(COUNT)} - {name(op) for op in TENSOR_SPEC.ops}
     assert set(LEGAL.split()).isdisjoint(illegal)
     assert illegal == {
-        *("RANGE", "LOAD", "READ", "MEMORY", "VECTOR", "LANES", "SPECIAL", "IF", "END"),
+        *("RANGE", "LOAD", "READ", "MEMORY", "VECTOR", "LANES", "SPECIAL", "END"),
         *("BARRIER", "KERNEL", "LINEAR", "PROGRAM"),
     }
 

@@ -36,7 +36,6 @@ MISTAKES = {
     'return variable "n" 1..x': (1, 23, "expected an integer, found x"),
     "return iota: int8[2.5]": (1, 18, "expected a size, found 2.5"),
     "r0 < 4\nreturn reduce PLUS over r0: r0": (2, 14, "expected the name of an op, found PLUS"),
-    "linear:\n  end if": (2, 2, "expected an open if above"),
     "linear:\n  for n < 4:": (2, 6, "expected a range such as r0 < 16"),
     'kernel "k" x loop:': (1, 11, "expected a range such as r0"),
     'kernel "k":\n': (2, 0, "KERNEL cannot take 0 sources"),

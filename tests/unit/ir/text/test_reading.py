@@ -59,11 +59,8 @@ def linear_program() -> UOp:
     spot = make(Op.INDEX, wide, (memory, true, loop * 4))
     value = make(Op.LOAD, wide, (spot,))
     doubled = value * 2.0
-    small = make(Op.LESS, dtypes.bool, (loop, const(i32, 8)))
-    gate = make(Op.IF, void, (small,))
-    listed = (loop, loop * 4, spot, value, doubled, small, gate, store(spot, doubled))
-    ends = make(Op.END, void, (gate,)), make(Op.END, void, (loop,))
-    return make(Op.LINEAR, void, (*listed, *ends))
+    listed = (loop, loop * 4, spot, value, doubled, store(spot, doubled))
+    return make(Op.LINEAR, void, (*listed, make(Op.END, void, (loop,))))
 
 
 def schedule() -> UOp:
@@ -106,10 +103,7 @@ linear:
     v1 = p0[v0: float32x4]
     v2 = load v1
     v3 = v2 * 2.0
-    v4 = r0 < 8
-    if v4:
-      store v1 = v3
-    end if
+    store v1 = v3
   end r0""",
     schedule: """\
 def f0:
@@ -164,7 +158,7 @@ def test_mark_puts_the_node_on_a_line_of_its_own():
 
 def test_mark_finds_nodes_in_bodies_and_in_lists():
     assert "\n>     p1 = " in mark(schedule(), param(1, f32, (8, n)))
-    assert "\n>     if v4:" in mark(linear_program(), linear_program().src[6])
+    assert "\n>     store v1 = v3" in mark(linear_program(), linear_program().src[5])
 
 
 def test_mark_shows_only_the_lines_around():

@@ -50,7 +50,6 @@ staged = make(Op.STAGE, f32, (load(place), r1, r0, r1), ("local", (64,)))
 condition = r0 < 4
 pair = make(Op.TUPLE, void, (x, r0))
 vector = make(Op.VECTOR, f32.vector(2), (load(place), load(place)))
-opened = make(Op.IF, void, (condition,))
 
 EXAMPLES: dict[int, UOp] = {
     Op.CONST: const(f32, 2.5),
@@ -86,14 +85,13 @@ EXAMPLES: dict[int, UOp] = {
     Op.VECTOR: vector,
     Op.LANES: make(Op.LANES, f32, (vector,), (1,)),
     Op.SPECIAL: make(Op.SPECIAL, index, (n,), ("group", 0)),
-    Op.IF: opened,
-    Op.END: make(Op.END, void, (opened,)),
+    Op.END: make(Op.END, void, (r0,)),
     Op.BARRIER: make(Op.BARRIER, void, ()),
     Op.TUPLE: pair,
     Op.ITEM: make(Op.ITEM, index, (pair,), 1),
     Op.SINK: sink(store(place, load(place)), x),
     Op.KERNEL: make(Op.KERNEL, void, (store(place, load(place)),), ("k", ((0, "grid"),))),
-    Op.LINEAR: make(Op.LINEAR, void, (r0, opened, x, make(Op.END, void, (opened,)))),
+    Op.LINEAR: make(Op.LINEAR, void, (r0, x, make(Op.END, void, (r0,)))),
     Op.CALL: call(x + y, z, x),
     Op.PROGRAM: make(Op.PROGRAM, void, (x, n), ("k", "C:C:any", 'a\n"b"', "", (0,), (n,), (1,))),
     Op.CUSTOM_GRADIENT: make(
@@ -320,8 +318,7 @@ def test_random_graphs_come_back(seed: int):
 
 def test_random_lists_of_instructions_come_back(seed: int):
     rng = random.Random(seed)
-    ifs = [make(Op.IF, void, (r0 < i,)) for i in range(4)]
-    pool = [*ifs, *(make(Op.END, void, (node,)) for node in (*ifs, r0, r1)), r0, r1, r0 * 4, true]
+    pool = [*(make(Op.END, void, (node,)) for node in (r0, r1)), r0, r1, r0 * 4, true]
     for _ in range(500):
         chosen = [rng.choice(pool) for _ in range(rng.randrange(1, 10))]
         inner = make(Op.LINEAR, void, tuple(chosen))

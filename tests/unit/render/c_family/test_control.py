@@ -69,12 +69,12 @@ def test_a_load_stays_before_the_loop_that_stores(device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_conditions_nest_and_loops_may_be_empty(device: str):
+def test_loops_nest_and_may_be_empty(device: str):
     n = variable("n", 0, 9)
     out = argument(0, 9, i32)
     size = n.cast(i32)
     i, j = loop(0, size), loop(1, size // 4)
-    odd, large = when((i % 2).equal(1)), when(number(2) < i)
+    odd, large = when(7, (i % 2).equal(1)), when(8, number(2) < i)
     steps = (i, odd, store(at(out, i), i * 3), large, store(at(out, i), -i), end(large), end(odd))
     code = program(
         size, *steps, end(i), size // 4, j, store(at(out, j), number(99)), end(j), variables=(n,)
@@ -254,11 +254,11 @@ def test_a_sum_over_the_threads_of_a_group():
     steps.append(done)
     for half in (4, 2, 1):
         source = after(tree, done)
-        guard = when(t < half)
+        guard = when(10 + half, t < half)
         add = store(at(source, t), load(at(source, t)) + load(at(source, t + half)))
         done = barrier(end(guard))
         steps += [t < half, guard, add, end(guard), done]
-    first = when(t.equal(0))
+    first = when(9, t.equal(0))
     write = store(at(out, g), load(at(after(tree, done), 0)))
     code = program(t, g, *steps, first, write, end(first), groups=(3,), threads=(8,))
     check("OPENCL", code, [floats(24), Memory(f32, 3)])

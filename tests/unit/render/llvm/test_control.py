@@ -101,10 +101,10 @@ def test_loops_over_64_bits():
     agree(code, [Memory(dtypes.int64, 64), Memory(F32, 64)])
 
 
-def test_conditions_nest():
+def test_loops_that_may_be_empty_nest():
     turn = counter(0, 12)
     value = get(at(argument(1), turn))
-    outside, inside = when(turn < 8), when(const(F32, 3.5) < value)
+    outside, inside = when(7, turn < 8), when(8, const(F32, 3.5) < value)
     code = program(
         turn,
         value,

@@ -18,7 +18,6 @@ from tests.unit.render.llvm_programs import (
     program,
     put,
     special,
-    vector,
     when,
 )
 from weft.ir.build import variable
@@ -72,7 +71,7 @@ def test_shared_memory_and_a_barrier():
     assert "st.shared" in text and "ld.shared" in text
 
 
-def test_loops_conditions_gates_and_variables():
+def test_loops_gates_and_variables():
     size = variable("n", 1, 64)
     keeper = memory("acc", "register", 1)
     me = special("thread", 64)
@@ -83,7 +82,7 @@ def test_loops_conditions_gates_and_variables():
     add = put(place, get(place) + loaded)
     close = end(turn)
     total = get(at(after(keeper, add, close), 0))
-    guard = when(me < 10)
+    guard = when(7, me < 10)
     code = program(
         *(size, clear, turn, add, close, total, guard),
         *(put(at(argument(0), me), total), end(guard)),
@@ -103,27 +102,64 @@ def test_a_product_in_a_sum_is_fused():
     assert "fma" not in compile_ptx(render(code, TARGET, contract=False), TARGET)
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_every_op_compiles(dtype: DType, lanes: int):
-    index = grid() * lanes
-    x, y = (get(at(argument(slot, dtype, 4096), index, lanes=lanes)) for slot in (2, 3))
+def test_every_op_compiles(dtype: DType):
+    index = grid()
+    x, y = (get(at(argument(slot, dtype, 4096), index)) for slot in (2, 3))
     stores = []
     for position, op in enumerate(ops_on(dtype)):
         out = argument(1, dtypes.bool, 1 << 20) if op in COMPARE else argument(0, dtype, 1 << 20)
-        place = at(out, index + position * 4096, lanes=lanes)
+        place = at(out, index + position * 4096)
         stores.append(put(place, apply(op, x, y)))
     for slot, target in enumerate(DTYPES, 4):
-        cast = make(Op.CAST, target.vector(lanes), (x,))
-        stores.append(put(at(argument(slot, target, 4096), index, lanes=lanes), cast))
+        cast = make(Op.CAST, target, (x,))
+        stores.append(put(at(argument(slot, target, 4096), index), cast))
     assert ".entry" in ptx(program(*stores, threads=(64,)))
 
 
-def test_masked_lanes_compile():
-    lanes = vector(*(number(i) for i in range(4)))
-    mask = lanes < vector(*[special("thread", 64)] * 4)
-    value = get(at(argument(1), 0, mask, 4))
-    assert ".entry" in ptx(program(put(at(argument(0), 0, mask, 4), value), threads=(64,)))
+def copy_of(dtype: DType, index: UOp, lanes: int) -> str:
+    value = get(at(argument(1, dtype, 4096), index, lanes=lanes))
+    return ptx(program(put(at(argument(0, dtype, 4096), index, lanes=lanes), value)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes", "access"),
+    [
+        (dtypes.float32, 4, "v4.b32"),
+        (dtypes.float32, 2, "v2.b32"),
+        (dtypes.float64, 2, "v2.b64"),
+        (dtypes.uint16, 8, "v4.b32"),
+        (dtypes.uint8, 16, "v4.b32"),
+        (dtypes.bool, 4, "b32"),
+    ],
+    ids=str,
+)
+def test_aligned_lanes_are_moved_at_once(dtype: DType, lanes: int, access: str):
+    text = copy_of(dtype, grid() * lanes, lanes)
+    assert f"ld.global.{access}" in text and f"st.global.{access}" in text
+    assert text.count("ld.global") == text.count("st.global") == 1
+
+
+def test_lanes_are_apart_where_nothing_is_known_of_their_address():
+    text = copy_of(F32, grid() * 4 + 1, 4)
+    assert text.count("ld.global.b32") == 4
+    halves = copy_of(F32, grid() * 4 + 2, 4)
+    assert halves.count("ld.global.v2.b32") == 2
+
+
+def test_bools_are_bytes_in_lanes():
+    index = grid() * 4
+    value = get(at(argument(1, dtypes.bool, 4096), index, lanes=4))
+    lanes = [make(Op.LANES, dtypes.bool, (value,), (i,)) for i in range(4)]
+    turned = make(Op.VECTOR, value.dtype, (const(dtypes.bool, True), *lanes[:0:-1]))
+    text = ptx(program(put(at(argument(0, dtypes.bool, 4096), index, lanes=4), turned)))
+    assert "ld.global.b32" in text and "st.global.b32" in text
+
+
+def test_arithmetic_on_lanes_is_refused():
+    x = get(at(argument(1), grid() * 4, lanes=4))
+    with pytest.raises(InternalError, match="arithmetic on lanes"):
+        ptx(program(put(at(argument(0), grid() * 4, lanes=4), x + x)))
 
 
 def test_an_axis_that_no_gpu_has_is_refused():

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import GlobalCounters, Tensor, jit
+from weft.tensor.jit import run as jit_run
 
 
 def test_writes_to_tensors_from_outside():
@@ -38,6 +39,46 @@ def test_a_write_leaves_lazy_readers_what_they_saw():
     step()
     assert before.tolist() == [102.0, 104.0]
     assert state.tolist() == [8.0, 16.0]
+
+
+@pytest.mark.parametrize("of", ["captured", "argument"])
+def test_memory_changes_its_node_only_where_somebody_holds_it(of, monkeypatch):
+    """The calibrated count of references: nobody else, a node, a lazy tensor, nobody again."""
+    state = Tensor([1.0, 2.0]).realize()
+    moved = []
+    real = jit_run.hand_over
+    monkeypatch.setattr(jit_run, "hand_over", lambda *a: moved.append(a[0].arg[0]) or real(*a))
+
+    @jit
+    def captured(x):
+        state.assign(state + x)
+
+    @jit
+    def argument(state, x):
+        state += x
+
+    def step():
+        before = len(moved)
+        if of == "captured":
+            captured(1.0)
+        else:
+            argument(state, 1.0)
+        return len(moved) - before
+
+    step()
+    assert [step(), step()] == [0, 0]
+    node = state.uop
+    assert step() == 1
+    assert state.uop is not node
+    del node
+    assert step() == 0
+    lazy = state * 10
+    assert step() == 1
+    assert lazy.tolist() == [60.0, 70.0]
+    del lazy
+    step()
+    assert step() == 0
+    assert state.tolist() == [9.0, 10.0]
 
 
 def test_eager_writes_between_calls_are_seen():
@@ -165,7 +206,7 @@ def test_data_made_inside_starts_anew_in_every_call():
     assert fill(Tensor([1, 2, 1])).tolist() == [7, 4, 4]
 
 
-def test_a_function_that_fails_leaves_everything_as_it_was():
+def test_a_function_that_fails_keeps_what_it_wrote():
     state, lazy = Tensor([1, 2]), Tensor([5, 6]) + 1
 
     @jit
@@ -177,7 +218,7 @@ def test_a_function_that_fails_leaves_everything_as_it_was():
 
     with pytest.raises(KeyError):
         fail(Tensor([1, 1]))
-    assert (state.tolist(), lazy.tolist()) == ([1, 2], [6, 7])
+    assert (state.tolist(), lazy.tolist()) == ([2, 3], [7, 8])
 
 
 def test_donated_memory_is_used_again():
@@ -265,3 +306,42 @@ def test_memory_of_others_is_written():
     step(Tensor([1.0, 1.0]))
     step(Tensor([1.0, 1.0]))
     assert array.tolist() == shown.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("kind", ["own", "shape", "gradient"])
+def test_what_is_written_before_an_error_stays(wrap, kind):
+    total = Tensor([1.0]).realize()
+    weight = Tensor([3.0], requires_grad=True).realize()
+
+    def step(x, y):
+        total.assign(total * 2 + Tensor.rand(1) * 0)
+        y += 1
+        if kind == "gradient":
+            weight.grad = None
+            (weight * x).sum().backward()
+            weight.assign(weight.detach() - weight.grad)
+        if kind == "shape":
+            x @ Tensor.ones(7, 7)
+        raise KeyError("own")
+
+    y = Tensor([5.0]).realize()
+    stepped = wrap(step)
+    for _ in range(3):
+        with pytest.raises(weft.ShapeError if kind == "shape" else KeyError):
+            stepped(Tensor([0.5]), y)
+    assert total.tolist() == [8.0] and y.tolist() == [8.0]
+    assert weight.tolist() == [1.5 if kind == "gradient" else 3.0]
+
+
+def test_a_refused_function_writes_nothing():
+    total = Tensor([1.0]).realize()
+
+    @jit
+    def step(x):
+        total.assign(total * 2)
+        return x if x.sum().item() > 0 else -x
+
+    with pytest.raises(weft.NotSupported):
+        step(Tensor([1.0]))
+    assert total.tolist() == [1.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import assert_like_torch, numbers
-from weft import Tensor
+from weft import ArgumentError, Tensor
 
 pytestmark = pytest.mark.peers("torch")
 
@@ -188,3 +188,35 @@ def test_losses(reduction: str):
         *(logits, truth),
         other=lambda x, y: functional.binary_cross_entropy_with_logits(x, y, reduction=reduction),
     )
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_padding_by_name(rank: int, size: int, dilation: int):
+    """As much on both sides as keeps the size; what is left over goes behind."""
+    x = Tensor.arange(7**rank).reshape(1, 1, *(7,) * rank).float()
+    weight = Tensor.arange(size**rank).reshape(1, 1, *(size,) * rank).float()
+    conv = {1: Tensor.conv1d, 2: Tensor.conv2d, 3: Tensor.conv3d}[rank]
+    total = dilation * (size - 1)
+    flat = (total // 2, total - total // 2) * rank
+    same = conv(x, weight, padding="same", dilation=dilation)
+    assert same.shape == x.shape
+    assert same.tolist() == conv(x, weight, padding=flat, dilation=dilation).tolist()
+    valid = conv(x, weight, padding="valid", dilation=dilation)
+    assert valid.tolist() == conv(x, weight, dilation=dilation).tolist()
+
+
+WORDS = {
+    "unknown": (lambda x, w: x.conv2d(w, padding="sam"), "unknown padding 'sam'"),
+    "stride": (lambda x, w: x.conv2d(w, padding="same", stride=2), 'padding "same" with stride'),
+    "transposed": (lambda x, w: x.conv_transpose2d(w, padding="same"), "padding 'same'"),
+    "pool": (lambda x, w: x.max_pool2d(2, padding="same"), "padding 'same'"),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_padding_by_a_name_that_means_nothing_here(name: str):
+    use, text = WORDS[name]
+    with pytest.raises(ArgumentError, match=text):
+        use(Tensor.ones(1, 1, 4, 4), Tensor.ones(1, 1, 2, 2))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from weft.ir.array_values import Array, from_bits, round_values, to_bits, value_dtype
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, INTEGER, UINT, DType
-from weft.reference.fault import fault
-from weft.reference.numpy_values import Array, from_bits, round_values, to_bits, value_dtype
+from weft.support.errors import InternalError
 
 
 def cast(values: Array, source: DType, target: DType) -> Array:
@@ -17,7 +17,7 @@ def cast(values: Array, source: DType, target: DType) -> Array:
         wide = values.astype(np.float64)
         return round_values(target, wide) if target.kind == FLOAT else _to_integer(wide, target)
     if target.kind == INDEX and source.kind == UINT and bool(np.any(values >= 1 << 63)):
-        raise fault("CAST of an integer past the 64 bits that this interpreter has for an index")
+        raise InternalError("CAST of an integer past the 64 bits that an array has for an index")
     if target.kind != FLOAT:
         return values.astype(value_dtype(target))
     if target.bits == 64 or not source.kind & INTEGER or source.bits < 64:
@@ -28,7 +28,9 @@ def cast(values: Array, source: DType, target: DType) -> Array:
 def bitcast(values: Array, source: DType, target: DType) -> Array:
     """The same bits read as another dtype of equal width."""
     if source.bits != target.bits:
-        raise fault(f"BITCAST of {source.name} to {target.name}, which is of another width")
+        raise InternalError(
+            f"BITCAST of {source.name} to {target.name}, which is of another width"
+        )
     return from_bits(target, to_bits(source, values))
 
 
@@ -48,7 +50,7 @@ def _to_integer(wide: Array, target: DType) -> Array:
     """Truncate to the nearest int32, or to the nearest int64 for wider targets; then wrap."""
     whole = np.where(np.isnan(wide), 0.0, np.trunc(wide))
     if target.kind == INDEX and bool(np.any(np.abs(whole) >= 2.0**63)):
-        raise fault("CAST of a float past all indices")
+        raise InternalError("CAST of a float past all indices")
     if target.bits < 64 and not (target.kind == UINT and target.bits == 32):
         narrow = np.clip(whole, -(2.0**31), 2.0**31 - 1).astype(np.int64)
         return narrow.astype(value_dtype(target))

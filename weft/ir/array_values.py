@@ -1,5 +1,7 @@
 """How values of each dtype stand in NumPy arrays, and how those become memory and back.
 
+The tensor layer brings arrays in and out with these, and the oracle computes on them.
+
 A dtype that NumPy has is held natively, `index` as int64. bfloat16 and the fp8 types are held as
 float32 arrays whose elements lie on the type's grid; `to_storage` and `from_storage` convert to
 and from the bits that memory holds. Rounding goes straight from a double to the grid, with the
@@ -8,7 +10,6 @@ values of `weft.ir.small_floats`, so it agrees with constant folding bit for bit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -18,8 +19,7 @@ from numpy.typing import NDArray
 from weft.ir import small_floats
 from weft.ir.dtypes import FLOAT, INDEX, DType
 from weft.ir.small_floats import FloatFormat
-from weft.reference.fault import fault
-from weft.reference.memory import Memory
+from weft.support.errors import InternalError
 
 Array = NDArray[Any]
 
@@ -32,7 +32,7 @@ def is_emulated(dtype: DType) -> bool:
 def value_dtype(dtype: DType) -> np.dtype[Any]:
     """The NumPy dtype of an array of values."""
     if dtype.lanes != 1 or not dtype.bits:
-        raise fault(f"no array holds values of {dtype.name}")
+        raise InternalError(f"no array holds values of {dtype.name}")
     if dtype.kind == INDEX:
         return np.dtype(np.int64)
     return np.dtype(np.float32 if is_emulated(dtype) else dtype.name)
@@ -47,7 +47,7 @@ def storage_dtype(dtype: DType) -> np.dtype[Any]:
 def require_values(dtype: DType, array: Array) -> Array:
     """The array itself, if it is one of values of `dtype`."""
     if array.dtype != value_dtype(dtype):
-        raise fault(f"an array of {array.dtype} does not hold values of {dtype.name}")
+        raise InternalError(f"an array of {array.dtype} does not hold values of {dtype.name}")
     return array
 
 
@@ -78,7 +78,7 @@ def to_storage(dtype: DType, values: Array) -> Array:
 def from_storage(dtype: DType, raw: Array) -> Array:
     """The values of an array as memory holds it."""
     if raw.dtype != storage_dtype(dtype):
-        raise fault(f"memory of {dtype.name} is not held as {raw.dtype}")
+        raise InternalError(f"memory of {dtype.name} is not held as {raw.dtype}")
     if not is_emulated(dtype):
         return raw
     assert dtype.format is not None
@@ -91,25 +91,14 @@ def to_bits(dtype: DType, values: Array) -> Array:
     if dtype.kind != FLOAT:
         return bits
     assert dtype.format is not None
-    sign = np.where(np.signbit(values), dtype.format.sign_bit, 0).astype(bits.dtype)
-    nan = sign | np.asarray(dtype.format.nan_bits, bits.dtype)
+    sign, nan_bits = bits.dtype.type(dtype.format.sign_bit), dtype.format.nan_bits
+    nan = np.where(np.signbit(values), sign, bits.dtype.type(0)) | bits.dtype.type(nan_bits)
     return np.where(np.isnan(values), nan, bits)
 
 
 def from_bits(dtype: DType, bits: Array) -> Array:
     """The values with these bits."""
     return from_storage(dtype, bits.view(storage_dtype(dtype)))
-
-
-def to_memory(dtype: DType, values: Array, name: str = "memory") -> Memory:
-    """A copy of the values for the interpreters of kernels and programs."""
-    return Memory.from_bytes(dtype, to_storage(dtype, values).tobytes(), name)
-
-
-def from_memory(memory: Memory, shape: Sequence[int]) -> Array:
-    """The contents of memory as an array of values."""
-    raw = np.frombuffer(memory.to_bytes(), storage_dtype(memory.dtype))
-    return from_storage(memory.dtype, raw).reshape(shape)
 
 
 @cache

@@ -4,21 +4,20 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.unit.reference.array_memory import from_memory, to_memory
 from tests.unit.reference.edge_values import DTYPES, EMULATED, edge_values, same
 from weft.ir import small_floats
-from weft.ir.dtypes import INDEX, DType, dtypes
-from weft.reference.numpy_values import (
+from weft.ir.array_values import (
     Array,
     from_bits,
-    from_memory,
     from_storage,
     round_values,
     storage_dtype,
     to_bits,
-    to_memory,
     to_storage,
     value_dtype,
 )
+from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.support.errors import InternalError
 
 PEERS = {

@@ -1,0 +1,85 @@
+"""Lists of kernels as CUDA graphs: one launch, and only what changed is patched."""
+
+import numpy as np
+
+from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
+from weft import Context, Tensor, Variable, jit
+from weft.engine.counters import GlobalCounters
+
+
+def chain(x: Tensor, y: Tensor) -> Tensor:
+    """Three kernels, each behind the one before."""
+    first = (x + 1).contiguous()
+    second = (first.sum(0, keepdim=True) + first).contiguous()
+    return second * y
+
+
+def test_a_jitted_call_is_one_launch_of_a_graph(device: FakeDevice, api: FakeDriver):
+    jitted = jit(chain)
+    inputs = [[Tensor(np.full((3, 2), i + k, np.float32)) for k in (0, 1)] for i in range(4)]
+    outputs = [jitted(*pair) for pair in inputs]
+    api.calls.clear()
+    for pair in inputs:
+        outputs.append(jitted(*pair))
+    for (x, y), out in zip(inputs * 2, outputs, strict=True):
+        a, b = x.numpy() + 1, y.numpy()
+        assert (out.numpy() == (a.sum(0, keepdims=True) + a) * b).all()
+    assert api.calls["cuGraphLaunch"] == 4 and api.calls["cuLaunchKernel"] == 0
+    assert api.calls["cuGraphInstantiateWithFlags"] == 0
+
+
+def test_only_kernels_with_other_arguments_are_patched(device: FakeDevice, api: FakeDriver):
+    kernels = 20
+
+    @jit
+    def step(x: Tensor) -> Tensor:
+        for _ in range(kernels):
+            x = (x + x.sum()).contiguous()
+        return x
+
+    x, y = (Tensor(np.ones(4, np.float32)).realize() for _ in range(2))
+    kept = [step(x)]
+    api.calls.clear()
+    kept.append(step(y))
+    patched = api.calls["cuGraphExecKernelNodeSetParams_v2"]
+    assert 0 < patched <= 4  # the first reads y, the last writes the result
+    assert api.calls["cuGraphLaunch"] == 1
+
+
+def test_values_and_grids_of_symbolic_sizes_are_patched(device: FakeDevice, api: FakeDriver):
+    jitted = jit(lambda x: (x * 2).sum(1))
+    x = Tensor(np.arange(40, dtype=np.float32).reshape(8, 5)).realize()
+    for rows in (3, 8, 1, 5):
+        n = Variable("n", 1, 8).bind(rows)
+        assert jitted(x[:n]).tolist() == (x.numpy()[:rows] * 2).sum(1).tolist()
+    assert api.calls["cuGraphInstantiateWithFlags"] == 1
+
+
+def test_a_kernel_with_an_empty_grid_is_switched_off(device: FakeDevice, api: FakeDriver):
+    jitted = jit(lambda x: x + 1)
+    x = Tensor(np.arange(8, dtype=np.float32)).realize()
+    for size in (3, 0, 2):
+        n = Variable("n", 0, 8).bind(size)
+        assert jitted(x[:n]).tolist() == (x.numpy()[:size] + 1).tolist()
+
+
+def test_a_list_is_counted(device: FakeDevice):
+    jitted = jit(chain)
+    x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))
+    jitted(x, y)
+    before = GlobalCounters.kernel_count
+    jitted(x, y)
+    assert GlobalCounters.kernel_count - before == 3
+
+
+def test_a_list_is_checked_between_zones(device: FakeDevice):
+    with Context(CHECK="memory"):
+        jitted = jit(chain)
+        x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))
+        for _ in range(2):
+            assert jitted(x, y).tolist() == [[8.0, 8.0]] * 3
+
+
+def test_the_graph_of_nothing(device: FakeDevice, api: FakeDriver):
+    device.run_list([])()
+    assert api.calls["cuGraphLaunch"] == 0

@@ -1,0 +1,327 @@
+"""What a call reads that is not followed: one of a function of C, or of Weft itself.
+
+A function of Python is followed when it runs. For the others this file says what they look at:
+attributes by a computed name, items, the whole content of a container, or state of the machine
+that nobody can guard, such as the clock; that warns.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextvars
+import functools
+import random
+import weakref
+from collections.abc import Iterable
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any, Final
+
+import numpy as np
+
+from weft.tensor.jit.watch.guards import MISSING, items_of, own_attributes
+from weft.tensor.jit.watch.lookup import is_weft, lookup
+from weft.tensor.jit.watch.reads import CONTAINERS, Reads
+
+Arguments = list[tuple[Any, ...]]  # for each argument what it may be
+
+GENERATORS: Final = (random.Random, np.random.Generator, np.random.RandomState)
+# They look at the items of their arguments, not below.
+_SHALLOW: Final = {
+    all, any, enumerate, filter, iter, len, map, max, min, next, range, reversed, sorted, sum, zip,
+    list, tuple, dict, set, frozenset,
+}  # fmt: skip
+_BLIND: Final = {
+    callable, id, isinstance, issubclass, type, object, super, property, classmethod, staticmethod,
+    setattr, delattr, print, weakref.ref, slice, hash,
+}  # fmt: skip
+# Parts of Python and NumPy whose functions depend on their arguments alone.
+_PURE: Final = [
+    "builtins", "math", "cmath", "_operator", "operator", "itertools", "_functools",
+    "functools", "_collections", "collections", "_struct", "_json", "_bisect", "_heapq",
+    "binascii", "zlib", "_sre", "re", "unicodedata", "_weakref", "_abc", "_thread",
+    "_decimal", "decimal", "_string", "_codecs", "array", "numpy", "_contextvars", "types",
+    "typing", "_typing", "enum", "copy", "_statistics", "_warnings", "_imp", "_ast",
+    "marshal", "fractions", "_datetime", "datetime", "_hashlib", "_md5", "_sha1", "_sha2",
+    "_blake2", "_sha256", "_sha512", "_stat", "gc", "posix.fspath", "nt.fspath",
+]  # fmt: skip
+_CHANGES: Final = [
+    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
+    "discard", "reverse", "sort", "remove", "__setitem__", "__delitem__", "setdefault", "pop",
+    "popleft", "popitem", "rotate",
+]  # fmt: skip
+_CHANGES_UNREAD: Final = [
+    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
+    "discard", "__setitem__", "__delitem__",
+]  # fmt: skip
+_NOW: Final = ("now", "today", "utcnow", "default_rng", "RandomState", "Random", "SeedSequence")
+
+
+def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any]:
+    """Note what a call reads, and give what it may return, where no frame of Python says that."""
+    kind = type(callee)
+    if kind is MethodType:
+        function = callee.__func__
+        if type(lookup(type(function), "__call__")) is WrapperDescriptorType:
+            if type(function) is not FunctionType:  # of C, as NumPy's random numbers
+                return _method(reads, callee.__self__, function.__name__, args)
+        elif type(function) is not FunctionType:
+            return call(reads, function, [(callee.__self__,), *args], frame)
+        callee, kind = function, FunctionType
+    if kind is FunctionType:
+        reads.add_function(callee)
+        if is_weft(callee.__module__):
+            consume(reads, args, False)
+        elif callee.__defaults__ is not None and reads.is_outside(callee):
+            reads.note("attribute", callee, "__defaults__", callee.__defaults__)
+        return ()
+    if kind is functools.partial:
+        known = reads.mark if reads.is_outside(callee) else lambda thing: thing
+        known(callee.keywords)
+        reads.content(callee.keywords)
+        held = [(known(each),) for each in (*callee.args, *callee.keywords.values())]
+        return call(reads, known(callee.func), [*held, *args], frame)
+    if kind is functools._lru_cache_wrapper:
+        reads.add_function(callee)
+        return ()
+    if issubclass(kind, type):
+        return _construct(reads, callee, args, frame)
+    method = lookup(kind, "__call__")
+    if method is not MISSING and type(method) is not WrapperDescriptorType:
+        return _call_object(reads, callee, method, args)
+    if kind in (MethodDescriptorType, WrapperDescriptorType):  # dict.get(thing, key)
+        return _unbound(reads, callee, args)
+    return _builtin(reads, callee, args, frame)
+
+
+def _call_object(reads: Reads, callee: Any, method: Any, args: Arguments) -> Iterable[Any]:
+    reads.kind(callee)
+    reads.class_attribute(type(callee), "__call__")
+    wrapped = own_attributes(callee).get("__wrapped__")
+    if wrapped is not None:
+        if reads.is_outside(callee):
+            reads.mark(wrapped)
+        reads.add_function(wrapped)
+    if wrapped is None and is_weft(type(callee).__module__):
+        consume(reads, args, False)
+    return ()
+
+
+def cached(reads: Reads, callee: Any, args: Arguments, is_spread: bool) -> Iterable[Any]:
+    """What a function gave that keeps its results, and ran nothing: it is what it gives again."""
+    if is_spread or any(len(each) != 1 for each in args):
+        reads.warn(f"calls {callee.__qualname__}, which keeps its results")
+        return ()
+    return reads.called(callee, tuple([each[0] for each in args]))
+
+
+def _construct(reads: Reads, kind: Any, args: Arguments, frame: Any) -> Iterable[Any]:
+    if kind is super:
+        return _super(args, frame)
+    if kind is type and len(args) == 1:
+        return [type(each) for each in args[0]]
+    if kind in _BLIND:
+        return ()
+    if kind.__name__ in _NOW and not args:
+        reads.warn(f"makes a {kind.__name__} without a seed")
+    followed = any(type(lookup(kind, name)) is FunctionType for name in ("__init__", "__new__"))
+    if followed and not is_weft(kind.__module__):
+        return ()
+    if is_weft(kind.__module__):
+        return consume(reads, args, False)
+    return _shallow(reads, args)
+
+
+def _super(args: Arguments, frame: Any) -> Iterable[Any]:
+    code = frame.f_code
+    kinds = args[0] if args else (frame.f_locals.get("__class__"),)
+    things = args[1] if len(args) > 1 else (frame.f_locals.get(code.co_varnames[0]),)
+    found: list[Any] = []
+    for kind in kinds:
+        for thing in things:
+            try:
+                found.append(super(kind, thing))
+            except TypeError:
+                continue
+    return found
+
+
+def _unbound(reads: Reads, callee: Any, args: Arguments) -> Iterable[Any]:
+    if not args:
+        return ()
+    found: list[Any] = []
+    for owner in args[0]:
+        found += _method(reads, owner, callee.__name__, args[1:])
+    return found
+
+
+def _builtin(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any]:
+    if issubclass(type(callee), weakref.ref):
+        return reads.called(callee, ())
+    owner = getattr(callee, "__self__", None)
+    name = getattr(callee, "__name__", type(callee).__name__)
+    if type(callee) in (BuiltinFunctionType, MethodWrapperType) and not (
+        owner is None or issubclass(type(owner), ModuleType)
+    ):
+        return _method(reads, owner, name, args)
+    if type(callee) is BuiltinFunctionType:
+        if callee in _OWN:
+            found: Iterable[Any] = _OWN[callee](reads, args, frame)
+            return found
+        if callee in _BLIND:
+            return ()
+        if callee in _SHALLOW:
+            return _shallow(reads, args)
+    home = getattr(callee, "__module__", None) or type(callee).__module__
+    if name in _NOW and not args:
+        reads.warn(f"calls {home}.{name}() without a seed")
+    return _opaque(reads, str(home), name, args)
+
+
+def _shallow(reads: Reads, args: Arguments) -> list[Any]:
+    """The items of all arguments, or what has none as it is."""
+    found: list[Any] = []
+    for each in args:
+        for value in each:
+            found += reads.content(value) or (value,)
+    return found
+
+
+def _opaque(reads: Reads, home: str, name: str, args: Arguments) -> Iterable[Any]:
+    """A function of C that nobody knows: it may look at all of its arguments."""
+    if home.split(".")[0] not in _PURE and f"{home}.{name}" not in _PURE:
+        reads.warn(f"calls {home}.{name}")
+    return consume(reads, args, True)
+
+
+def consume(reads: Reads, args: Arguments, with_objects: bool) -> list[Any]:
+    found: list[Any] = []
+    for each in args:
+        for value in each:
+            found += reads.deep_content(value, with_objects)
+    return found
+
+
+def _method(reads: Reads, owner: Any, name: str, args: Arguments) -> Iterable[Any]:
+    """A method of C on an object."""
+    kind = type(owner)
+    if issubclass(kind, GENERATORS):
+        reads.draw(owner)
+        return ()
+    if issubclass(kind, CONTAINERS):
+        return _container_method(reads, owner, name, args)
+    if name == "__getattribute__" and args:
+        return [
+            found for key in args[-1] if type(key) is str for found in reads.attribute(owner, key)
+        ]
+    if name in ("__setattr__", "__delattr__") and args:
+        for key in args[0]:
+            reads.write(owner, key)
+        return ()
+    if name == "__next__":
+        return _next(reads, [(owner,)], None)
+    if issubclass(kind, contextvars.ContextVar) and name == "get":
+        default = [each[0] for each in args if each][:1]
+        found = reads.called(owner.get, tuple(default))
+        return found or reads.called(owner.get, (MISSING,))
+    if issubclass(kind, np.ndarray):
+        reads.content(owner)
+        return consume(reads, args, True)
+    if issubclass(kind, type):
+        if name in _NOW:
+            reads.warn(f"calls {kind_name(owner)}.{name}")
+        return consume(reads, args, True)
+    if name in ("__init__", "__new__", "__init_subclass__"):
+        return ()
+    is_known = kind.__module__.split(".")[0] in _PURE
+    if reads.is_outside(owner) and not is_known:
+        reads.warn(f"calls {kind.__module__}.{kind.__name__}.{name}")
+    return consume(reads, [(owner,), *args], True)
+
+
+def kind_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _container_method(reads: Reads, owner: Any, name: str, args: Arguments) -> Iterable[Any]:
+    is_keyed = name in ("get", "__getitem__", "setdefault") and issubclass(type(owner), dict)
+    if (is_keyed or name == "__getitem__") and args and len(args[0]) == 1:
+        found = list(reads.item(owner, args[0][0]))
+        return found or [value for each in args[1:] for value in each]
+    if name in _CHANGES:
+        if name not in _CHANGES_UNREAD:
+            reads.content(owner)
+        reads.change(owner)
+        given = consume(reads, args, False) if name in ("extend", "update") else []
+        return [*items_of(owner), *given]
+    return [*reads.content(owner), *consume(reads, args, False)]
+
+
+def _next(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    for value in args[0]:
+        step = lookup(type(value), "__next__")
+        if reads.is_outside(value) and step is not MISSING and type(step) is not FunctionType:
+            reads.warn(f"takes the next item of a {type(value).__name__}")
+    return [value for each in args for value in each]
+
+
+def _getattr(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    if len(args) < 2:
+        return consume(reads, args, True)
+    found: list[Any] = []
+    for thing in args[0]:
+        for name in args[1]:
+            if type(name) is str:
+                found += reads.attribute(thing, name)
+        if not args[1]:  # a computed name: any of them
+            found += reads.deep_content(thing, True)
+    return [*found, *(value for each in args[2:] for value in each)]
+
+
+def _vars(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    if not args:
+        return ()
+    found = []
+    for thing in args[0]:
+        own = own_attributes(thing)
+        found.append(reads.mark(own) if reads.is_outside(thing) else own)
+    return found
+
+
+def _globals(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    return (reads.mark(frame.f_globals),)
+
+
+def _dir(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    for thing in args[0] if args else ():
+        if reads.is_outside(thing):
+            reads.content(reads.mark(own_attributes(thing)))
+    return ()
+
+
+def _outside_world(name: str) -> Any:
+    def handler(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+        reads.warn(f"calls {name}")
+        return ()
+
+    return handler
+
+
+_OWN: Final[dict[Any, Any]] = {
+    getattr: _getattr,
+    hasattr: _getattr,
+    vars: _vars,
+    globals: _globals,
+    dir: _dir,
+    next: _next,
+    input: _outside_world("input"),
+    open: _outside_world("open"),
+    builtins.__import__: lambda reads, args, frame: (),
+}

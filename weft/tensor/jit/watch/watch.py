@@ -1,0 +1,133 @@
+"""Watches a function while it is traced: every frame of Python that runs, but those of Weft.
+
+`Watch` is a context around the one call of the function. Python tells it of each instruction
+(`sys.settrace`, in this thread alone); frames of Weft's own code are left out, layers and
+optimizers are followed, because they have state of the user's. A debugger or a tool for coverage
+that uses `sys.settrace` too does not see the function in that call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+from typing import Any, Final, Self
+
+import llvmlite
+import numpy as np
+
+from weft.tensor.jit.watch.frame import Followed
+from weft.tensor.jit.watch.functions import find_function
+from weft.tensor.jit.watch.lookup import LAYERS, STANDARD, WEFT
+from weft.tensor.jit.watch.opcodes import Step, read_steps
+from weft.tensor.jit.watch.reads import Reads
+
+_LAYERS: Final = tuple(os.path.join(WEFT, name.split(".")[1]) + os.sep for name in LAYERS)
+# Files that Weft itself calls, too.
+_TOOLS: Final = tuple(
+    [os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep for each in (np, llvmlite)]
+)
+# They write messages, once per trace as everything else; what they read is no value.
+_MESSAGES: Final = ("logging", "warnings", "traceback", "linecache")
+
+
+class Watch:
+    """What a function reads while it is traced, in `reads`."""
+
+    def __init__(self, function: Any, arguments: list[Any]) -> None:
+        self.reads = Reads()
+        self._steps: dict[int, dict[int, Step]] = {}
+        self._codes: list[CodeType] = []  # so that no id is used again
+        self._frames: dict[FrameType, Followed] = {}
+        self._followed: dict[str, bool] = {}
+        self._before: Any = None
+        for thing in (function, *arguments):
+            self.reads.mark(thing)
+            self.reads.add_function(thing)
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()
+        sys.settrace(self._enter_frame)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+        self._frames.clear()
+        self.reads.finish()
+        self.reads.frame = None
+
+    def _enter_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
+        file = frame.f_code.co_filename
+        is_followed = self._followed.get(file)
+        if is_followed is None:
+            is_followed = self._followed[file] = _is_followed(file)
+        if not is_followed or _is_elsewhere(frame):
+            return None
+        if not self._is_called_by_user(frame):
+            return None
+        if frame.f_globals.get("__name__", "").split(".")[0] in _MESSAGES:
+            return None
+        frame.f_trace = self._in_frame  # before the next line: from 3.12 on it looks for this
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        if frame not in self._frames:
+            self._frames[frame] = self._follow(frame)
+        return self._in_frame
+
+    def _is_called_by_user(self, frame: FrameType) -> bool:
+        """Whether a frame works for the function, and not for an import or for Weft's own code."""
+        caller = frame.f_back
+        is_tool = _is_tool(frame.f_code.co_filename)
+        while caller is not None and caller not in self._frames:
+            file = caller.f_code.co_filename
+            if file.startswith(WEFT):
+                return not is_tool
+            if caller.f_code.co_name == "<module>" or file.startswith("<frozen importlib"):
+                return False
+            caller = caller.f_back
+        return True
+
+    def _follow(self, frame: FrameType) -> Followed:
+        code = frame.f_code
+        steps = self._steps.get(id(code))
+        if steps is None:
+            steps = self._steps[id(code)] = read_steps(code)
+            self._codes.append(code)
+        self.reads.frame = frame
+        cells: dict[str, list[Any]] = {}
+        for function in find_function(self.reads, frame):
+            for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+                cells.setdefault(name, []).append(cell)
+        return Followed(frame, steps, cells)
+
+    def _in_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "opcode":
+            self.reads.frame = frame
+            self._frames[frame].advance(frame, self.reads)
+        elif event == "return":
+            self._frames.pop(frame, None)  # a generator comes again, with an empty stack
+            caller = self._frames.get(frame.f_back) if frame.f_back is not None else None
+            if caller is not None:
+                caller.returned.append(arg)
+        return self._in_frame
+
+
+def _is_followed(file: str) -> bool:
+    if file.startswith(("<frozen importlib", "<weft")):
+        return False
+    return not file.startswith(WEFT) or file.startswith(_LAYERS)
+
+
+def _is_tool(file: str) -> bool:
+    is_standard = file.startswith((STANDARD, "<frozen ")) and "-packages" not in file
+    return is_standard or file.startswith(_TOOLS)
+
+
+def _is_elsewhere(frame: FrameType) -> bool:
+    """Whether a frame is an import, or runs because an object goes, in the middle of anything."""
+    name = frame.f_code.co_name
+    if name in ("remove", "_remove", "_commit_removals"):
+        return os.path.basename(frame.f_code.co_filename) in ("weakref.py", "_weakrefset.py")
+    if name == "<module>":  # also that of `eval` and `exec`, which are followed
+        return frame.f_back is None or frame.f_back.f_code.co_filename.startswith("<frozen")
+    return name == "__del__"
