@@ -4,8 +4,8 @@
 
 A chain is compiled at several n, cold, up to the source of its kernels. A row has the seconds of
 processor time of each phase at the largest n and the exponent of each: the slope of log time over
-log n, 1 where twice the elements take twice the time. Tests count calls instead, which depend on no
-machine.
+log n, 1 where twice the elements take twice the time. Tests count calls instead, which depend on
+no machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Twice the program takes about twice the work to compile, and kernels stay as large as they are.
 
 The chains are those of `python -m bench.chains`, which shows seconds and exponents. Here the calls
-of functions are counted, Python's and built-in ones, from the tensors to the source of the kernels.
+of functions are counted, Python's and built-in ones, from tensors to the source of the kernels.
 """
 
 import cProfile

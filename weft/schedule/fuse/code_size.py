@@ -4,8 +4,9 @@ Codegen and compilers take more than twice as long for twice the code, and a ker
 this much for each element gains nothing from more: memory is a small part of its time. So a kernel
 has a budget. A value whose kernel has spent it is materialized, and starts a kernel of its own.
 
-Sizes are in ops. `Inliner` adds what it puts into a kernel; values that are small are paid for with
-the value that reads them, because cutting there would save less code than a kernel has anyway.
+Sizes are in ops. `Inliner` adds what it puts into a kernel; values that are small are paid for
+with the value that reads them, because cutting there would save less code than a kernel has
+anyway.
 """
 
 from __future__ import annotations

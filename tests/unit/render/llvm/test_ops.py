@@ -133,9 +133,7 @@ def test_constant_amounts_outside_of_the_width_do_what_loaded_ones_do(
         Memory(dtype, size, values * len(amounts)),
         Memory(dtype, size, [amount for amount in amounts for _ in values]),
     ]
-    constants, variables, *_ = run_native(
-        program(*stores), arguments, {}, device(targets()[0])
-    )
+    constants, variables, *_ = run_native(program(*stores), arguments, {}, device(targets()[0]))
     wanted = [(-1 if op == Op.SHR and value < 0 else 0) for value in values] * len(amounts)
     assert list(constants.values) == wanted
     assert list(variables.values) == wanted
