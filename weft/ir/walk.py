@@ -6,7 +6,7 @@ is one scope. `bodies` lists the scopes below a node for those who want them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -64,7 +64,8 @@ def bodies(
     holders = (Op.CALL, Op.CUSTOM_GRADIENT) if has_gradients else (Op.CALL,)
     order: list[UOp] = []
     seen: set[UOp] = set()
-    waiting: list[tuple[UOp | None, list[UOp]]] = [(None, _called(roots, enter, holders))]
+    # The callees of a body that are not looked at yet; each is taken once.
+    waiting: list[tuple[UOp | None, Iterator[UOp]]] = [(None, _called(roots, enter, holders))]
     while waiting:
         body, inner = waiting[-1]
         new = next((callee for callee in inner if callee not in seen), None)
@@ -80,13 +81,13 @@ def bodies(
 
 def _called(
     scope: Sequence[UOp], enter: Callable[[UOp], bool] | None, holders: tuple[int, ...]
-) -> list[UOp]:
+) -> Iterator[UOp]:
     """The bodies that one scope calls."""
-    return [
+    return (
         node.arg if node.op == Op.CALL else node.arg[0]
         for node in topological(*scope, enter=enter)
         if node.op in holders and (enter is None or enter(node))
-    ]
+    )
 
 
 def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:

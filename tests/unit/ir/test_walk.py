@@ -1,5 +1,10 @@
 """Orders, users, substitution and scopes of a graph."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
 from weft.ir.build import call, param, range_, reduce_ranges, sink, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.linear import order as sort_key
@@ -69,6 +74,28 @@ def test_walks_do_not_enter_bodies():
     root = call(body, i)
     assert n not in topological(root)
     assert bodies(sink(root, call(sink(root), j))) == [body, sink(root)]
+
+
+def test_bodies_are_looked_at_once_each():
+    """However many a scope calls, it is walked through once."""
+    calls = [call(param(0, dtypes.index, ()) + number, i) for number in range(400)]
+
+    def steps(count: int) -> int:
+        lines = 0
+
+        def note(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+            nonlocal lines
+            lines += event == "line"
+            return note
+
+        sys.settrace(note)
+        try:
+            assert len(bodies(sink(*calls[:count]))) == count
+        finally:
+            sys.settrace(None)
+        return lines
+
+    assert steps(400) < 2.2 * steps(200)
 
 
 def test_deep_graphs_are_walked():

@@ -109,10 +109,16 @@ def _invert(writer: Writer, step: Step) -> str:
     return writer.value(f"xor {step.type_name} {step.operands[0]}, {ones}")
 
 
+def _is_inside(step: Step) -> bool:
+    """Whether an amount is below the width; LLVM defines no other, negative ones included."""
+    low, high = step.facts.right
+    return low >= 0 and high < step.source.bits
+
+
 def _shift_left(writer: Writer, step: Step) -> str:
     x, amount = step.operands
     shifted = writer.value(f"shl {step.type_name} {x}, {amount}")
-    if step.facts.right[1] < step.source.bits:
+    if _is_inside(step):
         return shifted
     width = literal(step.source, step.source.bits)
     fits = writer.value(f"icmp ult {step.type_name} {amount}, {width}")
@@ -122,7 +128,7 @@ def _shift_left(writer: Writer, step: Step) -> str:
 def _shift_right(writer: Writer, step: Step) -> str:
     x, amount = step.operands
     bits, type_name = step.source.bits, step.type_name
-    fits = step.facts.right[1] < bits
+    fits = _is_inside(step)
     if step.source.kind != UINT:
         if not fits:  # further shifts fill with the sign too
             amount = writer.intrinsic("umin", type_name, amount, literal(step.source, bits - 1))

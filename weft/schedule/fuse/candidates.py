@@ -13,6 +13,7 @@ from typing import Final
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
+from weft.schedule.fuse.code_size import CodeSize, is_full
 from weft.schedule.fuse.cost import Reads, Work, size_of, sums_reused_products
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, scatter_kernel
@@ -23,21 +24,34 @@ from weft.schedule.scans import loop_forms
 
 MOST_STORES: Final = 16
 _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
+_NO_MEMORY: Final = -1
 
 
 class Candidates:
     """All kernels, and those of equal extents that are still open, as a bit set."""
 
-    def __init__(self, work: Work, reads: Reads, inliner: Inliner) -> None:
+    def __init__(self, work: Work, reads: Reads, inliner: Inliner, code: CodeSize) -> None:
         self.kernels: list[Kernel] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
+        self._code = code
         self._open: defaultdict[Shape, int] = defaultdict(int)
+        self._readers: defaultdict[int, int] = defaultdict(int)  # of each memory, and of none
 
-    def memory_below(self, node: UOp) -> int:
-        """The memory that a value reads, as a bit set."""
-        return self._reads.memory_below[node]
+    def add_input(self, kernel: Kernel, node: UOp) -> None:
+        """Note the memory below a value that a kernel stores."""
+        bits = self._reads.memory_below[node]
+        for number in range_ids(bits & ~kernel.inputs) if bits else (_NO_MEMORY,):
+            self._readers[number] |= 1 << kernel.number
+        kernel.inputs |= bits
+
+    def _sharing(self, node: UOp) -> int:
+        """The kernels that read memory which a value reads, or, as it, none; as a bit set."""
+        bits, kernels = self._reads.memory_below[node], 0
+        for number in range_ids(bits) if bits else (_NO_MEMORY,):
+            kernels |= self._readers[number]
+        return kernels
 
     # ---- new kernels
 
@@ -81,11 +95,8 @@ class Candidates:
         if any(map(sums_reused_products, [node, *self._reads.reductions_below(node)])):
             return None
         sizes = self._reads.reduction_sizes(node)
-        bits = self._reads.memory_below[node]
-        for number in range_ids(self._open[shape] & ~waiting_for(readers)):
+        for number in range_ids(self._open[shape] & self._sharing(node) & ~waiting_for(readers)):
             kernel = self.kernels[number]
-            if not (kernel.inputs & bits if bits else kernel.has_value_without_input):
-                continue
             if not self._is_open(kernel):
                 self._open[shape] &= ~(1 << number)
             elif self._can_start(node, kernel) and all(
@@ -95,8 +106,8 @@ class Candidates:
         return None
 
     def _is_open(self, kernel: Kernel) -> bool:
-        is_full = len(kernel.stores) >= MOST_STORES
-        return not (kernel.is_alone or is_full or kernel.has_contraction)
+        has_room = len(kernel.stores) < MOST_STORES and not is_full(kernel)
+        return has_room and not (kernel.is_alone or kernel.has_contraction)
 
     def _can_start(self, node: UOp, kernel: Kernel) -> bool:
         """Whether the loops of a kernel suit a scan."""
@@ -116,6 +127,8 @@ class Candidates:
             if not covers(use.place, scope, shape_of(node)) or not scope <= set(kernel.order):
                 continue
             if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
+                continue
+            if self._code.must_cut(node, (kernel,)):
                 continue
             if kernel.has_contraction and sums_reused_products(node):
                 continue

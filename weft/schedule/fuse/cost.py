@@ -27,6 +27,8 @@ _SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDI
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 # What is below these is computed together with them.
 _THROUGH = ELEMENTWISE | MOVEMENT
+# A kernel has room for about as many reductions; values that read more know the nearest ones.
+_MOST_REDUCTIONS = 16
 # A product is a contraction when both of its operands are read at least this often.
 _REUSE = 8
 
@@ -65,7 +67,7 @@ class Reads:
         for source in node.src:
             own = (source,) if source.op == Op.REDUCE else self._reductions[source]
             if own and found and own is not found:
-                own = tuple(dict.fromkeys((*found, *own)))
+                own = tuple(dict.fromkeys((*found, *own)))[-_MOST_REDUCTIONS:]
             found = own or found
         return found
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import (
     Reads,
     Work,
@@ -20,30 +19,28 @@ from weft.schedule.fuse.cost import (
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.uses import Use
 
-# Reductions of one kernel, from which on further ones are materialized: code grows, compilers are
-# slow.
-MOST_REDUCTIONS: Final = 16
-
 
 class Decisions:
     """Decides for each value between computing it at its uses and memory."""
 
-    def __init__(self, work: Work, reads: Reads, inliner: Inliner) -> None:
+    def __init__(self, work: Work, reads: Reads, inliner: Inliner, code: CodeSize) -> None:
         self.log: list[str] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
+        self._code = code
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
         """Is the value worth memory? Both costs go to the log."""
-        if not self._reads.memory_below[node] or (node.op == Op.CAST and widens(node)):
-            return False
         if node.dtype is dtypes.index:  # an index has no width that memory could hold
             return False
+        if node.op == Op.CAST and widens(node):
+            return False
         kernels = {use.kernel for use in uses}
-        is_reduction = node.op == Op.REDUCE
-        if is_reduction and any(kernel.reductions >= MOST_REDUCTIONS for kernel in kernels):
-            return True  # products of products: each that is inlined is there once per place
+        if self._code.must_cut(node, kernels):
+            return True
+        if not self._reads.memory_below[node]:
+            return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             return True  # each wants a tile of registers, and a kernel has one
         if len(kernels) > 1 and depends_on_order(node):

@@ -14,6 +14,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.schedule import scans
+from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import sums_reused_products
 from weft.schedule.fuse.kernel import Kernel, Path
 from weft.schedule.fuse.uses import Use, free_ranges
@@ -32,7 +33,8 @@ Reductions = dict[tuple[UOp, Place, Kernel], tuple[UOp, ...]]
 class Inliner:
     """The uses of nodes, on their way down."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: CodeSize) -> None:
+        self._code = code
         self.reductions: Reductions = {}
         self._uses: defaultdict[UOp, list[Use]] = defaultdict(list)
 
@@ -81,11 +83,13 @@ class Inliner:
     def move(self, node: UOp, uses: list[Use]) -> None:
         """A movement op only moves the place."""
         for use in uses:
+            self._code.add(node, use.kernel)
             self.add(node.src[0], Use(use.kernel, through(node, use.place), use.path))
 
     def inline(self, node: UOp, uses: list[Use]) -> None:
         """Compute a value at each of its uses."""
         for use in uses:
+            self._code.add(node, use.kernel)
             if node.op == Op.REDUCE:
                 self._enter_reduction(node, use)
             elif node.op == Op.SCAN:
@@ -110,7 +114,6 @@ class Inliner:
         ranges, place = reduction_at(self.reductions, node, at, kernel)
         inside = (*path, *(loop for loop in ranges if loop.op == Op.RANGE))
         kernel.has_contraction |= sums_reused_products(node)
-        kernel.reductions += 1
         self.add(node.src[0], Use(kernel, place, inside))
 
     def _enter_scan(self, node: UOp, use: Use) -> None:

@@ -74,17 +74,11 @@ class Kernel:
         self.after: set[Kernel] = set()
         self.waiting = 1 << number  # all kernels that wait for it, and itself, as bits
         self.inputs = 0  # the memory below its values, as bits
-        self.has_value_without_input = False
         self.has_contraction = False
-        self.reductions = 0
+        self.code = 0  # ops of what is computed in it, roughly
         self.call: UOp | None = None  # a CALL that runs here instead of stores
         self.is_alone = False
         self.work = 0.0
-
-    def add_input(self, memory: int) -> None:
-        """Note the memory below a value that it stores."""
-        self.inputs |= memory
-        self.has_value_without_input |= not memory
 
     @property
     def is_empty(self) -> bool:

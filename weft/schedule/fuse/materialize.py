@@ -68,7 +68,7 @@ class Materializer:
         self._write(node, uses, stores, kernel, place)
         for use in uses:
             need(use.kernel, kernel)
-        kernel.add_input(self._candidates.memory_below(node))
+        self._candidates.add_input(kernel, node)
         inside = [use for use in uses if use.kernel is kernel]
         own = Use(kernel, place, tuple(kernel.order))
         self._inliner.enter(node, list(dict.fromkeys([own, *inside])))
@@ -95,7 +95,7 @@ class Materializer:
         shape = shape_of(store.src[0])
         kernel = self._candidates.for_value(node, readers, shape, self.is_alone(store))
         self._add_store(store, node, store.src[0], kernel, kernel.place)
-        kernel.add_input(self._candidates.memory_below(node))
+        self._candidates.add_input(kernel, node)
         at = kernel.place if shape_of(node) else Place((), kernel.place.gate)
         use = Use(kernel, at, tuple(kernel.order))
         if node.op in MEMORY:

@@ -23,6 +23,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse.calls import Calls
 from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import Reads, Work
 from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
@@ -53,11 +54,12 @@ def fuse(
 ) -> Fused:
     """Walk a graph. `alone` is memory whose writes get kernels of their own."""
     order = topological(sink)
-    work, reads, inliner, writes = Work(target), Reads(order), Inliner(), Writes()
-    candidates = Candidates(work, reads, inliner)
+    work, reads, code, writes = Work(target), Reads(order), CodeSize(order), Writes()
+    inliner = Inliner(code)
+    candidates = Candidates(work, reads, inliner, code)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
     calls = Calls(order, candidates, materializer, writes)
-    decided = decisions(work, reads, inliner)
+    decided = decisions(work, reads, inliner, code)
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)

@@ -25,7 +25,7 @@ from tests.unit.render.llvm_programs import (
     targets,
     vector,
 )
-from weft.ir.dtypes import BOOL, FLOAT, INTEGER, DType, Scalar, dtypes
+from weft.ir.dtypes import BOOL, FLOAT, INT, INTEGER, DType, Scalar, dtypes
 from weft.ir.ops import COMPARE, UNARY, Op, name
 from weft.ir.scalar import KINDS
 from weft.ir.uop import UOp, bool_like, const, make
@@ -104,6 +104,39 @@ def test_every_op(dtype: DType, lanes: int, target: object):
         if not is_zero_of_either_sign(ops[position // PAIRS], found, wanted)
     ]
     assert not wrong, wrong[:8]
+
+
+SIGNED = [dtype for dtype in DTYPES if dtype.kind == INT]
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("op", SHIFTS, ids=name)
+@pytest.mark.parametrize("dtype", SIGNED, ids=lambda dtype: dtype.name)
+def test_constant_amounts_outside_of_the_width_do_what_loaded_ones_do(
+    dtype: DType, op: int, lanes: int
+):
+    """A negative one moves all bits out, as one past the width; LLVM itself defines neither."""
+    values = [5, -5, dtype.max, dtype.min]
+    amounts = [-1, -dtype.bits, dtype.min, dtype.bits, dtype.bits + 1]
+    size = len(values) * len(amounts)
+    out, loaded, given = (argument(slot, dtype, size) for slot in range(3))
+    stores = []
+    for start in range(0, size, lanes):
+        x = get(at(given, start, lanes=lanes))
+        constant = const(dtype.vector(lanes), amounts[start // len(values)])
+        stores.append(put(at(out, start, lanes=lanes), make(op, x.dtype, (x, constant))))
+        amount = get(at(argument(3, dtype, size), start, lanes=lanes))
+        stores.append(put(at(loaded, start, lanes=lanes), make(op, x.dtype, (x, amount))))
+    arguments = [
+        Memory(dtype, size),
+        Memory(dtype, size),
+        Memory(dtype, size, values * len(amounts)),
+        Memory(dtype, size, [amount for amount in amounts for _ in values]),
+    ]
+    constants, variables, *_ = run_native(program(*stores), arguments, {}, device(targets()[0]))
+    wanted = [(-1 if op == Op.SHR and value < 0 else 0) for value in values] * len(amounts)
+    assert list(constants.values) == wanted
+    assert list(variables.values) == wanted
 
 
 @pytest.mark.parametrize("lanes", LANES)

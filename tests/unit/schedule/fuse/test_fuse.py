@@ -183,7 +183,7 @@ def test_deep_graphs_are_scheduled():
     x = p(1, 4)
     for step in range(3000):
         x = (x + float(step)).maximum(const(f32, 1.0))
-    assert len(schedule(store(p(0, 4), x)).kernels.src) == 1
+    assert len(schedule(store(p(0, 4), x)).kernels.src) == 6  # a kernel has a budget of ops
 
 
 def test_a_rounded_fold_is_computed_by_one_kernel():
