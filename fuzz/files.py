@@ -89,9 +89,18 @@ _is_watching = False
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if not _is_watching:
         return
-    is_write = event == "open" and isinstance(arguments[1], str) and arguments[1] not in _READING
+    is_write = event == "open" and _is_for_writing(*arguments)
     if event in FORBIDDEN or (is_write and not _is_ours(str(arguments[0]))):
         _seen.append(f"{event} {arguments[0]}"[:200])
+
+
+def _is_for_writing(path: object, mode: str | None, flags: int) -> bool:
+    """Whether `open` or `os.open` may change a file; one that is open already was seen before."""
+    if isinstance(path, int):
+        return False
+    if mode is not None:
+        return mode not in _READING
+    return bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC))
 
 
 def _is_ours(path: str) -> bool:

@@ -47,5 +47,5 @@ def test_compiling_goes_on_from_the_text_of_any_pass(name: str):
         for number, root in enumerate(forms[:-1]):
             read = parse(dump(root))
             assert read is root
-            *_, end = resume(read, TARGET, STEPS[first + number], "linearize")
+            *_, end = resume(read, TARGET, STEPS[first + number], CODEGEN.passes[-1].name)
             assert end.text == last

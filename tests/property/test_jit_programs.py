@@ -12,7 +12,7 @@ from fuzz.jit_oracle import Descent, Draws, JitOracle
 from fuzz.program_oracle import Line
 from fuzz.subject import shrink
 from weft.codegen.generate import generate
-from weft.engine import compile, realize
+from weft.engine import compile, work
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, make
@@ -78,7 +78,8 @@ def test_a_store_past_the_end_is_found(
     monkeypatch.setattr(compile, "generate", careless)
     monkeypatch.setattr(compile, "_CACHE", DiskCache("careless", 1))  # others keep theirs
     monkeypatch.setattr(compile, "_LOADED", {})
-    monkeypatch.setattr(realize, "_PREPARED", {})
+    monkeypatch.setattr(work, "_PREPARED", {})
+    monkeypatch.setattr(work, "_WORK", {})
     with Context(SPEC=False):  # the spec would see that the kernel is wrong before it runs
         assert main(["--count", "4", "--seed", "3", "--modes", "jit"]) == 1
     assert "stores outside of its memory, at byte" in capsys.readouterr().out

@@ -410,3 +410,20 @@ def test_a_call_costs_one_check_more_than_the_run():
         sys.setprofile(None)
     assert len(state.guards) > 16
     assert calls == ["holds", "check", "is_in"]
+
+
+def test_variables_of_the_call_itself_are_not_outside():
+    """A comprehension and a function inside read variables of the running call."""
+    factor = 2.0
+
+    @jit
+    def f(x):
+        for axis in (0, 1):
+            shape = [2 if each == axis else 1 for each in range(2)]
+            by_axis = lambda y: y * axis  # noqa: E731, B023 -- it runs in this iteration
+            x = by_axis(x) + x + sum(shape) * factor
+        return x
+
+    assert f(Tensor([1.0])).tolist() == [20.0]
+    factor = 3.0
+    assert f(Tensor([1.0])).tolist() == [29.0] and f.traces == 2

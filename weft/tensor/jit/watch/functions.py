@@ -20,11 +20,25 @@ def find_function(reads: Reads, frame: Any) -> list[Any]:
         known = [method] if method is not None else []
     if not known and code.co_freevars:
         known = [each for each in _referrers(code) if each.__code__ is code]
-        for each in known:
-            reads.mark(each)
+        if not _is_made_here(frame):
+            for each in known:
+                reads.mark(each)
     if len(known) > 1:
         known = [each for each in known if _has_cells(each, frame)]
     return known
+
+
+def _is_made_here(frame: Any) -> bool:
+    """Whether a function that is running made this one: a comprehension, a function inside.
+
+    Its variables are those of the running call. What they have from outside is known already.
+    """
+    code, caller = frame.f_code, frame.f_back
+    while caller is not None:
+        if code in caller.f_code.co_consts:
+            return True
+        caller = caller.f_back
+    return False
 
 
 def _referrers(code: CodeType) -> list[Any]:
