@@ -160,5 +160,5 @@ def test_an_op_without_a_rule_is_our_bug():
     loaded = make(
         Op.LOAD, X.dtype, (make(Op.INDEX, X.dtype, (X, true(), const(dtypes.index, 0))),)
     )
-    with pytest.raises(weft.InternalError, match="LOAD has no rule"):
+    with pytest.raises(weft.InternalError, match="LOAD has no gradient rule"):
         gradients(loaded, [X])
