@@ -74,7 +74,18 @@ def ptxas() -> str | None:
     return shutil.which("ptxas")
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in LOOPS])
+# The families that every run compiles; the others are long.
+QUICK = ("binary", "reductions", "indexing")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.long)
+        for name in FAMILIES
+        if name not in LOOPS
+    ],
+)
 def test_kernels_become_ptx(family: str, tmp_path: Path):
     assembler = ptxas()
     problems: list[str] = []
