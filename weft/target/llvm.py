@@ -52,6 +52,10 @@ class Backend:
     reads_zeros: bool = True
     # MAX and MIN with NaN are one instruction.
     has_maximum: bool = True
+    # MAX and MIN of integers take no negations as operands. The assembler of CUDA 13.0 joins two
+    # of them into one of three operands, in which it forgets that one was negated: the greatest
+    # of -1, -6 and -9 is 9 there.
+    turns_extremes: bool = False
     # Arithmetic on lanes: what the PTX back end makes of some of it is wrong (LLVM 22), so there
     # lanes are for memory alone.
     has_vectors: bool = True
@@ -88,6 +92,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         local_space=3,
         has_wide_indices=False,
         reads_zeros=False,
+        turns_extremes=True,
         has_vectors=False,
     ),
 }

@@ -33,6 +33,7 @@ class Step:
     facts: Facts
     constant: Scalar | None = None  # the second operand, where it is known
     has_maximum: bool = False  # the machine has MAX and MIN with NaN as one instruction
+    turns_extremes: bool = False  # MAX and MIN of integers take no negations
 
     @property
     def type_name(self) -> str:
@@ -73,9 +74,29 @@ def _signed(stem: str) -> _Form:
 
     def write(writer: Writer, step: Step) -> str:
         sign = "u" if step.source.kind == UINT else "s"
+        if step.turns_extremes and step.source.bits <= 32:
+            return _turned_extreme(writer, step, sign, stem)
         return writer.intrinsic(sign + stem, step.type_name, *step.operands)
 
     return write
+
+
+def _turned_extreme(writer: Writer, step: Step, sign: str, stem: str) -> str:
+    """The greater or smaller integer, of operands with their first bit turned and the other sign.
+
+    No operand of the instruction is a negation then. LLVM and ptxas leave this as it is.
+    """
+    wide, bits, other = step.operands, step.source.bits, "s" if sign == "u" else "u"
+    if bits < 32:
+        extend = "zext" if sign == "u" else "sext"
+        wide = tuple(writer.value(f"{extend} {step.type_name} {x} to i32") for x in step.operands)
+    turn = "xor.b32 {}, {}, 0x80000000;"
+    code = (
+        f"{{ .reg .b32 a, b; {turn.format('a', '$1')} {turn.format('b', '$2')} "
+        f"{stem}.{other}32 a, a, b; {turn.format('$0', 'a')} }}"
+    )
+    chosen = writer.value(f'call i32 asm "{code}", "=r,r,r"(i32 {wide[0]}, i32 {wide[1]})')
+    return chosen if bits == 32 else writer.value(f"trunc i32 {chosen} to {step.type_name}")
 
 
 def _wrapping(instruction: str) -> _Form:

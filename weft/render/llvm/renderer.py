@@ -103,6 +103,7 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         facts=facts_of(node, code.contracted),
         constant=last.arg if last.op == Op.CONST else None,
         has_maximum=code.backend.has_maximum,
+        turns_extremes=code.backend.turns_extremes,
     )
     return write(code.writer, step)
 

@@ -20,13 +20,16 @@ from tests.unit.render.llvm_programs import (
     special,
     when,
 )
-from weft.ir.build import variable
+from weft import Tensor
+from weft.codegen.generate import generate
+from weft.ir.build import param, sink, store, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COMPARE, Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
 from weft.render.llvm.renderer import render
 from weft.runtime.llvm.compiler import compile_ptx
+from weft.schedule.schedule import make_schedule
 from weft.support.errors import InternalError, NotSupported
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
@@ -198,3 +201,15 @@ def test_threads_exchange_words(dtype: DType, words: int):
 
 def test_threads_exchange_along_an_axis():
     assert ", 16, 31, -1;" in shuffled(F32, 2, (8, 4), axis=1)
+
+
+@pytest.mark.parametrize(("dtype", "found"), [(I32, "max.u32"), (dtypes.uint32, "max.s32")])
+def test_extremes_of_integers_take_no_negations(dtype: DType, found: str):
+    """ptxas loses the sign of a negated operand where it joins two of them."""
+    x = Tensor(param(1, dtype, (7,)))
+    root = sink(store(param(0, dtype, ()), (-x).max(0).uop))
+    (call,) = make_schedule(root, TARGET).kernels.src
+    text = compile_ptx(render(generate(call.arg, TARGET), TARGET), TARGET)
+    other = "max.s32" if found == "max.u32" else "max.u32"
+    assert found in text and other not in text
+    assert text.count("xor.b32") >= text.count(found)
