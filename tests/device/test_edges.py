@@ -79,6 +79,18 @@ def test_the_place_of_the_greatest():
     assert Tensor(x).argmax().item() == x.argmax()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.float32])
+@pytest.mark.parametrize("size", [3, 4, 7, 16, 33, 1000])
+def test_extremes_of_negated_numbers(size: int, dtype: type):
+    """The assembler must not lose a sign where it joins maxima."""
+    x = (np.arange(size) * 7919 % 23 + 1).astype(dtype)
+    negated = Tensor(-x)
+    assert (-Tensor(x)).max().item() == (-x).max()
+    assert (-Tensor(x)).min().item() == (-x).min()
+    assert (-Tensor(x)).argmax().item() == (-x).argmax()
+    assert negated.argmin().item() == (-x).argmin()
+
+
 def test_adding_at_indices():
     places = (np.arange(1 << 20) * 7919 % 1000).astype(np.int64)
     zeros, ones = Tensor.zeros(1000), Tensor(np.ones(1 << 20, np.float32))
