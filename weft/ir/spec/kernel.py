@@ -199,12 +199,8 @@ ORDER_LAWS: Final = (
     GraphRow("a loop whose iterations reduce into one address is sequential", _unturned),
 )
 
-KERNEL_ROWS: Final[tuple[Row, ...]] = (
-    scalars(_VALUES),
-    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
-    *LEAF_ROWS,
-    *ELEMENTWISE_ROWS,
-    *RANGE_ROWS,
+# Addresses of several dimensions, and what is read at them.
+ADDRESS_ROWS: Final[tuple[Row, ...]] = (
     row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
     row("an address has the dtype of its memory", Op.INDEX, like_first),
     row(
@@ -216,6 +212,15 @@ KERNEL_ROWS: Final[tuple[Row, ...]] = (
         "LOAD reads an address", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)
     ),
     row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
+)
+
+KERNEL_ROWS: Final[tuple[Row, ...]] = (
+    scalars(_VALUES),
+    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
+    *LEAF_ROWS,
+    *ELEMENTWISE_ROWS,
+    *RANGE_ROWS,
+    *ADDRESS_ROWS,
     *STORE_ROWS,
     row("STORE has no arg", Op.STORE, no_arg),
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),

@@ -24,11 +24,11 @@ from weft.ir.spec.common import (
     no_arg,
 )
 from weft.ir.spec.kernel import (
+    ADDRESS_ROWS,
     FOLD_ROWS,
     RANGE_ROWS,
     are_indices,
     are_ranges,
-    is_place,
     scalars,
 )
 from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
@@ -117,17 +117,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     *ELEMENTWISE_ROWS,
     row("memory is read before it is computed with", ELEMENTWISE | {*_FOLDS}, _computes),
     *RANGE_ROWS,
-    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
-    row("an address has the dtype of its memory", Op.INDEX, like_first),
-    row(
-        "INDEX has a bool mask and one index per dimension",
-        Op.INDEX,
-        lambda node: are_indices(node, len(shape_of(node.src[0]))),
-    ),
-    row(
-        "LOAD reads an address", Op.LOAD, lambda node: node.src[0].op == Op.INDEX and no_arg(node)
-    ),
-    row("the result has the dtype of the value", (Op.LOAD, Op.READ, Op.STAGE), like_first),
+    *ADDRESS_ROWS,
     row("a STAGE is global, with indices, sizes and ranges", Op.STAGE, _stage),
     row("READ reads a STAGE or a result, at one index per size", Op.READ, _read),
     row("STORE writes a value at an index, or what a call gives", Op.STORE, _store),
