@@ -193,14 +193,15 @@ def error_function(x: UOp) -> UOp:
 def logarithm_of_sum(x: UOp, y: UOp) -> UOp:
     """log(e ** x + e ** y): the greater, and log(1 + t) for the share t of the lesser.
 
-    1 + t drops digits of t; what they are to the logarithm is added back.
+    1 + t drops digits of t; what they are to the logarithm is added back, last: where the greater
+    takes away from the logarithm, the sum of those two is rounded least.
     """
     top = make(Op.MAX, x.dtype, (x, y))
     gap = where(x.equal(y), x.const_like(0.0), absolute(x - y))
     share = make(Op.EXP, x.dtype, (-gap,))
     total = share + 1.0
     lost = share - (total - 1.0)
-    return top + (make(Op.LOG, x.dtype, (total,)) + lost / total)
+    return top + make(Op.LOG, x.dtype, (total,)) + lost / total
 
 
 def power(x: UOp, y: UOp) -> UOp:
