@@ -1,6 +1,8 @@
 """Run the benchmarks and print one table of ratios.
 
     python -m bench [--only NAME] [--rounds N] [--beside] [--search] [--json FILE] [--list]
+    python -m bench --compare A B
+    python -m bench --draw FILE.svg
     python -m bench machine
     python -m bench device CUDA [--json FILE]
 
@@ -22,12 +24,24 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from bench import history
 from bench.contest import Benchmark
+from bench.history import HISTORY
 from bench.report import as_json, render
 from bench.run import Outcome, run
 
 # A file each: bench/engine.py holds SUBJECT, the benchmarks of the rewrite engine.
-SUBJECTS = ("engine", "simplifier", "compile", "startup", "speed", "jit")
+SUBJECTS = (
+    "engine",
+    "simplifier",
+    "compile",
+    "startup",
+    "first",
+    "eager",
+    "speed",
+    "jit",
+    "trace",
+)
 ROUNDS = 5
 METHOD = (
     "Weft and its peer alternate in one process; best of {rounds} rounds (fewer where long), "
@@ -63,6 +77,11 @@ def run_all(rows: Sequence[Benchmark], rounds: int, asked: Sequence[str]) -> lis
     return outcomes
 
 
+def _numbers_as_names(arguments: Sequence[str]) -> list[str]:
+    """-1 is a run here; argparse would take it for an option."""
+    return [f" {each}" if each[:1] == "-" and each[1:].isdigit() else each for each in arguments]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["machine"]:
@@ -80,7 +99,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--beside", action="store_true", help="further peers too, which is slow")
     parser.add_argument("--search", action="store_true", help="also with searched kernels")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
-    options = parser.parse_args(arguments)
+    parser.add_argument(
+        "--history", type=Path, default=HISTORY, metavar="FILE", help="of all runs"
+    )
+    parser.add_argument("--no-history", action="store_true", help="do not add this run to it")
+    parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="what is slower in run B")
+    parser.add_argument("--draw", type=Path, metavar="FILE", help="draw the history as SVG")
+    options = parser.parse_args(_numbers_as_names(arguments))
+    if options.compare:
+        before, after = (history.find(name.strip(), options.history) for name in options.compare)
+        text, is_slower = history.report(history.compare(before, after))
+        print(text)
+        return 1 if is_slower else 0
+    if options.draw:
+        options.draw.write_text(history.draw(history.read(options.history)), encoding="utf-8")
+        return 0
     rows = chosen(benchmarks(), options.only)
     if options.list:
         print("\n".join(f"{row.subject:12} {row.name:12} {row.about}" for row in rows))
@@ -93,9 +126,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(METHOD.format(rounds=options.rounds), render(lines), *notes, sep="\n\n")
     if errors:
         print(*errors, sep="\n", file=sys.stderr)
+    results = as_json(lines, notes, options.rounds)
     if options.json:
-        text = json.dumps(as_json(lines, notes, options.rounds), indent=2)
-        options.json.write_text(text + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    if not options.no_history:
+        history.append(results, options.history)
     return 1 if errors else 0
 
 

@@ -38,6 +38,7 @@ class Kernel(NamedTuple):
 def _maps(torch: Any, size: int) -> list[Kernel]:
     a, b = (torch.randn(size, device="cuda") for _ in range(2))
     f = torch.nn.functional
+    half_gelu = lambda a: a.gelu(), lambda a: f.gelu(a, approximate="tanh")
     return [
         Kernel("copy", [a], lambda a: a + 0, lambda a: a.clone(), 8 * size),
         Kernel("relu(a * b + a)", [a, b], *2 * [lambda a, b: (a * b + a).relu()], 12 * size),
@@ -47,6 +48,7 @@ def _maps(torch: Any, size: int) -> list[Kernel]:
         Kernel("silu", [a], lambda a: a.silu(), f.silu, 8 * size),
         Kernel("a / b", [a, b], *2 * [lambda a, b: a / b], 12 * size),
         Kernel("to bfloat16", [a], *2 * [lambda a: a.bfloat16()], 6 * size),
+        Kernel("bfloat16 gelu", [a.bfloat16()], *half_gelu, 4 * size),
         Kernel("odd size: exp", [a[: size - 5].contiguous()], *2 * [lambda a: a.exp()], 8 * size),
     ]
 
@@ -70,6 +72,7 @@ def _rows(torch: Any) -> list[Kernel]:
     for rows, columns in (
         *((65536, 128), (16384, 512), (16384, 1000), (16384, 1024)),
         *((16384, 4096), (8192, 8192), (4096, 16384), (2000, 50257)),
+        *((16384, 129), (16384, 1001), (8192, 4097)),
     ):
         x = torch.randn(rows, columns, device="cuda")
         about = f"softmax {rows}x{columns}"
@@ -111,7 +114,7 @@ def _moves(torch: Any) -> list[Kernel]:
     moved = 4 * square.numel()
     return [
         Kernel(
-            *("transpose 4096", [square], lambda x: x.T.contiguous() + 0),
+            *("transpose 4096", [square], lambda x: x.T.contiguous()),
             *(lambda x: x.T.contiguous(), 2 * moved),
         ),
         Kernel("matvec W @ x 4096", [square, vector], *2 * [lambda w, x: w @ x], moved),
@@ -142,6 +145,55 @@ def _products(torch: Any) -> list[Kernel]:
     return found
 
 
+# How the factors of a product lie: by rows of the result or of the sum.
+LAYOUTS = {
+    "x @ y": lambda x, y: x @ y,
+    "x @ y.T": lambda x, y: x @ y.T,
+    "x.T @ y": lambda x, y: x.T @ y,
+    "x.T @ y.T": lambda x, y: x.T @ y.T,
+}
+
+
+def _matrix_units(torch: Any) -> list[Kernel]:
+    """Products of 16-bit floats, which matrix units compute."""
+    f = torch.nn.functional
+    found = []
+
+    def draw(*shape: int, dtype: str = "bfloat16") -> Any:
+        return torch.randn(*shape, device="cuda").to(getattr(torch, dtype))
+
+    for size in (2048, 4096, 8192):
+        x, y = draw(size, size), draw(size, size)
+        for name, product in LAYOUTS.items():
+            found.append(Kernel(f"{name} {size} bfloat16", [x, y], *2 * [product], 0, 2 * size**3))
+    x, y = draw(4096, 4096, dtype="float16"), draw(4096, 4096, dtype="float16")
+    found.append(Kernel("x @ y 4096 float16", [x, y], *2 * [LAYOUTS["x @ y"]], 0, 2 * 4096**3))
+    for m, n, k in ((1024, 1024, 1024), (3072, 3072, 3072), (512, 4096, 4096), (1000, 999, 1001)):
+        work = 2 * m * n * k
+        pair = [draw(m, k), draw(n, k)]
+        name = f"x @ y.T {m}x{n}x{k} bfloat16"
+        found.append(Kernel(name, pair, *2 * [LAYOUTS["x @ y.T"]], 0, work))
+    x, w, bias, rest = draw(4096, 4096), draw(4096, 4096), draw(4096), draw(4096, 4096)
+    work = 2 * 4096**3
+    found += [
+        Kernel(
+            "relu(x @ w.T + b) + r 4096 bfloat16",
+            [x, w, bias, rest],
+            lambda x, w, b, r: (x @ w.T + b).relu() + r,
+            lambda x, w, b, r: f.relu(f.linear(x, w, b)) + r,
+            *(0, work),
+        ),
+        Kernel(
+            "gelu(x @ w.T + b) 4096 bfloat16",
+            [x, w, bias],
+            lambda x, w, b: (x @ w.T + b).gelu(),
+            lambda x, w, b: f.gelu(f.linear(x, w, b), approximate="tanh"),
+            *(0, work),
+        ),
+    ]
+    return found
+
+
 def kernel_rows(name: str) -> list[Row]:
     """All kernels beside torch's."""
     try:
@@ -153,9 +205,10 @@ def kernel_rows(name: str) -> list[Row]:
     found: list[Row] = []
     copy = 0.0
     for make in (
-        *(lambda: _maps(torch, 16 * MILLION), lambda: _sums(torch, 16 * MILLION)),
+        *(lambda: _maps(torch, 16 * MILLION), lambda: _maps(torch, 64 * MILLION)),
+        lambda: _sums(torch, 16 * MILLION),
         *(lambda: _sums(torch, 64 * MILLION)[:2], lambda: _rows(torch)),
-        *(lambda: _moves(torch), lambda: _products(torch)),
+        *(lambda: _moves(torch), lambda: _products(torch), lambda: _matrix_units(torch)),
     ):
         for kernel in make():
             row, rate = _measured(name, kernel, copy)

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 from package_file import NotAvailable
-from smollm2 import chat, load, weights_path
+from smollm2 import chat, engine_of, weights_path
 
 from bench.peers import is_installed
 from weft import Context
-from weft.llm.llama import generate
+from weft.llm import Engine, stream
 
 Clock = Callable[[], float]
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,9 +83,18 @@ def timed(tokens: Iterable[int], count: int, now: Clock) -> Run:
     return Run(found, seconds)
 
 
-def weft_side(model: Any, prompt: list[int], count: int, now: Clock) -> Run:
-    timed(generate(model, prompt, count), 2, now)  # the first call compiles
-    return timed(generate(model, prompt, count), count, now)
+def weft_side(engine: Engine, prompt: list[int], count: int, now: Clock) -> Run:
+    decoded(engine, prompt, 2, now)  # the first call compiles
+    return decoded(engine, prompt, count, now)
+
+
+def decoded(engine: Engine, prompt: list[int], count: int, now: Clock) -> Run:
+    """A run that reads the whole prompt: nothing of a run before it is kept."""
+    pieces = stream(engine, prompt, most=count, ends=frozenset())
+    run = timed((piece.token for piece in pieces if piece.token >= 0), count, now)
+    pieces.close()
+    engine.forget()
+    return run
 
 
 def peer_side(model: Any, prompt: list[int], count: int, now: Clock) -> Run:
@@ -115,15 +124,15 @@ def measure(count: int, threads: int, context: int, now: Clock) -> list[Row]:
     rows = []
     # The first tensor on a device opens it, with the threads of that moment.
     with tempfile.TemporaryDirectory() as folder, Context(THREADS=threads):
-        model, tokenizer, _ = load(path, context)
+        engine = engine_of(path, context)
         peer = Llama(str(path), **sizes, verbose=False)
         exact = Llama(str(unpacked(path, Path(folder))), **sizes, **wide, verbose=False)
         for name, text in prompts().items():
-            prompt = tokenizer.encode(text).ids
+            prompt = engine.tokenizer.encode(text)
             theirs = peer.tokenize(text.encode(), add_bos=False, special=True)
             if prompt != theirs:
                 raise SystemExit(f"{name}: the tokenizers differ: {prompt} and {theirs}")
-            ours = weft_side(model, prompt, count, now)
+            ours = weft_side(engine, prompt, count, now)
             others = (peer_side(each, prompt, count, now) for each in (peer, exact))
             rows.append(Row(name, len(prompt), ours, *others))
     return rows

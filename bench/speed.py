@@ -212,7 +212,7 @@ class Race(Contest):
     def shares(self, figures: Figures) -> dict[str, str]:
         from bench.machine import peaks
         from weft import GlobalCounters
-        from weft.engine.run import share_of_peak
+        from weft.engine.watch.show import share_of_peak
         from weft.ir.program import Estimate
 
         if self.line not in figures:

@@ -12,9 +12,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import Tensor, jit, nn
+from weft import Tensor, jit, nn, progress
 
 LONGEST = 200
 GRAVITY, CART, POLE, HALF_LENGTH, FORCE, SECONDS = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02

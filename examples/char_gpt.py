@@ -11,9 +11,8 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import Tensor, jit, nn
+from weft import Tensor, jit, nn, progress
 
 Pair = tuple[np.ndarray, np.ndarray]  # tokens, and what follows each of them
 

@@ -12,9 +12,8 @@ import argparse
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import Tensor, jit, nn
+from weft import Tensor, jit, nn, progress
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MEAN, SPREAD = 0.47, 0.25  # of all pixels of CIFAR-10, from 0 to 1

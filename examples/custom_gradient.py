@@ -12,9 +12,8 @@ import argparse
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import Tensor, function, jit, nn
+from weft import Tensor, function, jit, nn, progress
 
 PIXELS = 64
 

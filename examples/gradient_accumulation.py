@@ -10,9 +10,8 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import GlobalCounters, Tensor, nn
+from weft import GlobalCounters, Tensor, nn, progress
 
 
 def perceptron() -> nn.Sequential:

@@ -11,15 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from package_file import package_file
 
-from weft.io import gguf_load
-from weft.llm.llama import Llama, LlamaConfig, generate
-from weft.llm.tokenizer import tokenizer_from_gguf
+from weft.llm import Engine, load, stream
+from weft.llm.text import tokenizer_of
 
 
 def weights_path() -> Path:
@@ -31,11 +28,10 @@ def weights_path() -> Path:
     )
 
 
-def load(path: Path, context: int) -> tuple[Llama, Any, int]:
-    """The model, its tokenizer, and the token at which an answer ends."""
-    metadata, weights = gguf_load(path)
-    model = Llama(LlamaConfig.from_gguf(metadata, context), weights)
-    return model, tokenizer_from_gguf(metadata), metadata["tokenizer.ggml.eos_token_id"]
+def engine_of(path: Path, context: int) -> Engine:
+    """The model with its tokenizer, for one answer at a time."""
+    model = load(path, context)
+    return Engine(model, tokenizer_of(model), streams=1)
 
 
 def chat(question: str) -> str:
@@ -46,33 +42,20 @@ def chat(question: str) -> str:
     return text + "<|im_start|>assistant\n"
 
 
-def answer(model: Llama, tokenizer: Any, end: int, question: str, count: int) -> Iterator[str]:
-    """The pieces of an answer, as they come."""
-    prompt = tokenizer.encode(chat(question)).ids
-    ids: list[int] = []
-    shown = ""
-    for token in generate(model, prompt, count, stop=[end]):
-        ids.append(token)
-        text = tokenizer.decode(ids)
-        if not text.endswith("�"):  # half of a character waits for the rest
-            yield text[len(shown) :]
-            shown = text
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("question", nargs="?", default="Why is the sky blue?")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--context", type=int, default=256)
     options = parser.parse_args()
-    model, tokenizer, end = load(weights_path(), options.context)
+    engine = engine_of(weights_path(), options.context)
     first = start = time.perf_counter()
     count = 0
-    for piece in answer(model, tokenizer, end, options.question, options.count):
+    for piece in stream(engine, chat(options.question), most=options.count):
         if not count:
             first = time.perf_counter()
         count += 1
-        print(piece, end="", flush=True)
+        print(piece.text, end="", flush=True)
     seconds = time.perf_counter() - first
     print(f"\n{count} tokens, {(count - 1) / seconds:.1f} per second", end="")
     print(f", {first - start:.1f} s before the first")

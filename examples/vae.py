@@ -11,9 +11,8 @@ import argparse
 from collections.abc import Sequence
 
 import numpy as np
-from progress import progress
 
-from weft import Tensor, jit, nn
+from weft import Tensor, jit, nn, progress
 
 PIXELS = 64
 

@@ -308,9 +308,9 @@ def _index_fill(draw: Draw) -> Call:
 def _select(draw: Draw) -> Call:
     x = draw.values(draw.shape(1, 4, empty=False), "float32")
     axis = draw.axis(x.ndim)
-    place = draw.integer(-x.shape[axis], x.shape[axis] - 1)
-    function = method("select", axis, place)
-    return Call("select", function, function, [x], f"{x.shape} {axis} {place}", 0, True)
+    address = draw.integer(-x.shape[axis], x.shape[axis] - 1)
+    function = method("select", axis, address)
+    return Call("select", function, function, [x], f"{x.shape} {axis} {address}", 0, True)
 
 
 @add_maker("unflatten")

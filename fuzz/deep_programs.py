@@ -1,4 +1,4 @@
-"""Random trees of folds and contractions with their gradients, compared with float64.
+"""Random trees of reductions and contractions with their gradients, compared with float64.
 
     python -m fuzz.deep_programs --count 1000 --seed 1 --device CPU --size middle
 
@@ -112,6 +112,7 @@ def try_difference(program: Program, wanted: Wanted, mode: Mode, device: str) ->
     """What a program does that it should not, or None."""
     scope: dict[str, Any] = {"THREADS": mode.threads} if mode.threads else {}
     scope |= {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts}
+    scope |= {"JOIN": mode.join, "FUSE_PRODUCTS": mode.fuse}
     with Context(**scope, CACHE=False, CHECK="memory"):
         try:
             found = run(program, mode.is_eager)

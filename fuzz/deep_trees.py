@@ -1,6 +1,6 @@
-"""Random trees of folds, contractions and joins, with gradients: the lines of deep programs.
+"""Random trees of reductions, contractions and joins, with gradients: the lines of deep programs.
 
-A tree is made from its root down: a value of some shape is a fold of a larger one, a cat of
+A tree is made from its root down: a value of some shape is a reduction of a larger one, a cat of
 smaller ones, a product of two, or a value that is there already. `fuzz.deep_programs` runs the
 lines; `lib` in them is one of `fuzz.deep_libraries`.
 """
@@ -45,8 +45,8 @@ class Tree:
             (4, self.cat),
             (2, self.pad),
             (3, self.part),
-            (8, self.fold),
-            (6, self.fold_kept),
+            (8, self.reduction),
+            (6, self.reduction_kept),
             (6, self.centered),
             (6, self.normalized),
             (4, self.matmul),
@@ -203,10 +203,10 @@ class Tree:
         key = ":, " * axis + f"{before}:{before + shape[axis] * step}:{step}"
         return self.add(f"{self.value(outer, depth)}[{key}]", shape)
 
-    # Folds.
+    # Reductions.
 
-    def folded(self, x: str, axis: int, keepdim: bool) -> str:
-        """The text of a fold along one axis."""
+    def reduced(self, x: str, axis: int, keepdim: bool) -> str:
+        """The text of a reduction along one axis."""
         word = self.random.choice(
             ("sum", "sum", "sum", "mean", "amax", "amin", "logsumexp", "var", "norm", "product")
             + ("count",) * (x in self.leaves)
@@ -216,7 +216,7 @@ class Tree:
         more = ", correction=0" if word == "var" else ""
         return f"{x}.{word}({axis}, keepdim={keepdim}{more})"
 
-    def fold(self, shape: Shape, depth: int) -> str | None:
+    def reduction(self, shape: Shape, depth: int) -> str | None:
         if self.room(shape) < 2 or len(shape) > 3:
             return None
         axis = self.random.randint(0, len(shape))
@@ -225,23 +225,23 @@ class Tree:
             outer = (*outer[:axis], self.size(self.room(outer)), *outer[axis:])
             x = self.value(outer, depth)
             return self.add(f"{x}.sum(({axis}, {axis + 1}))", shape)
-        return self.add(self.folded(self.value(outer, depth), axis, False), shape)
+        return self.add(self.reduced(self.value(outer, depth), axis, False), shape)
 
-    def fold_kept(self, shape: Shape, depth: int) -> str | None:
+    def reduction_kept(self, shape: Shape, depth: int) -> str | None:
         axes = [axis for axis, size in enumerate(shape) if size == 1]
         if not axes or self.room(shape) < 2:
             return None
         axis = self.random.choice(axes)
         outer = (*shape[:axis], self.size(self.room(shape)), *shape[axis + 1 :])
-        return self.add(self.folded(self.value(outer, depth), axis, True), shape)
+        return self.add(self.reduced(self.value(outer, depth), axis, True), shape)
 
     def centered(self, shape: Shape, depth: int) -> str | None:
-        """A value next to a fold of itself."""
+        """A value next to a reduction of itself."""
         if not shape:
             return None
         x, axis = self.value(shape, depth), self.axis(shape)
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        total = self.add(self.folded(x, axis, True), kept)
+        total = self.add(self.reduced(x, axis, True), kept)
         forms = ("{0} - {1}", "{0} / lib.spread({1})", "{0} * {1}.tanh()", "lib.power({0} - {1})")
         return self.add(self.random.choice(forms).format(x, total), shape)
 

@@ -132,30 +132,30 @@ def mutated(data: bytes, source: random.Random) -> bytes:
     for _ in range(source.choice((1, 1, 1, 2, 4))):
         if not made:
             break
-        place = source.randrange(len(made))
+        address = source.randrange(len(made))
         # Headers are where it hurts.
         if source.random() < 0.6:
-            place = source.randrange(min(len(made), 400))
+            address = source.randrange(min(len(made), 400))
         kind = source.randrange(8)
         if kind == 0:
-            made[place] ^= 1 << source.randrange(8)
+            made[address] ^= 1 << source.randrange(8)
         elif kind == 1:
-            made[place] = source.randrange(256)
+            made[address] = source.randrange(256)
         elif kind == 2:
             size = source.choice((1, 2, 4, 8))
             value = source.choice(EXTREMES) & (1 << 8 * size) - 1
-            made[place : place + size] = struct.pack("<Q", value)[:size]
+            made[address : address + size] = struct.pack("<Q", value)[:size]
         elif kind == 3:
-            del made[place:]
+            del made[address:]
         elif kind == 4:
-            del made[place : place + source.randrange(1, 20)]
+            del made[address : address + source.randrange(1, 20)]
         elif kind == 5:
-            made[place:place] = source.randbytes(source.randrange(1, 20))
+            made[address:address] = source.randbytes(source.randrange(1, 20))
         elif kind == 6:
             start = source.randrange(len(made))
-            made[place:place] = made[start : start + source.randrange(1, 60)]
+            made[address:address] = made[start : start + source.randrange(1, 60)]
         else:
-            made[place : place + 1] = source.choice(WORDS)
+            made[address : address + 1] = source.choice(WORDS)
     return bytes(made)
 
 
@@ -265,18 +265,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         right = samples(folder)
         kinds = list(right)
         count = options.each * len(kinds) or options.count
-        for place in range(count):
-            source = random.Random(options.seed * 1_000_003 + place)
-            kind = kinds[place % len(kinds)] if options.each else source.choice(kinds)
+        for address in range(count):
+            source = random.Random(options.seed * 1_000_003 + address)
+            kind = kinds[address % len(kinds)] if options.each else source.choice(kinds)
             data = damaged(kind, right[kind], source)
             outcome = outcome_of(kind, data, folder)
             read += outcome == "read"
             if outcome not in ("read", "refused"):
                 wrong += 1
-                print(f"file {place} ({kind}): {outcome}", flush=True)
+                print(f"file {address} ({kind}): {outcome}", flush=True)
                 if options.keep:
-                    (Path(options.keep) / f"{place}.bin").write_bytes(data)
-            if place % 200 == 199:
+                    (Path(options.keep) / f"{address}.bin").write_bytes(data)
+            if address % 200 == 199:
                 sweep()
     print(f"{count} files, {read} of them read, {wrong} problems, seed {options.seed}")
     return 1 if wrong else 0

@@ -81,7 +81,7 @@ def edited_text(text: str, source: random.Random) -> str:
     return text
 
 
-def _places(node: Any) -> list[tuple[Any, Any]]:
+def _addresses(node: Any) -> list[tuple[Any, Any]]:
     """All (container, key) pairs of a nest."""
     found: list[tuple[Any, Any]] = []
     stack = [node]
@@ -99,14 +99,14 @@ def edited_header(header: dict[str, Any], source: random.Random) -> dict[str, An
     """The header with some values changed, moved or left out."""
     made = copy.deepcopy(header)
     for _ in range(source.choice((1, 1, 1, 2, 3))):
-        places = _places(made)
-        if not places:
+        addresses = _addresses(made)
+        if not addresses:
             break
-        inner, key = source.choice(places)
+        inner, key = source.choice(addresses)
         kind = source.randrange(6)
         if kind == 0:
-            other, place = source.choice(places)
-            inner[key] = copy.deepcopy(other[place])
+            other, address = source.choice(addresses)
+            inner[key] = copy.deepcopy(other[address])
         elif kind == 1 and isinstance(inner[key], int):
             inner[key] += source.choice((-1, 1))
         elif kind == 2:

@@ -4,8 +4,8 @@
 
 Each program (`fuzz.jit_lines`) runs with its functions jitted, with every line realized and no
 JIT, with `CHECK=jit`, and with each function as one native call; where no other check is on,
-kernels run between zones (`CHECK=memory`). One that fails is shrunk and printed as a script that
-runs. Functions write, draw, take gradients and steps of an optimizer, call each other, raise,
+kernels run between redzones (`CHECK=memory`). One that fails is shrunk and printed as a script
+that runs. Functions write, draw, take gradients and steps of an optimizer, call each other, raise,
 donate their arguments, and take numbers, symbolic sizes, trees and other shapes than before.
 """
 
@@ -55,7 +55,7 @@ MODES: Final = {
 def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None:
     """What a program does that NumPy does not, or None."""
     wanted = JitOracle(list(lines)).names
-    home, away = _places(mode, device)
+    home, away = _addresses(mode, device)
     scope: dict[str, Any] = {each.__name__: each for each in _KNOWN}
     scope |= {"jit": jit, "function": function, "size": SIZE, "home": home, "away": away}
     settings = {"DEVICE": home, "JIT": mode.is_jitted, "CHECK": mode.check}
@@ -79,7 +79,7 @@ def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None
     return None
 
 
-def _places(mode: Mode, device: str) -> tuple[str, str]:
+def _addresses(mode: Mode, device: str) -> tuple[str, str]:
     """The device of a program, and another one."""
     home = mode.device or device
     return home, "CPU:1" if home == "CPU" else "CPU"
@@ -93,7 +93,7 @@ def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
         f"print({name!r}, {name}.tolist(), 'not', {array.tolist()})"
         for name, array in names.items()
     )
-    home, away = _places(mode, device)
+    home, away = _addresses(mode, device)
     used = f"DEVICE={home} JIT={mode.is_jitted:d} CHECK={mode.check}"
     imports = "from weft import Tensor, Variable, function, jit\nfrom weft.nn.optim import SGD"
     imports += "\nfrom fuzz.jit_oracle import Box, Pair, Stop"

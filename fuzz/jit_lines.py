@@ -92,7 +92,14 @@ class JitGenerator(JitSteps):
     def plain(self) -> None:
         """A line outside of functions."""
         steps = [
-            *[self.arithmetic, self.view, self.fold, self.write, self.write_at_key, self.draw],
+            *[
+                self.arithmetic,
+                self.view,
+                self.reduction,
+                self.write,
+                self.write_at_key,
+                self.draw,
+            ],
             *[self.write_at_positions, self.realize, self.movement, self.gather],
             *[self.replace] * 4,
             *[self.use_box, self.gradient, self.visit, self.lend],
@@ -152,7 +159,7 @@ class JitGenerator(JitSteps):
         """Add the lines of a function; how many of the first ones do nothing to the world."""
         pure: list[Callable[[], Line | None]] = [
             *[self.arithmetic] * 4,
-            *[self.view, self.view, self.fold, self.gather, self.movement, self.choice],
+            *[self.view, self.view, self.reduction, self.gather, self.movement, self.choice],
             *[self.create, self.product, self.gradient],
             *[self.with_scalar] * 3 * len(self.scalars),
         ]

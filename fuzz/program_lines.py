@@ -1,4 +1,4 @@
-"""Random lines of tensor programs: arithmetic, views, folds, gathers and writes.
+"""Random lines of tensor programs: arithmetic, views, reductions, gathers and writes.
 
 `fuzz.programs` runs what a `Generator` makes. The oracle runs along, so that each line fits the
 names that are there.
@@ -32,7 +32,7 @@ class Generator:
             (2, self.choice),
             (6, self.view),
             (4, self.movement),
-            (5, self.fold),
+            (5, self.reduction),
             (2, self.product),
             (2, self.gather),
             (3, self.write),
@@ -303,13 +303,13 @@ class Generator:
             f"Tensor.stack({name}, {name}, dim={axis})", f"np.stack([{name}] * 2, {axis})", dtype
         )
 
-    # Folds.
+    # Reductions.
 
     def axes(self, rank: int) -> str:
         chosen = tuple(axis for axis in range(rank) if self.random.random() < 0.5)
         return str(chosen) if chosen else "None"
 
-    def fold(self) -> Line | None:
+    def reduction(self) -> Line | None:
         name = self.pick("ifb")
         if name is None:
             return None
@@ -402,8 +402,8 @@ class Generator:
             number = self.number(name)
             return Line(f"{name}[{by}] = {number}", f"{name}[{by}] = {number}")
         key = self.key(array.shape)
-        place = array[eval(f"np.s_[{key}]")]
-        ours, numpy = self.value(name, place.shape)
+        address = array[eval(f"np.s_[{key}]")]
+        ours, numpy = self.value(name, address.shape)
         op = self.random.choice(("=", "=", "+=", "*="))
         return Line(f"{name}[{key}] {op} {ours}", f"{name}[{key}] {op} {numpy}")
 
@@ -436,6 +436,11 @@ class Generator:
             ("{x} / ({x}.abs() + 3)", "{x} / (np.abs({x}) + 3)"),
             ("({x} / 512).exp()", "np.exp({x} / 512)"),
             ("({x} / 512).tanh().sum({axes})", "np.tanh({x} / 512).sum({axes})"),
+            ("({x} / 512).logsumexp({axes})", "np.log(np.exp({x} / 512).sum({axes}))"),
+            (
+                "({x} / 512).softmax()",
+                "np.exp({x} / 512) / np.exp({x} / 512).sum(-1, keepdims=True)",
+            ),
         ]
         ours, numpy = (form.format(x=name, axes=axes) for form in self.random.choice(forms))
         made = self.target("r")

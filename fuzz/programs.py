@@ -2,9 +2,9 @@
 
     python -m fuzz.programs --count 2000 --seed 1 --device CPU
 
-Each program (`fuzz.program_lines`) runs lazily, with every line realized at once, without opts,
-and on the interpreter, with kernels between zones (`CHECK=memory`). One that fails is shrunk and
-printed as a script that runs.
+Each program (`fuzz.program_lines`) runs lazily, with every line realized at once, without opts, on
+the interpreter, and with reductions that need each other always or never joined; kernels are
+between redzones (`CHECK=memory`). One that fails is shrunk and printed as a script that runs.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Mode(NamedTuple):
     is_eager: bool = False
     has_opts: bool = True
     threads: int = 0
+    join: str = ""
+    fuse: str = ""
 
 
 MODES: Final = {
@@ -39,14 +41,18 @@ MODES: Final = {
     "eager": Mode(is_eager=True),
     "noopt": Mode(has_opts=False),
     "python": Mode(device="PYTHON"),
+    "joined": Mode(join="always"),
+    "apart": Mode(join="never"),
+    "tiled": Mode(fuse="always"),
+    "untiled": Mode(fuse="never"),
 }
 
 
 def try_difference(lines: Sequence[Line], mode: Mode, device: str) -> str | None:
     """What a program does that NumPy does not, or None."""
     wanted = Oracle(lines).names
-    settings = {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts}
-    with Context(**settings, CACHE=False, CHECK="memory"):
+    settings = {"DEVICE": mode.device or device, "NOOPT": not mode.has_opts, "JOIN": mode.join}
+    with Context(**settings, FUSE_PRODUCTS=mode.fuse, CACHE=False, CHECK="memory"):
         tensors: dict[str, Any] = {}
         try:
             for line in lines:
@@ -76,6 +82,8 @@ def _is_same(name: str, got: Array, wanted: Array) -> bool:
 def script(lines: Sequence[Line], mode: Mode, device: str) -> str:
     """The program as text that runs and compares."""
     settings = f"DEVICE={(mode.device or device)!r}, NOOPT={not mode.has_opts}"
+    settings += f", JOIN={mode.join!r}" if mode.join else ""
+    settings += f", FUSE_PRODUCTS={mode.fuse!r}" if mode.fuse else ""
     body = []
     oracle = Oracle()
     for line in lines:

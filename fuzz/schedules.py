@@ -2,10 +2,11 @@
 
     python -m fuzz.schedules --count 2000 --seed 1
 
-Programs mix elementwise ops, movement, folds, scans, gathers and writes through views, over small
-integers so that results are exact. The oracle evaluates the tensor graph itself. With `--random`,
-decisions of the cost model are flipped at random: any legal choice must give the same numbers.
-With `--machine`, each kernel is also made into a program for a machine, which is run instead.
+Programs mix elementwise ops, movement, reductions, scans, gathers and writes through views, over
+small integers so that results are exact. The oracle evaluates the tensor graph itself. With
+`--random`, decisions of the cost model are flipped at random: any legal choice must give the same
+numbers. With `--machine`, each kernel is also made into a program for a machine, which is run
+instead.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make, sweep
 from weft.ir.walk import substitute, topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule.fuse import fuse_in_order
@@ -97,7 +98,7 @@ class Program:
         elif kind < 0.6:
             self.pool.append(self.movement(self.pick()))
         elif kind < 0.78:
-            self.pool.append(self.fold(self.pick()))
+            self.pool.append(self.reduction(self.pick()))
         elif kind < 0.86:
             self.pool.append(self.gather(self.pick()))
         else:
@@ -151,7 +152,7 @@ class Program:
         start = self.random.randint(0, size - 1)
         return start, self.random.randint(start + 1, size)
 
-    def fold(self, x: UOp) -> UOp:
+    def reduction(self, x: UOp) -> UOp:
         axes = [a for a in range(len(shape_of(x))) if self.random.random() < 0.5]
         op = self.random.choice((Op.ADD, Op.ADD, Op.MAX, Op.MIN))
         if self.random.random() < 0.4:
@@ -218,11 +219,13 @@ def check(program: Program, machine: Target | None = None) -> str | None:
     schedule = make_schedule(substitute(program.sink, slots), TARGET)
     first = len(program.arrays)
     memories = [
-        Memory(i32, array.size, [int(v) for v in array.reshape(-1)], f"b{n}")
+        ElementMemory(i32, array.size, [int(v) for v in array.reshape(-1)], f"b{n}")
         for n, array in program.arrays.items()
     ]
     for number, memory in enumerate(schedule.temporaries, first):
-        memories.append(Memory(memory.dtype, largest_size(shape_of(memory)), None, f"t{number}"))
+        memories.append(
+            ElementMemory(memory.dtype, largest_size(shape_of(memory)), None, f"t{number}")
+        )
     kernels = schedule.kernels if machine is None else programs_of(schedule.kernels, machine)
     run_schedule(kernels, {}, {}, memories)
     for number, array in wanted.items():

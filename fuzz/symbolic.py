@@ -69,7 +69,8 @@ class Generator:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.made = 3
-        self.names: dict[str, Any] = bound(VALUES[0])
+        # One scope for each choice of values: what is legal depends on them.
+        self.scopes: list[dict[str, Any]] = [bound(values) for values in VALUES]
         for number, shape in enumerate(((8,), (8, 4), (4, 8), (3, 8, 4))):
             if number < 2 or self.random.random() < 0.5:
                 self._try(f"x{number} = base({number}, {shape})")
@@ -89,8 +90,8 @@ class Generator:
     def _filled(self, text: str, tensors: list[str]) -> str:
         x, y = self.random.choice(tensors), self.random.choice(tensors)
         rank = max(self.names[x].ndim, 1)
-        places = {"x": x, "y": y, "a": str(self.random.randrange(rank))}
-        places |= {"s": f"({self.random.choice(SIZES)})", "t": f"({self.random.choice(SIZES)})"}
+        addresses = {"x": x, "y": y, "a": str(self.random.randrange(rank))}
+        addresses |= {"s": f"({self.random.choice(SIZES)})", "t": f"({self.random.choice(SIZES)})"}
         words = []
         word = ""
         for character in text + " ":
@@ -98,22 +99,26 @@ class Generator:
                 word += character
                 continue
             is_name = not (words and words[-1] == ".")
-            words += [places.get(word, word) if is_name else word, character]
+            words += [addresses.get(word, word) if is_name else word, character]
             word = ""
         return "".join(words).strip()
 
     def _try(self, line: str) -> None:
-        """Keep a line if it can be run; nothing is computed."""
-        names = dict(self.names)
+        """Keep a line if it can be run with all values; nothing is computed."""
+        scopes = [dict(names) for names in self.scopes]
         try:
             with Context(DEVICE="PYTHON"):
-                if ".realize()" not in line:
+                for names in scopes if ".realize()" not in line else ():
                     exec(line, {"Tensor": Tensor, "base": base}, names)
         except (UsageError, TypeError, IndexError):
             return
-        if all(fits(value) for name, value in names.items() if name[0] == "x"):
-            self.names = names
+        if all(fits(value) for name, value in scopes[0].items() if name[0] == "x"):
+            self.scopes = scopes
             self.lines.append(line)
+
+    @property
+    def names(self) -> dict[str, Any]:
+        return self.scopes[0]
 
 
 def fits(tensor: Tensor) -> bool:

@@ -36,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
     config.addinivalue_line(
+        "markers", "needs_opencl: runs on OpenCL; skipped where there is none that compiles"
+    )
+    config.addinivalue_line(
         "markers", "long: a sample that takes long; left out unless it is asked for (-m long)"
     )
 
@@ -68,6 +71,13 @@ def is_impossible(node: "UOp") -> bool:
 
 # The nodes that were printed after an earlier file and are still there, by number.
 _printed: set[int] = set()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_opencl"):
+        from tests.opencl import require_opencl
+
+        require_opencl()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -21,40 +21,51 @@ from weft.tensor.tensor import Tensor
 # Page: its title and the files of weft/tensor whose methods it shows.
 FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-create": ("Tensor: create and share", "create/creation create/like host/interop"),
-    "tensor-random": ("Tensor: random numbers", "create/random create/random_state"),
+    "tensor-random": (
+        "Tensor: random numbers",
+        "create/random create/random_state create/sampling",
+    ),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
-        "host/convert methods/aliases methods/sharding methods/bits writes methods/in_place "
-        "autodiff/gradients training",
+        "host/convert methods/aliases methods/tinygrad_names special/hashes methods/sharding "
+        "methods/bits writes methods/in_place autodiff/gradients training",
     ),
     "tensor-elementwise": (
         "Tensor: two operands",
         "methods/elementwise methods/arithmetic methods/logic methods/limits",
     ),
     "tensor-unary": ("Tensor: one operand", "methods/unary methods/angles methods/special"),
+    "tensor-special": (
+        "Tensor: special functions",
+        "special/bessel special/normal special/gamma special/polynomials special/float_parts",
+    ),
     "tensor-activations": ("Tensor: activations", "neural/activations neural/normalization"),
     "tensor-reduce": (
         "Tensor: reductions and scans",
-        "methods/reduce methods/statistics indexing/order_statistics methods/scan",
+        "methods/reduce indexing/extremes methods/statistics indexing/order_statistics "
+        "methods/scan",
     ),
     "tensor-movement": (
         "Tensor: shapes",
         "methods/movement methods/arrangement methods/joining methods/rearrange methods/padding "
-        "neural/windows",
+        "neural/windows views/copies views/parts",
     ),
     "tensor-index": (
         "Tensor: selecting, sorting and counting",
         "indexing/indexing indexing/selection indexing/scatters indexing/sorting "
-        "indexing/counting",
+        "indexing/counting indexing/histograms",
     ),
     "tensor-linalg": (
         "Tensor: products and linear algebra",
-        "methods/matmul linalg/products linalg/solve linalg/triangular linalg/qr linalg/spectral",
+        "methods/matmul linalg/products linalg/combined linalg/solve linalg/triangular linalg/lu "
+        "linalg/qr linalg/reflections linalg/spectral",
     ),
     "tensor-fourier": ("Tensor: Fourier transforms", "methods/fourier"),
+    "tensor-complex": ("Tensor: complex numbers", "complexes/parts complexes/frames"),
     "tensor-nn": (
         "Tensor: convolutions, pools and losses",
-        "neural/convolution neural/functional neural/pools neural/interpolate neural/losses",
+        "neural/convolution neural/functional neural/pools neural/interpolate neural/losses "
+        "neural/native",
     ),
 }
 
@@ -64,7 +75,7 @@ MODULES: dict[str, tuple[str, str, str]] = {
         "Functions: jit, function, custom_kernel, transforms",
         "weft",
         "jit save_function load_function function custom_kernel checkpoint grad value_and_grad "
-        "vjp jvp jacobian hessian vmap scan associative_scan",
+        "vjp jvp jacobian hessian vmap scan associative_scan associative_reduce",
     ),
     "runtime": (
         "Devices, settings and counters",
@@ -72,9 +83,17 @@ MODULES: dict[str, tuple[str, str, str]] = {
         "Device Context GlobalCounters Variable UOp",
     ),
     "nn": ("nn: layers and data", "weft.nn", ""),
+    "nn-functional": ("nn.functional", "weft.nn.functional", ""),
     "nn-optim": ("nn.optim: optimizers and schedules", "weft.nn.optim", ""),
     "nn-state": ("nn.state: state dicts", "weft.nn.state", ""),
     "nn-datasets": ("nn.datasets", "weft.nn.datasets", ""),
+    "optim": ("optim: optimizers with parameter groups", "weft.optim", ""),
+    "optim-lr_scheduler": ("optim.lr_scheduler", "weft.optim.lr_scheduler", ""),
+    "linalg": ("linalg", "weft.linalg", ""),
+    "fft": ("fft: Fourier transforms of complex numbers", "weft.fft", ""),
+    "masked": ("masked: reductions under a mask", "weft.masked", ""),
+    "signal-windows": ("signal.windows", "weft.signal.windows", ""),
+    "utils-data": ("utils.data: datasets, samplers, the loader", "weft.utils.data", ""),
     "io": ("io: files", "weft.io", ""),
 }
 

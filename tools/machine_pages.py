@@ -12,7 +12,7 @@ from table_page import anchor, code, head, markdown_table, summary, wrapped
 
 from weft.codegen.phases import CODEGEN
 from weft.engine.devices import KINDS
-from weft.ir.ops import ELEMENTWISE, INFO, name
+from weft.ir.ops import COMPLEX_OPS, ELEMENTWISE, INFO, name
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.phases import SCHEDULE, SHARD
 from weft.target.c import c_target
@@ -166,7 +166,9 @@ def targets() -> list[Target]:
 
 def target_row(target: Target) -> tuple[str, ...]:
     files = {"CPU": "cpu", "C": "c", "OPENCL": "opencl", "CUDA": "cuda"}
-    lacking = [row.name for row in INFO if row.number in ELEMENTWISE - target.native_ops]
+    lacking = [
+        row.name for row in INFO if row.number in ELEMENTWISE - COMPLEX_OPS - target.written_ops
+    ]
     return (
         code(target.name),
         file_link(f"weft.target.{files[target.device]}"),

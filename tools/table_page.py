@@ -6,11 +6,18 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from weft.ir.dtypes import ANY, BOOL, FLOAT, INDEX, INT, UINT
+from weft.ir.dtypes import ANY, BOOL, COMPLEX, FLOAT, INDEX, INT, UINT
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by tools/tables.py from {source}; change that instead. -->"
-KIND_NAMES = {BOOL: "bool", INT: "int", UINT: "uint", INDEX: "index", FLOAT: "float"}
+KIND_NAMES = {
+    BOOL: "bool",
+    INT: "int",
+    UINT: "uint",
+    INDEX: "index",
+    FLOAT: "float",
+    COMPLEX: "complex",
+}
 
 
 def head(title: str, source: str) -> Iterator[str]:

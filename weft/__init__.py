@@ -2,21 +2,24 @@
 
 # First: whoever forks from here on waits for the imports of other threads.
 from weft.support import fork as _fork  # noqa: F401
+from weft.support import interpreter as _interpreter  # noqa: F401 -- refuses one without its lock
 
 # isort: split
 from weft.ir.build import variable as Variable  # noqa: N812 -- the public name
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.uop import UOp
 from weft.support.errors import (
     ArgumentError,
     ArgumentTypeError,
     AxisError,
+    Busy,
     DeviceError,
     DTypeError,
     FileFormatError,
     IndexOutOfRange,
     InternalError,
     MissingFile,
+    NotFinite,
     NotSupported,
     OptRefused,
     OutOfMemory,
@@ -31,10 +34,12 @@ from weft.support.settings import settings as config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from weft import nn
+    from weft import nn, onnx
     from weft.engine.counters import GlobalCounters
     from weft.engine.devices import Device
     from weft.export.function import load_function, save_function
+    from weft.interop.torch.modules import from_torch
+    from weft.support.progress import progress
     from weft.tensor.autodiff.transforms import (
         checkpoint,
         grad,
@@ -45,12 +50,14 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from weft.tensor.clear_caches import clear_caches
     from weft.tensor.jit.jit import jit
     from weft.tensor.jit.jit import jit as TinyJit  # noqa: N812 -- a name that programs know
     from weft.tensor.tensor import Tensor
     from weft.tensor.trace.custom_kernel import custom_kernel
     from weft.tensor.trace.function import function
-    from weft.tensor.trace.user_scans import associative_scan, scan
+    from weft.tensor.trace.user_scans import associative_reduce, associative_scan, scan
+    from weft.viz.profile import profile
 
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
@@ -58,9 +65,11 @@ _LAZY = {
     "GlobalCounters": "weft.engine.counters",
     "Tensor": "weft.tensor.tensor",
     "TinyJit": "weft.tensor.jit.jit",
+    "associative_reduce": "weft.tensor.trace.user_scans",
     "associative_scan": "weft.tensor.trace.user_scans",
     "scan": "weft.tensor.trace.user_scans",
     "custom_kernel": "weft.tensor.trace.custom_kernel",
+    "from_torch": "weft.interop.torch.modules",
     "function": "weft.tensor.trace.function",
     "checkpoint": "weft.tensor.autodiff.transforms",
     "grad": "weft.tensor.autodiff.transforms",
@@ -70,17 +79,72 @@ _LAZY = {
     "value_and_grad": "weft.tensor.autodiff.transforms",
     "vjp": "weft.tensor.autodiff.transforms",
     "vmap": "weft.tensor.autodiff.transforms",
+    "clear_caches": "weft.tensor.clear_caches",
     "jit": "weft.tensor.jit.jit",
+    "profile": "weft.viz.profile",
+    "progress": "weft.support.progress",
     "load_function": "weft.export.function",
     "save_function": "weft.export.function",
 }
-_NAMED_ELSEWHERE = {"TinyJit": "jit"}
-_PACKAGES = ("nn",)
+_NAMED_ELSEWHERE = {"TinyJit": "jit", "compile": "compile_", "range": "range_"}
+# Functions by PyTorch's names that are no methods of a tensor.
+_FUNCTIONS = (
+    "Size",
+    "as_tensor",
+    "asarray",
+    "chain_matmul",
+    "compile",
+    "e",
+    "fetch",
+    "get_default_dtype",
+    "get_rng_state",
+    "getenv",
+    "inf",
+    "is_tensor",
+    "load",
+    "manual_seed",
+    "nan",
+    "numel",
+    "pi",
+    "promote_types",
+    "range",
+    "result_type",
+    "save",
+    "set_default_dtype",
+    "set_rng_state",
+    "show_versions",
+    "unravel_index",
+)
+_MODES = (
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+)
+_PACKAGES = (
+    "array_api",
+    "autograd",
+    "fft",
+    "gradient",
+    "linalg",
+    "masked",
+    "nn",
+    "onnx",
+    "optim",
+    "signal",
+    "special",
+    "tensor",
+    "utils",
+)
+
+__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AxisError",
+    "Busy",
     "Context",
     "DTypeError",
     "Device",
@@ -90,6 +154,7 @@ __all__ = [
     "IndexOutOfRange",
     "InternalError",
     "MissingFile",
+    "NotFinite",
     "NotSupported",
     "OptRefused",
     "OutOfMemory",
@@ -102,11 +167,14 @@ __all__ = [
     "UnknownName",
     "UsageError",
     "Variable",
+    "associative_reduce",
     "associative_scan",
     "checkpoint",
+    "clear_caches",
     "config",
     "custom_kernel",
     "dtypes",
+    "from_torch",
     "function",
     "grad",
     "hessian",
@@ -115,6 +183,9 @@ __all__ = [
     "jvp",
     "load_function",
     "nn",
+    "onnx",
+    "profile",
+    "progress",
     "save_function",
     "scan",
     "value_and_grad",
@@ -130,19 +201,24 @@ def __getattr__(name: str) -> object:
         return getattr(import_module(_LAZY[name]), _NAMED_ELSEWHERE.get(name, name))
     if name in _PACKAGES:
         return import_module(f"weft.{name}")
+    if name in _FUNCTIONS:
+        return getattr(import_module("weft.functions"), _NAMED_ELSEWHERE.get(name, name))
+    if name in _MODES:
+        return getattr(import_module("weft.tensor.autodiff.modes"), name)
     from weft.support.message import nearest
     from weft.tensor.names_elsewhere import try_advice
 
     what = f"module 'weft' has no attribute {name!r}"
     if name.startswith("_"):
         raise UnknownAttribute(what)
+    if isinstance(found := getattr(type(dtypes), name, None), DType):
+        return found
+    Tensor = import_module("weft.tensor.tensor").Tensor
+    if name in dir(Tensor):  # weft.relu(x) is Tensor.relu(x)
+        return getattr(Tensor, name)
     advice = try_advice(name, [])
     if advice is not None:
-        raise UnknownAttribute(what, law=advice[0], fix=advice[1])
-    if hasattr(dtypes, name):
-        raise UnknownAttribute(what, fix=f"write weft.dtypes.{name}")
-    if hasattr(import_module("weft.tensor.tensor").Tensor, name):
-        raise UnknownAttribute(what, law="functions are methods", fix=f"write Tensor.{name}(...)")
+        raise UnknownAttribute(what, rule=advice[0], fix=advice[1])
     guess = nearest(name, __all__)
     raise UnknownAttribute(what, fix=f"write weft.{guess}" if guess else "")
 

@@ -16,7 +16,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, bool_like, const, make
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
-from weft.rules.validity import narrow, narrow_gate
+from weft.rules.validity import narrow, narrow_mask
 
 # A gate and the index it guards, or an index or condition alone.
 Part = UOp | tuple[UOp, UOp]
@@ -88,9 +88,9 @@ def _build(op: str, operands: list[Any], parts: list[Any]) -> Part:
 def simplify_weft(part: Part) -> Part:
     """Simplify as for a kernel: an index under its gate, a gate under its own conditions."""
     if isinstance(part, tuple):
-        gate = narrow_gate(part[0])
+        gate = narrow_mask(part[0])
         return gate, narrow(part[1], gate)
-    return narrow_gate(part) if part.op == Op.AND else simplify(part)
+    return narrow_mask(part) if part.op == Op.AND else simplify(part)
 
 
 def from_weft(part: Part) -> Expression | None:

@@ -32,7 +32,11 @@ ABILITIES = set(device.Abilities.__annotations__) | {
     name for protocol in PROTOCOLS for name in vars(protocol) if not name.startswith("_")
 }
 # The device PYTHON is the oracle as a device; CHECK compares with it.
-USES_ORACLE = {"runtime/python/device.py", "engine/check.py"}
+USES_ORACLE = {
+    "runtime/python/device.py",
+    "engine/checks/levels.py",
+    "engine/checks/finite.py",
+}
 BACK_ENDS = (
     "weft.runtime.device",
     "weft.runtime.host",

@@ -11,6 +11,7 @@ FILES_IN_A_FOLDER = 25
 # Files with a limit of their own: path -> (lines, why).
 OWN_LIMITS: dict[str, tuple[int, str]] = {
     "docs/tour/tiny_weft.py": (400, "the tour is read in one sitting"),
+    "weft/rewrite/shipped.py": (2500, "tools/matchers.py writes it, and nobody reads it"),
 }
 
 

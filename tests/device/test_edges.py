@@ -74,7 +74,7 @@ def test_sorting():
     assert (Tensor(x).sort()[0].numpy() == np.sort(x)).all()
 
 
-def test_the_place_of_the_greatest():
+def test_the_address_of_the_greatest():
     x = numbers(1 << 24)
     assert Tensor(x).argmax().item() == x.argmax()
 
@@ -92,10 +92,10 @@ def test_extremes_of_negated_numbers(size: int, dtype: type):
 
 
 def test_adding_at_indices():
-    places = (np.arange(1 << 20) * 7919 % 1000).astype(np.int64)
+    addresses = (np.arange(1 << 20) * 7919 % 1000).astype(np.int64)
     zeros, ones = Tensor.zeros(1000), Tensor(np.ones(1 << 20, np.float32))
-    result = zeros.scatter_reduce(0, Tensor(places), ones, reduce="sum")
-    near(result, np.bincount(places, minlength=1000))
+    result = zeros.scatter_reduce(0, Tensor(addresses), ones, reduce="sum")
+    near(result, np.bincount(addresses, minlength=1000))
 
 
 def test_an_embedding():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.llm.llama import LlamaConfig
+from weft.llm import Config
 
 Array = Any
 
@@ -19,7 +19,7 @@ def softmax(x: Array) -> Array:
 class NumpyLlama:
     """Llama, one token at a time."""
 
-    def __init__(self, config: LlamaConfig, weights: dict[str, Array]) -> None:
+    def __init__(self, config: Config, weights: dict[str, Array]) -> None:
         self.config = config
         self.weights = weights  # float32: in float64 a real model takes a gigabyte
         self.keys: list[list[Array]] = [[] for _ in range(config.layers)]
@@ -30,7 +30,7 @@ class NumpyLlama:
 
     def rotated(self, x: Array, position: int) -> Array:
         size = self.config.head_size
-        angle = position * self.config.rope_base ** (-np.arange(0, size, 2) / size)
+        angle = position * self.config.rope.base ** (-np.arange(0, size, 2) / size)
         turned = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * angle)
         return np.stack([turned.real, turned.imag], -1).reshape(x.shape)
 
@@ -45,7 +45,7 @@ class NumpyLlama:
             )
             self.keys[n].append(self.rotated(k, position))
             self.values[n].append(v)
-            shared = c.heads // c.groups
+            shared = c.heads // c.kv_heads
             keys, values = (np.stack(x[n], 1).repeat(shared, 0) for x in (self.keys, self.values))
             scores = np.einsum("hd,htd->ht", self.rotated(q, position), keys)
             mixed = np.einsum("ht,htd->hd", softmax(scores * c.head_size**-0.5), values)

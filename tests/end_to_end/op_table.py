@@ -6,11 +6,11 @@ A row's name begins with the methods it covers, so a method without a row is fou
 from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_arrangement import ARRANGEMENT, POOLS, SELECTION
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
-from tests.end_to_end.op_rows_folds import LOSSES, PRODUCTS, REDUCTIONS
 from tests.end_to_end.op_rows_functional import FUNCTIONAL, SPELLINGS
 from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
 from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_order import COUNTING, SCANS, SORTING
+from tests.end_to_end.op_rows_reductions import LOSSES, PRODUCTS, REDUCTIONS
 from tests.end_to_end.op_rows_shapes import CREATION, INDEXING, MOVEMENT, casts
 
 FAMILIES: dict[str, tuple[Row, ...]] = {
@@ -56,8 +56,41 @@ NOT_IN_THE_TABLE = {
     "random or unset memory, tested in tests/unit/tensor": (
         "dropout empty empty_like glorot_uniform kaiming_normal kaiming_uniform manual_seed "
         "multinomial new_empty normal normal_ rand rand_like randint randn randn_like randperm "
-        "scaled_uniform uniform uniform_"
+        "scaled_uniform uniform uniform_ bernoulli bernoulli_ cauchy empty_permuted empty_strided "
+        "exponential geometric log_normal new_empty_strided randint_like random_"
     ),
+    "compared with PyTorch's own samples, in tests/opinfo": (
+        "H addbmm addmv addr airy_ai alias_copy angle as_strided as_strided_copy "
+        "as_strided_scatter bessel_j0 bessel_j1 bessel_y0 bessel_y1 block_diag broadcast_shapes "
+        "broadcast_tensors bucketize byte cartesian_prod char chebyshev_polynomial_t "
+        "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w cholesky_inverse "
+        "cholesky_solve combinations conj conj_physical constant_pad_nd corrcoef cov "
+        "diagonal_copy diagonal_scatter dist dsplit entr erfcx expand_copy fill frexp geqrf "
+        "hermite_polynomial_h hermite_polynomial_he histogram histogramdd householder_product "
+        "hsplit i0 i0e i1 i1e igamma igammac index_reduce inner isreal laguerre_polynomial_l "
+        "legendre_polynomial_p log_ndtr lu lu_factor lu_solve lu_unpack mH matrix_exp "
+        "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 msort "
+        "mvlgamma nanmedian nanquantile narrow_copy native_batch_norm native_dropout_backward "
+        "native_group_norm native_layer_norm ndtr ndtri nextafter nonzero_static ormqr "
+        "permute_copy pinverse polygamma positive real renorm resize_ resize_as_ resolve_conj "
+        "resolve_neg scalar_tensor scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
+        "select_copy select_scatter shifted_chebyshev_polynomial_t "
+        "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+        "shifted_chebyshev_polynomial_w slice_copy slice_scatter spherical_bessel_j0 split_copy "
+        "split_with_sizes split_with_sizes_copy squeeze_copy sum_to_size t_copy tensorinv "
+        "tensorsolve transpose_copy trapezoid trapz triangular_solve unbind_copy unfold_copy "
+        "unique_consecutive unsafe_chunk unsafe_split unsqueeze_copy vander vdot view_copy "
+        "vsplit xlog1py zeta"
+    ),
+    "complex numbers, tested in tests/unit/tensor/complexes": (
+        "adjoint cdouble cfloat complex imag is_complex istft polar stft view_as_complex "
+        "view_as_real"
+    ),
+    "tinygrad's names, tested in tests/unit/tensor/methods/test_tinygrad_names.py": (
+        "batchnorm contiguous_backward hash is_param_ keccak max_shape newton_schulz pad_to "
+        "shrink_to"
+    ),
+    "of the array API standard, tested in tests/unit/array_api": "to_device",
     "on several devices, tested in tests/unit/tensor/test_shard.py": "shard shard_ shard_like",
     "a Python bool": "allclose equal",
 }

@@ -10,14 +10,27 @@ from smollm2 import chat, weights_path
 
 from fuzz.file_samples import gguf
 from weft.io import gguf_load, safe_load
-from weft.llm.llama import Llama, LlamaConfig, generate
-from weft.llm.tokenizer import tokenizer_from_gguf
+from weft.llm import Batch, Config, Model, generate, load
+from weft.llm.model.config import Rope
+from weft.llm.text import tokenizer_of
+from weft.llm.weights.layer import resident
 from weft.tensor import Tensor
 
 from .model_oracles import NumpyLlama, numpy_minilm
 
 SENTENCES = ["A cat sits on the mat.", "The stock market fell sharply today.", "Hello"]
-SMALL = LlamaConfig(2, 64, 4, 2, 16, 16, 10000.0, 1e-5)
+SMALL = Config(
+    architecture="llama",
+    layers=2,
+    width=64,
+    heads=4,
+    kv_heads=2,
+    head_size=16,
+    context=16,
+    epsilon=1e-5,
+    rope=Rope(size=16, interleaved=True),
+    windows=(0, 0),
+)
 
 
 def or_skip(path):
@@ -43,8 +56,8 @@ def small_llama(path: Path) -> None:
         shapes |= {
             f"blk.{n}.attn_norm.weight": (c.width,),
             f"blk.{n}.attn_q.weight": (c.heads * c.head_size, c.width),
-            f"blk.{n}.attn_k.weight": (c.groups * c.head_size, c.width),
-            f"blk.{n}.attn_v.weight": (c.groups * c.head_size, c.width),
+            f"blk.{n}.attn_k.weight": (c.kv_heads * c.head_size, c.width),
+            f"blk.{n}.attn_v.weight": (c.kv_heads * c.head_size, c.width),
             f"blk.{n}.attn_output.weight": (c.width, c.heads * c.head_size),
             f"blk.{n}.ffn_norm.weight": (c.width,),
             f"blk.{n}.ffn_gate.weight": (inner, c.width),
@@ -59,24 +72,28 @@ def small_llama(path: Path) -> None:
     path.write_bytes(gguf(tensors))
 
 
+def small_model(path: Path) -> Model:
+    small_llama(path)
+    return Model(SMALL, resident(gguf_load(path)[1]))
+
+
 def test_a_small_llama_like_numpy(tmp_path: Path):
-    small_llama(tmp_path / "x.gguf")
-    _, weights = gguf_load(tmp_path / "x.gguf")
+    model = small_model(tmp_path / "x.gguf")
+    weights = gguf_load(tmp_path / "x.gguf")[1]
     oracle = NumpyLlama(SMALL, {name: weight.numpy() for name, weight in weights.items()})
-    model = Llama(SMALL, weights)
-    prompt = [3, 14, 15, 9]
-    first = model.step(Tensor(np.int32(3)), model.position.bind(0)).numpy()
+    cache = model.new_cache()
+    first = model.forward(Batch.of(cache, [(cache.allocate(), [3])])).numpy()[0]
     np.testing.assert_allclose(first, oracle.step(3, 0), rtol=1e-4, atol=1e-4)
     oracle = NumpyLlama(SMALL, oracle.weights)
-    assert list(generate(model, prompt, 8)) == oracle.generate(prompt, 8)
-    assert model.next_token.traces == 1  # one for all tokens and positions
+    prompt = [3, 14, 15, 9]
+    assert generate(model, prompt, most=8).tokens == oracle.generate(prompt, 8)
 
 
 def test_an_answer_ends_at_a_stop(tmp_path: Path):
-    small_llama(tmp_path / "x.gguf")
-    model = Llama(SMALL, gguf_load(tmp_path / "x.gguf")[1])
-    whole = list(generate(model, [1, 2], 4))
-    assert list(generate(model, [1, 2], 4, stop=whole[2:3])) == whole[: whole.index(whole[2])]
+    model = small_model(tmp_path / "x.gguf")
+    whole = generate(model, [1, 2], most=4).tokens
+    cut = generate(model, [1, 2], most=4, ends=frozenset(whole[2:3]))
+    assert cut.tokens == whole[: whole.index(whole[2])] and cut.ending == "stop"
 
 
 def test_a_small_minilm_like_numpy():
@@ -120,18 +137,17 @@ def test_minilm():
 
 def test_smollm2():
     pytest.importorskip("tokenizers")
-    metadata, weights = gguf_load(or_skip(weights_path))
-    tokenizer = tokenizer_from_gguf(metadata)
+    path = or_skip(weights_path)
+    model = load(path, context=64)
+    tokenizer = tokenizer_of(model)
     text = chat("Why is the sky blue?")
-    ids = tokenizer.encode(text).ids
+    ids = tokenizer.encode(text)
     assert ids[:8] == [1, 9690, 198, 2683, 359, 253, 5356, 5646]
-    assert tokenizer.decode(ids, skip_special_tokens=False) == text
-    config = LlamaConfig.from_gguf(metadata, context=64)
-    oracle = NumpyLlama(config, {name: weight.numpy() for name, weight in weights.items()})
-    model = Llama(config, weights)
-    del weights
+    assert tokenizer.decode(ids, special=True) == text
+    weights = gguf_load(path)[1]
+    oracle = NumpyLlama(model.config, {name: each.numpy() for name, each in weights.items()})
     prompt = ids[-4:]
-    assert list(generate(model, prompt, 3)) == oracle.generate(prompt, 3)
+    assert generate(model, prompt, most=3).tokens == oracle.generate(prompt, 3)
 
 
 def test_a_package_that_is_not_there_is_a_reason(tmp_path: Path, monkeypatch):

@@ -4,7 +4,6 @@ PyTorch is the reference, in float64 where ours is narrower, so that an error is
 be counted in ulp. Without PyTorch, rows that NumPy knows are compared with NumPy.
 """
 
-import importlib.util
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +14,11 @@ import pytest
 
 from tests.end_to_end.op_row import Row, Shape, values_of
 from tests.end_to_end.op_table import FAMILIES, LOOPS, NOT_IN_THE_TABLE
+from tests.opencl import needs_opencl
 from weft.ir.dtypes import by_name
 from weft.support.settings import Context
 from weft.tensor import Tensor
 
-HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 # OpenCL takes half a second to compile a kernel. Rows that are realized together share kernels,
 # and only the casts take all dtypes there.
 ROWS_TOGETHER = 40
@@ -190,7 +189,6 @@ def tolerance(case: Case) -> float:
 def groups(is_chosen: Callable[[Row], bool], opencl_step: int = 1) -> list[Any]:
     """(device, rows): rows one by one on the CPU, several at once for OpenCL and in Python."""
     found = []
-    missing = pytest.mark.skipif(not HAS_OPENCL, reason="pyopencl is not installed")
     for family, all_rows in FAMILIES.items():
         rows = [row for row in all_rows if is_chosen(row)]
         found += [pytest.param("CPU", [row], id=f"CPU {row.name}") for row in rows]
@@ -198,7 +196,7 @@ def groups(is_chosen: Callable[[Row], bool], opencl_step: int = 1) -> list[Any]:
         for first in range(0, len(rows), ROWS_TOGETHER):
             part = rows[first : first + ROWS_TOGETHER]
             name = f"OPENCL {family} {first // ROWS_TOGETHER}"
-            found.append(pytest.param("OPENCL", part, id=name, marks=missing))
+            found.append(pytest.param("OPENCL", part, id=name, marks=needs_opencl))
         part = rows[:: INTERPRETED_STEP * opencl_step]
         if part:
             found.append(pytest.param("PYTHON", part, id=f"PYTHON {family}"))

@@ -148,4 +148,4 @@ def test_an_op_under_a_transform(row, transform):
     try:
         (PLAIN | DERIVED)[transform](row)
     except NotSupported as error:
-        assert error.law, f"{row.name} is refused without a reason"
+        assert error.rule, f"{row.name} is refused without a reason"

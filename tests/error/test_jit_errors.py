@@ -140,17 +140,6 @@ NotSupported: read: branch is being traced, so this value is not known yet
 """
         + READ,
     ),
-    "print": (
-        lambda: printed(Tensor([1])),
-        """\
-NotSupported: print: printed is being traced, so this value is not known yet
-
-  value       int32 of shape (1,)
-  made at     FILE   print(x + 1)
-  depends on  x
-"""
-        + READ,
-    ),
     "a tensor from outside": (
         lambda: Model().read_weight(),
         """\

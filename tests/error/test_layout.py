@@ -24,7 +24,7 @@ def matmul(left, right):
     raise ShapeError(
         "matmul: inner sizes differ (4 and 3)",
         facts=[("left", left, "axis -1 is 4"), ("right", right, "axis -2 is 3")],
-        law="left @ right needs left.shape[-1] == right.shape[-2]",
+        rule="left @ right needs left.shape[-1] == right.shape[-2]",
         fix="the last axes agree, so transpose the right operand: left @ right.T",
     )
 """
@@ -71,7 +71,7 @@ weft.TextError: text form: ADD takes 2 sources and has 1
 def test_an_error_in_a_file_that_is_not_python():
     error = TextError(
         "text form: ADD takes 2 sources and has 1",
-        law="ADD(a, b) is the sum of two values of one dtype",
+        rule="ADD(a, b) is the sum of two values of one dtype",
         where=FixedLine("kernel.ir", 12, "%3 = ADD(%1)"),
     )
     assert shown(error) == TEXT
@@ -102,7 +102,7 @@ def test_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     error = InternalError(
         "program spec: READ outside its STAGE",
         pass_name="lower-reductions",
-        rule="div-cancels-mul",
+        rewrite_rule="div-cancels-mul",
         ir_text="%0 = RANGE(0, 8)\n%1 = READ(%0)\n%2 = STORE(%1)",
         marked_line=1,
         facts=[("node", "READ", "float32")],

@@ -40,13 +40,13 @@ environment: WEFT_DEFAULT_FLOAT=flaot64 is not one of float16, bfloat16, float32
 program"""
 
 FOREIGN_CHECK = """\
-environment: CHECK=1 is not one of levels, jit, memory
+environment: CHECK=1 is not one of levels, jit, memory, nan, index
 
   variable  CHECK   is '1'
-  setting   CHECK   Look for bugs: compare phases (levels) or jit with eager (jit), guard \
-memory (memory).
+  setting   CHECK   Look for bugs: compare phases (levels), jit with eager; guard memory; \
+find nan, indices.
 
-  CHECK needs one of levels, jit, memory
+  CHECK needs one of levels, jit, memory, nan, index
 
   fix: unset CHECK where it belongs to another program"""
 
@@ -76,9 +76,9 @@ def test_a_misspelt_setting():
 UNKNOWN = """\
 Context: no setting is called XYZZY
 
-  the settings are DEBUG, SPEC, NOOPT, CHECK, TRACE, VIZ, CACHE, CACHE_DIR,
-  CACHE_SIZE_MB, DATA, THREADS, DEFAULT_FLOAT, DEFAULT_INT, DEVICE, TARGET, BEAM,
-  KERNEL_SECONDS, BEAM_SECONDS, JIT"""
+  the settings are DEBUG, SPEC, NOOPT, JOIN, FUSE_PRODUCTS, CHECK, TRACE, VIZ,
+  VIZ_MB, CACHE, CACHE_DIR, CACHE_SIZE_MB, DATA, THREADS, DEFAULT_FLOAT, DEFAULT_INT,
+  DEVICE, TARGET, BEAM, KERNEL_SECONDS, BEAM_SECONDS, JIT"""
 
 
 def test_an_unknown_setting():
@@ -93,12 +93,12 @@ def test_a_misspelt_attribute():
 
 
 BAD_VALUE = """\
-Context: CHECK='levles' is not one of levels, jit, memory
+Context: CHECK='levles' is not one of levels, jit, memory, nan, index
 
-  setting  CHECK   Look for bugs: compare phases (levels) or jit with eager (jit), guard \
-memory (memory).
+  setting  CHECK   Look for bugs: compare phases (levels), jit with eager; guard memory; \
+find nan, indices.
 
-  CHECK needs one of levels, jit, memory
+  CHECK needs one of levels, jit, memory, nan, index
 
   fix: the nearest one is levels: Context(CHECK='levels')"""
 

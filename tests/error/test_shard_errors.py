@@ -13,31 +13,6 @@ def cut(axis: int | None) -> Tensor:
 
 
 MESSAGES: Messages = {
-    "cut differently": (
-        lambda: cut(0) + cut(1),
-        """DeviceError: add: operands are sharded differently"""
-        """ (axis 0 in (2, 2) and axis 1 in (3, 3))
-
-  left   (4, 6)   axis 0 over CPU, CPU:1
-  right  (4, 6)   axis 1 over CPU, CPU:1
-
-  operands on several devices are sharded alike, or replicated on each device
-
-  fix: lay the right one out like the other, y.shard_like(x), or make it whole
-       on each device: y.shard(('CPU', 'CPU:1'))""",
-    ),
-    "rows meet columns": (
-        lambda: cut(0) @ cut(0).T,
-        """DeviceError: matmul: operands are sharded differently (axis -2 and axis -1)
-
-  left   (4, 6)   axis 0 over CPU, CPU:1
-  right  (6, 4)   axis 1 over CPU, CPU:1
-
-  operands that are both sharded are so along the axis that is summed, or along one
-  leading axis of both
-
-  fix: make one of them whole on each device: right.shard(('CPU', 'CPU:1'))""",
-    ),
     "on one device and on several": (
         lambda: cut(0) * Tensor.ones(4, 6),
         """DeviceError: mul: operands are on different devices (CPU, CPU:1 and CPU)

@@ -236,7 +236,8 @@ ArgumentError: zeros: unknown argument 'dtpye'
 DTypeError: unknown dtype 'flaot32'
 
   the dtypes are void, index, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, \
-fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64
+fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64, complex64, \
+complex128
 
   fix: write 'float32'""",
     ),
@@ -259,19 +260,7 @@ ArgumentTypeError: Tensor: expected numbers, got a list of tensors
 ArgumentTypeError: Tensor: cannot be made of str
 
   data is a number, a nested list, bytes, a NumPy array, a buffer, a path, a Tensor or a \
-UOp; elements are bools, integers or floats""",
-    ),
-    "big int": (
-        lambda: Tensor([1 << 40]),
-        """\
-ArgumentError: Tensor: a number does not fit int32
-
-  least     1099511627776
-  greatest  1099511627776
-
-  a tensor of Python ints is int32 unless a dtype is given
-
-  fix: give the dtype: Tensor(..., dtype=dtypes.int64)""",
+UOp; elements are bools, integers, floats or complex numbers""",
     ),
     "cat": (
         lambda: Tensor.zeros(2, 3).cat(Tensor.zeros(3, 2)),

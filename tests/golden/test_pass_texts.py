@@ -5,7 +5,7 @@ import difflib
 import pytest
 
 from tests.golden.pass_programs import FOLDER, PROGRAMS, TARGET, graph_of, texts
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.phases import CODEGEN
 from weft.engine.resume import STEPS, resume
 from weft.ir.text import dump, parse
@@ -33,7 +33,7 @@ def test_every_file_is_of_a_program():
 def forms_of(kernel: UOp) -> list[UOp]:
     """A kernel, and what each pass of codegen makes of it."""
     forms = [kernel]
-    run_phase(CODEGEN, kernel, Context(TARGET), watch=lambda step, root: forms.append(root))
+    run_phase(CODEGEN, kernel, CodegenContext(TARGET), watch=lambda step, root: forms.append(root))
     return forms
 
 

@@ -14,7 +14,7 @@ from weft.ir.spec.spec import verify
 from weft.ir.text import dump, parse
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.ranged import run_ranged
 from weft.reference.tensor import evaluate_stores
 
@@ -57,7 +57,9 @@ def test_a_ranged_graph_means_what_its_program_means(name: str):
         else:
             arrays.append(generator.standard_normal(shape).astype(np.float32))
     memories = [
-        Memory(dtypes.int32 if array.dtype == np.int32 else dtypes.float32, array.size, array.flat)
+        ElementMemory(
+            dtypes.int32 if array.dtype == np.int32 else dtypes.float32, array.size, array.flat
+        )
         for array in arrays
     ]
     wanted = evaluate_stores(graph, arrays)

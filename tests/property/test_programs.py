@@ -1,17 +1,13 @@
 """A sample of `fuzz.programs` on each device, and proof that it can fail."""
 
-import importlib.util
-
 import pytest
 
 from fuzz.program_lines import Generator
 from fuzz.program_oracle import InvalidLineError, Line, Oracle
 from fuzz.programs import MODES, check, main, script, try_difference
 from fuzz.subject import shrink
+from tests.opencl import needs_opencl
 from weft.tensor import Tensor
-
-HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
-
 
 # Programs that went wrong once, with what was wrong.
 FOUND = {
@@ -44,7 +40,7 @@ def test_programs_that_went_wrong_once(what: str):
     assert check([Line(*pair) for pair in FOUND[what]], list(MODES), "CPU") is None
 
 
-@pytest.mark.skipif(not HAS_OPENCL, reason="pyopencl is not installed")
+@needs_opencl
 def test_rows_that_begin_at_no_alignment_of_the_device_are_read():
     assert Tensor([[1], [2], [3]], device="OPENCL")[1:].tolist() == [[2], [3]]
 
@@ -56,7 +52,7 @@ def test_random_programs_agree_with_numpy(seed: int, capsys: pytest.CaptureFixtu
     assert "60 programs, 0 differences" in printed
 
 
-@pytest.mark.skipif(not HAS_OPENCL, reason="pyopencl is not installed")
+@needs_opencl
 def test_random_programs_on_opencl(seed: int):
     # One mode: OpenCL takes half a second to compile a kernel.
     arguments = ["--count", "20", "--seed", str(seed), "--device", "OPENCL", "--modes", "lazy"]

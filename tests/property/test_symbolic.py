@@ -4,7 +4,8 @@ import pytest
 
 from fuzz import symbolic
 from fuzz.symbolic import MODES, Generator, main, shrink, try_difference
-from tests.unit.render.c_family_cases import needs_compiler, needs_opencl
+from tests.opencl import needs_opencl
+from tests.unit.render.c_family_cases import needs_compiler
 
 # Programs that went wrong once, with what was wrong.
 FOUND = {
@@ -13,7 +14,7 @@ FOUND = {
         "x1 = x0[:, :m].reshape(-1)",
         "x1 += 1",
     ),
-    "a gate solved for a variable changed the extent of a range": (
+    "a mask solved for a variable changed the extent of a range": (
         "x0 = (base(1, (8, 4)).sum(0, keepdim=True) % 7).realize()",
         "x1 = x0.flip(1).pad(((n + m, 8 - p), (0, 0)))",
     ),

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 SECONDS: Final = 0.4
 
 
-class Row(NamedTuple):
+class BenchRow(NamedTuple):
     """A function of some arrays, and what a call of it does: operations, and bytes moved."""
 
     name: str
@@ -24,20 +24,20 @@ class Row(NamedTuple):
     moved: float
 
 
-def _rows() -> list[Row]:
+def _rows() -> list[BenchRow]:
     rows = [
-        Row(f"matmul {n}", lambda x, y: x @ y, ((n, n), (n, n)), 2.0 * n**3, 12.0 * n * n)
+        BenchRow(f"matmul {n}", lambda x, y: x @ y, ((n, n), (n, n)), 2.0 * n**3, 12.0 * n * n)
         for n in (512, 1024, 2048)
     ]
     flat = 1 << 24
     both = ((flat,), (flat,))
     return [
         *rows,
-        Row("relu(a*b+a) 16M", lambda a, b: (a * b + a).relu(), both, 3 * flat, 12 * flat),
-        Row("sum 16M", lambda x: x.sum(), ((flat,),), flat, 4 * flat),
-        Row("exp 16M", lambda x: x.exp(), ((flat,),), flat, 8 * flat),
-        Row("softmax 4096x1024", lambda x: x.softmax(-1), ((4096, 1024),), 5 << 22, 8 << 22),
-        Row("transpose 4096", lambda x: x.T.contiguous(), ((4096, 4096),), 0, 8 << 24),
+        BenchRow("relu(a*b+a) 16M", lambda a, b: (a * b + a).relu(), both, 3 * flat, 12 * flat),
+        BenchRow("sum 16M", lambda x: x.sum(), ((flat,),), flat, 4 * flat),
+        BenchRow("exp 16M", lambda x: x.exp(), ((flat,),), flat, 8 * flat),
+        BenchRow("softmax 4096x1024", lambda x: x.softmax(-1), ((4096, 1024),), 5 << 22, 8 << 22),
+        BenchRow("transpose 4096", lambda x: x.T.contiguous(), ((4096, 4096),), 0, 8 << 24),
     ]
 
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(row: Row, has_torch: bool) -> tuple[float, float]:
+def _measure(row: BenchRow, has_torch: bool) -> tuple[float, float]:
     """The fastest call of Weft and of torch, in turns."""
     import numpy as np
 

@@ -63,7 +63,7 @@ def _of_kernel(results: list[Result], name: str) -> list[Result]:
         known = list(dict.fromkeys(each.kernel for each in results if each.kernel))
         raise UnknownName(
             f"compile: there is no kernel {name!r}",
-            law="the kernels are " + ", ".join(known),
+            rule="the kernels are " + ", ".join(known),
         )
     return [each for each in found if each.kernel]
 
@@ -89,7 +89,7 @@ def _parse_opts(text: str) -> tuple[Opt, ...]:
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"compile: --opts cannot be read: {error}",
-            law='opts are a JSON list such as [["Split", 0, 8], ["Vectorize", 1]], of '
+            rule='opts are a JSON list such as [["Split", 0, 8], ["Vectorize", 1]], of '
             + ", ".join(kind.__name__ for kind in OPTS),
         ) from None
 
@@ -102,7 +102,7 @@ def find_target(name: str | None) -> Target:
     if kind not in _TARGETS:
         raise UnknownName(
             f"compile: there is no target {name!r}",
-            law="a target is device:renderer:arch, of the devices " + ", ".join(_TARGETS),
+            rule="a target is device:renderer:arch, of the devices " + ", ".join(_TARGETS),
         )
     return _TARGETS[kind](name)
 

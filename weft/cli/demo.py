@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weft.cli.terminal import columns, positive, wrapped
 from weft.support.errors import ArgumentError
+from weft.support.progress import progress
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.batch > len(train[0]):
         raise ArgumentError(
             f"demo: a batch of {options.batch} from {len(train[0])} digits",
-            law="a batch is at most as large as the training set",
+            rule="a batch is at most as large as the training set",
         )
     GlobalCounters.reset()
     start = time.perf_counter()
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     loader = nn.DataLoader(train, options.batch, shuffle=True, seed=options.seed, drop_last=True)
     loss = 0.0
     for epoch in range(options.epochs):
-        for x, y in _progress(loader, f"epoch {epoch + 1}/{options.epochs}"):
+        for x, y in progress(loader, f"epoch {epoch + 1}/{options.epochs}"):
             result = step(x, y)
         loss = result.item()
     seconds = time.perf_counter() - start
@@ -121,25 +121,6 @@ def _digits(nn: Any) -> tuple[Any, Any]:
     order = np.random.default_rng(0).permutation(len(labels))
     scaled = pictures.reshape(-1, 1, 8, 8).astype(np.float32) / pictures.max()
     return scaled[order], labels[order].astype(np.int32)
-
-
-def _progress(items: Iterable[Any], title: str) -> Iterator[Any]:
-    """The items, with a bar on a terminal."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _plain_progress(items, title)
-    return iter(tqdm(items, desc=title, leave=False, disable=None))
-
-
-def _plain_progress(items: Iterable[Any], title: str) -> Iterator[Any]:
-    count = len(items)  # type: ignore[arg-type]
-    size = min(30, columns() - len(title) - 4)
-    for done, item in enumerate(items, 1):
-        yield item
-        if sys.stderr.isatty():
-            bar = "#" * (size * done // count)
-            print(f"\r{title} [{bar:{size}}]", end="\n" if done == count else "", file=sys.stderr)
 
 
 def _show(pictures: Any, guesses: Any, labels: Any) -> None:

@@ -1,6 +1,6 @@
 """What a codegen pass may know beside the graph: the target, and the opts if somebody chose them.
 
-`choose-opts` writes down what it chose, so that whoever asked for a program can see the recipe,
+`choose-opts` writes down what it chose, so that whoever asked for a program can see them,
 `flatten-memory` the axes of thread ranges, which later passes close no more, and `bind-hardware`
 the extents of the counters, before they get a width.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Context:
+class CodegenContext:
     """One run of codegen. `opts` is None where the heuristic is to choose."""
 
     target: Target

@@ -6,13 +6,16 @@ takes, and hands the result to a renderer. `phases.py` lists what happens in bet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.codegen.analysis.estimate import estimate
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
 from weft.ir.ops import Op
-from weft.ir.program import Estimate, Parameter, Program
+from weft.ir.program import Estimate, Parameter, Program, TensorMap, dynamic_bytes
+from weft.ir.spec.program import DYNAMIC
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import topological
@@ -26,46 +29,70 @@ def generate(
     opts: tuple[Opt, ...] | None = None,
     reports: list[PassReport] | None = None,
     watch: Watch | None = None,
+    taken: list[Opt] | None = None,
 ) -> Program:
     """The program of a kernel; the heuristic chooses the opts that are not given.
 
-    What each pass did, and how long it took, is appended to `reports`; `watch` is called with each
-    pass and what it gives.
+    What each pass did, and how long it took, is appended to `reports`, and the opts to `taken`;
+    `watch` is called with each pass and what it gives.
     """
-    context = Context(target, opts)
+    context = CodegenContext(target, opts)
     instructions = run_phase(CODEGEN, kernel, context, reports, watch)
+    if taken is not None:
+        taken += context.chosen
     return program_of(kernel.arg[0], topological(kernel), instructions, context, estimate(kernel))
 
 
 def program_of(
-    name: str, nodes: list[UOp], instructions: UOp, context: Context, cost: Estimate
+    name: str, nodes: list[UOp], instructions: UOp, context: CodegenContext, cost: Estimate
 ) -> Program:
     """The program of some instructions; `nodes` are those of the kernel that they are made of."""
+    parameters = _parameters(nodes)
     return Program(
         name=name,
         target=context.target.name,
         instructions=instructions,
-        parameters=_parameters(nodes),
+        parameters=parameters,
         variables=_variables(nodes),
         groups=_sizes(instructions, context, "group"),
         threads=tuple(
             size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
         ),
         estimate=cost,
+        dynamic_bytes=dynamic_bytes(_dynamic(instructions)),
+        maps=_maps(instructions, parameters),
+    )
+
+
+def _dynamic(instructions: UOp) -> list[UOp]:
+    """The memories that a launch asks for."""
+    if not instructions.ops >> Op.COPY_BOX & 1:
+        return []
+    nodes = topological(instructions)
+    return [node for node in nodes if node.op == Op.MEMORY and node.arg[1] == DYNAMIC]
+
+
+def _maps(instructions: UOp, parameters: Sequence[Parameter]) -> tuple[TensorMap, ...]:
+    """The arguments that are copied in boxes, in the order in which they are passed."""
+    position = {parameter.slot: at for at, parameter in enumerate(parameters)}
+    return tuple(
+        TensorMap(position[node.src[0].arg[0]], node.dtype.itemsize, *node.arg)
+        for node in instructions.src
+        if node.op == Op.TENSOR_MAP
     )
 
 
 def before_opts(kernel: UOp, target: Target) -> UOp:
     """The kernel that opts speak of, after the passes in front of `choose-opts`."""
-    return run_phase(SHAPED, kernel, Context(target))
+    return run_phase(SHAPED, kernel, CodegenContext(target))
 
 
 def _parameters(nodes: list[UOp]) -> tuple[Parameter, ...]:
     """The memory arguments, by slot."""
     found = {node.arg[0]: node for node in nodes if node.op == Op.PARAM}
     written = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.STORE}
-    places = {node.src[0] for node in nodes if node.op == Op.STORE}
-    read = {behind(node.src[0]) for node in nodes if node.op == Op.INDEX and node not in places}
+    addresses = {node.src[0] for node in nodes if node.op == Op.STORE}
+    read = {behind(node.src[0]) for node in nodes if node.op == Op.INDEX and node not in addresses}
     read |= {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
     return tuple(
         Parameter(slot, node.dtype, node in written, node in read)
@@ -77,7 +104,7 @@ def _variables(nodes: list[UOp]) -> tuple[UOp, ...]:
     return tuple(sorted((n for n in nodes if n.op == Op.VARIABLE), key=lambda node: node.arg))
 
 
-def _sizes(instructions: UOp, context: Context, kind: str) -> tuple[Size, ...]:
+def _sizes(instructions: UOp, context: CodegenContext, kind: str) -> tuple[Size, ...]:
     """The extents of the hardware counters of a kind, axis by axis."""
     found: dict[int, Size] = {}
     for node in instructions.src:

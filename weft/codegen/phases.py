@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from weft.codegen.choose.choose_opts import choose_opts
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.decompose.decompose import FUNCTIONS, decompose
 from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.decompose.wide_integers import emulate_wide_integers
 from weft.codegen.linear.drop_barriers import drop_barriers
 from weft.codegen.linear.linearize import linearize
+from weft.codegen.linear.pipeline import pipeline
+from weft.codegen.linear.prefetch_tiles import prefetch_tiles
 from weft.codegen.lower.expand import expand
 from weft.codegen.lower.flatten_memory import flatten_memory
+from weft.codegen.lower.fragments import fill_fragments
 from weft.codegen.lower.lower_index import bind_hardware, lower_index
-from weft.codegen.lower.lower_reductions import FOLDS, lower_reductions, widen_reductions
+from weft.codegen.lower.lower_reductions import REDUCTIONS, lower_reductions, widen_reductions
 from weft.codegen.lower.merge_reductions import merge_reductions
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.codegen.lower.scalarize import is_scalar, scalarize
 from weft.codegen.lower.thread_reductions import reduce_over_threads
+from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.spec.kernel import KERNEL_SPEC
 from weft.ir.spec.lowered import (
@@ -26,6 +30,7 @@ from weft.ir.spec.lowered import (
     BOUND_SPEC,
     EXPANDED_SPEC,
     FLAT_SPEC,
+    FRAGMENT_SPEC,
     INDEXED_SPEC,
     JOINED_SPEC,
     NORMAL_SPEC,
@@ -42,22 +47,29 @@ from weft.rewrite.phase import Pass, Phase, SpecFor
 _LACKING: Final = frozenset(FUNCTIONS)
 
 
-def _emulated_floats(context: Context) -> Spec:
-    return emulated_floats_spec(context.target.native_dtypes)
+def _emulated_floats(context: CodegenContext) -> Spec:
+    return emulated_floats_spec(context.target.native_dtypes, context.target.rounded_dtypes)
 
 
-def _decomposed(context: Context) -> Spec:
-    return decomposed_spec(context.target.native_dtypes, context.target.native_ops, _LACKING)
-
-
-def _native(context: Context) -> Spec:
-    return native_spec(context.target.native_dtypes, context.target.native_ops, _LACKING)
-
-
-def _scalar(context: Context) -> Spec:
+def _abilities(
+    context: CodegenContext,
+) -> tuple[frozenset[DType], frozenset[int], frozenset[int], frozenset[DType]]:
+    """What the target computes with, the ops that can be decomposed, and what it rounds to."""
     target = context.target
-    made = scalar_spec if is_scalar(target) else native_spec
-    return made(target.native_dtypes, target.native_ops, _LACKING)
+    return target.native_dtypes, target.written_ops, _LACKING, target.rounded_dtypes
+
+
+def _decomposed(context: CodegenContext) -> Spec:
+    return decomposed_spec(*_abilities(context))
+
+
+def _native(context: CodegenContext) -> Spec:
+    return native_spec(*_abilities(context))
+
+
+def _scalar(context: CodegenContext) -> Spec:
+    made = scalar_spec if is_scalar(context.target) else native_spec
+    return made(*_abilities(context))
 
 
 # What comes before the opts of a kernel: the kernel that they speak of.
@@ -74,13 +86,13 @@ SHAPED: Final = Phase(
             "widen-reductions",
             widen_reductions,
             because="a sum of small floats in small floats loses all of its digits",
-            needs=FOLDS,
+            needs=REDUCTIONS,
             gives=WIDENED_SPEC,
         ),
         Pass(
             "merge-reductions",
             merge_reductions,
-            because="folds over the same data share one loop",
+            because="reductions over the same data share one loop",
             needs={Op.REDUCE},
             gives=WIDENED_SPEC,
         ),
@@ -106,6 +118,13 @@ CODEGEN: Final = Phase(
             gives=FLAT_SPEC,
         ),
         Pass(
+            "fill-fragments",
+            fill_fragments,
+            because="a thread has all its elements of a tile at once",
+            needs={Op.CONTRACT},
+            gives=FRAGMENT_SPEC,
+        ),
+        Pass(
             "expand",
             expand,
             because="vector and unroll ranges become lanes and copies",
@@ -122,8 +141,8 @@ CODEGEN: Final = Phase(
         Pass(
             "lower-reductions",
             lower_reductions,
-            because="a fold is an accumulator, its first value and a loop that updates it",
-            needs=FOLDS,
+            because="a reduction is an accumulator, its first value and a loop that updates it",
+            needs=REDUCTIONS,
             gives=ACCUMULATED_SPEC,
         ),
         Pass(
@@ -169,6 +188,20 @@ CODEGEN: Final = Phase(
             drop_barriers,
             because="threads wait only for what they read of each other",
             needs={Op.BARRIER},
+            gives=PROGRAM_SPEC,
+        ),
+        Pass(
+            "prefetch-tiles",
+            prefetch_tiles,
+            because="the next tile is loaded while this one is used",
+            needs={Op.BARRIER},
+            gives=PROGRAM_SPEC,
+        ),
+        Pass(
+            "pipeline",
+            pipeline,
+            because="tiles are copied while others are multiplied",
+            needs={Op.CONTRACT},
             gives=PROGRAM_SPEC,
         ),
     ),

@@ -10,6 +10,7 @@ many times (a traced function) keeps the graph without bindings and gives a mapp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -17,6 +18,9 @@ from weft.ir.walk import bodies, map_graph, topological, with_sources
 from weft.support.errors import ArgumentError
 
 Variables = Mapping[str, int]
+MAY_BIND: Final = 1 << Op.BIND | 1 << Op.CALL
+# What the body of a call may hold that nobody sees outside.
+_HIDDEN: Final = MAY_BIND | 1 << Op.BUFFER
 
 
 def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
@@ -63,16 +67,28 @@ def _rewritten(
     return map_graph(root, changed, enter=lambda node: node.op != Op.BIND)
 
 
+def may_bind(nodes: Iterable[UOp], ops: int) -> bool:
+    """Whether graphs may hold values of variables, or calls that hold some or memory of their own.
+
+    `nodes` are all of theirs, and `ops` their ops.
+    """
+    if not ops & MAY_BIND:
+        return False
+    return bool(ops >> Op.BIND & 1) or any(
+        node.op == Op.CALL and node.arg.ops & _HIDDEN for node in nodes
+    )
+
+
 def bound_values(root: UOp) -> dict[str, int]:
     """The values of the variables below a node, by name; the first of several."""
-    if not root.ops & (1 << Op.BIND | 1 << Op.CALL):
+    if not root.ops & MAY_BIND or not may_bind(topological(root), root.ops):
         return {}
     nodes = topological(root, *bodies(root))
     return {node.src[0].arg[0]: int(node.src[1].arg) for node in nodes if node.op == Op.BIND}
 
 
 def _without_bindings(root: UOp, values: dict[str, int]) -> UOp:
-    if not root.ops & (1 << Op.BIND | 1 << Op.CALL):
+    if not root.ops & MAY_BIND:
         return root
 
     def taken(node: UOp) -> UOp | None:
@@ -96,8 +112,8 @@ def require_agreement(values: Variables, others: Variables) -> None:
         if values.get(name, value) != value:
             raise ArgumentError(
                 f"Variable {name!r} is bound to {values[name]} and to {value} in one program",
-                law="a variable has one value while a program runs, and what was written since the"
-                " last realize() is one program",
+                rule="a variable has one value while a program runs, and what was written since"
+                " the last realize() is one program",
                 fix="realize() what uses one value before the other is used, or give the variables"
                 " different names",
             )
@@ -115,12 +131,12 @@ def require_values(variables: Iterable[UOp], values: Variables) -> None:
         if name not in values:
             raise ArgumentError(
                 f"Variable {name!r} has no value",
-                law="every variable of a program is bound when it runs",
+                rule="every variable of a program is bound when it runs",
                 fix=f"bind it: {name}.bind({least})",
             )
         if not least <= values[name] <= most:
             raise ArgumentError(
                 f"Variable {name!r}: {values[name]} is out of its range",
                 facts=[("least", least), ("greatest", most), ("value", values[name])],
-                law="a bound value is between the variable's min and max",
+                rule="a bound value is between the variable's min and max",
             )

@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import ref
 
 from weft.engine.buffers import BUFFERS, Buffer, End, PartedBuffer
-from weft.engine.devices import DevicePlace, canonical_place, device
+from weft.engine.devices import Placement, canonical_placement, device
 from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
@@ -20,6 +20,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import largest_size
 from weft.ir.uop import UOp, make_unique
 from weft.ir.walk import substitute
+from weft.support.source_line import SourceLine, user_line
 
 _numbers: Final = itertools.count()
 _NOTHING: Final[Mapping[UOp, UOp]] = {}
@@ -49,8 +50,8 @@ class BufferKind:
 
     __slots__ = ("_parts", "_symbolic", "device", "dtype", "name", "shape", "size")
 
-    def __init__(self, dtype: DType, shape: Sequence[Size], place: DevicePlace) -> None:
-        self.name = canonical_place(place)
+    def __init__(self, dtype: DType, shape: Sequence[Size], placement: Placement) -> None:
+        self.name = canonical_placement(placement)
         self.dtype = dtype
         self.size = largest_size(tuple(shape)) * dtype.itemsize
         self.shape, self._symbolic = split_symbolic(shape)
@@ -88,18 +89,25 @@ class BufferKind:
         return make_unique(Op.BUFFER, self.dtype, self._symbolic, arg)
 
 
-def new_buffer(dtype: DType, shape: Sequence[Size], place: DevicePlace) -> UOp:
+def new_buffer(dtype: DType, shape: Sequence[Size], placement: Placement) -> UOp:
     """A BUFFER node with memory of its own, not yet written.
 
     There is room for the greatest value of each symbolic size, so that the runs of a loop over
     values ask for the same memory. Elements lie close together, by the value that is bound.
     """
-    return BufferKind(dtype, shape, place).new()
+    return BufferKind(dtype, shape, placement).new()
 
 
 def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
     """A BUFFER node for memory that exists."""
     return BufferKind(dtype, shape, memory.device.name).holding(memory)
+
+
+def line_of(node: UOp) -> SourceLine:
+    """The line that made a value: that of the node or of what it wraps, or the one that asks."""
+    while node.line is None and node.src:
+        node = node.src[0]
+    return node.line or user_line()
 
 
 def hand_over(node: UOp, parts: Sequence[UOp] = ()) -> UOp:
@@ -111,4 +119,6 @@ def hand_over(node: UOp, parts: Sequence[UOp] = ()) -> UOp:
     memory = BUFFERS.pop(number)
     if parts and isinstance(memory, PartedBuffer):
         memory.parts = tuple(parts)
-    return _hold(memory, node.dtype, node.src, static, name)
+    made = _hold(memory, node.dtype, node.src, static, name)
+    made.line = node.line
+    return made

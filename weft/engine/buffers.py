@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 from weakref import ref
 
 from weft.engine.counters import GlobalCounters
 from weft.engine.spare import SPARE
-from weft.ir.shapes import shape_of
-from weft.ir.sizes import most
+from weft.engine.watch.memory_record import describe_buffer, record_memory
 from weft.ir.uop import UOp
+from weft.rewrite.trace_file import STATE
 from weft.runtime.copies import copy_bytes
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
+from weft.support.source_line import SourceLine
 
 
 class End(ref[UOp]):
@@ -33,19 +34,34 @@ class End(ref[UOp]):
     number: int
 
 
+class ArenaOwner(Protocol):
+    """Whose temporaries some memory holds."""
+
+    @property
+    def title(self) -> str:
+        """What the memory is called where it is listed."""
+        ...
+
+    def parts_of_arena(self) -> list[tuple[int, str, SourceLine | None]]:
+        """Bytes, dtype and shape, and line of each temporary."""
+        ...
+
+
 class Buffer:
     """Memory of one device. `keep` holds what foreign memory belongs to.
 
     `end` watches the BUFFER node whose memory this is, and frees it with the node.
-    `hides_graph` says that gradients cannot be taken through what filled it.
+    `hides_graph` says that gradients cannot be taken through what filled it. `owner` is what
+    temporaries belong to: it says which parts there are.
     """
 
-    __slots__ = ("_loan", "device", "end", "handle", "hides_graph", "keep", "size")
+    __slots__ = ("_loan", "device", "end", "handle", "hides_graph", "keep", "owner", "size")
     end: End
 
-    def __init__(self, on: Device, size: int) -> None:
+    def __init__(self, on: Device, size: int, owner: ArenaOwner | None = None) -> None:
         self.device = on
         self.size = size
+        self.owner = owner
         self.handle: Handle = None
         self.keep: Any = None
         self._loan: ref[Any] | None = None
@@ -55,7 +71,7 @@ class Buffer:
         """The device's handle; memory is taken now if it was not before."""
         if self.handle is None:
             self.handle = _take(self.device, max(self.size, 1))
-            GlobalCounters.allocated(self.device.name, self.size)
+            self._count(self.size)
         return self.handle
 
     @property
@@ -98,15 +114,25 @@ class Buffer:
         if not self.is_lent or self.keep is not None:
             return
         old, self.handle, self._loan = self.handle, None, None
-        GlobalCounters.freed(self.device.name, self.size)
+        self._count(-self.size)
         copy_bytes(self.device, old, self.device, self.allocated(), self.size)
 
     def free(self) -> None:
         if self.handle is not None and self.keep is None:
-            if not self.is_lent:
+            if self._loan is None or self._loan() is None:
                 SPARE.give(self.device, max(self.size, 1), self.handle)
-            GlobalCounters.freed(self.device.name, self.size)
+            self._count(-self.size)
         self.handle = self.keep = None
+
+    def _count(self, change: int) -> None:
+        """Count memory that was taken, or given back."""
+        name, counters = self.device.name, GlobalCounters
+        if change >= 0:
+            counters.allocated(name, change)
+        else:
+            counters.mem_used_by[name] += change
+        if STATE.trace is not None and change:
+            record_memory(self, GlobalCounters.mem_used_by[name], change > 0)
 
 
 class Loan:
@@ -167,19 +193,21 @@ def _take(device: Device, size: int) -> Handle:
         raise
 
 
-def _alive(device: Device) -> Iterator[tuple[str, str, str]]:
-    """The largest tensors that have memory on a device."""
-    found = [each for each in BUFFERS.values() if each.device is device and each.has_contents]
-    found.sort(key=lambda memory: -memory.size)
-    for memory in found[:_TENSORS_SHOWN]:
-        node = memory.end()
-        if node is not None:
-            kind = f"{node.dtype.name} {tuple(map(most, shape_of(node)))}"
-            yield "a tensor alive", kind, f"{memory.size} bytes"
-    if len(found) > _TENSORS_SHOWN:
-        rest = found[_TENSORS_SHOWN:]
-        size = sum(memory.size for memory in rest)
-        yield "and others", f"{len(rest)} tensors", f"{size} bytes"
+def _alive(device: Device) -> Iterator[tuple[str, str, str, str]]:
+    """The largest tensors that have memory on a device, by the lines that made them."""
+    sizes: dict[tuple[str, str], list[int]] = {}
+    for memory in BUFFERS.values():
+        if memory.device is device and memory.has_contents:
+            what, line = describe_buffer(memory)
+            place = "" if line is None or not line.file else f"{line.file}:{line.line}"
+            sizes.setdefault((what, place), []).append(memory.size)
+    rows = sorted(sizes.items(), key=lambda row: -sum(row[1]))
+    for (what, place), several in rows[:_TENSORS_SHOWN]:
+        count = f"{len(several)} tensors alive" if len(several) > 1 else "a tensor alive"
+        yield count, what, f"{sum(several)} bytes", place
+    if len(rows) > _TENSORS_SHOWN:
+        rest = [size for _, several in rows[_TENSORS_SHOWN:] for size in several]
+        yield "and others", f"{len(rest)} tensors", f"{sum(rest)} bytes", ""
 
 
 def buffer_of(node: UOp) -> Buffer:

@@ -1,6 +1,6 @@
 """Kernels made runnable: generated, rendered, compiled and loaded, each once.
 
-A process keeps what it has loaded. The disk keeps what was compiled, under the text of the kernel,
+A process keeps what it has loaded. The disk keeps what was compiled, under the name of the kernel,
 the target and the settings that change code, so a second process that runs the same model compiles
 nothing. Kernels of one schedule are compiled side by side: LLVM does not hold the interpreter.
 """
@@ -9,27 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from weft.codegen.generate import generate
-from weft.engine.program_file import pack, unpack
-from weft.engine.search import best_recipe
+from weft.codegen.opts.table import Opt
+from weft.engine.search import best_opts
+from weft.engine.stored.program import pack, unpack
+from weft.engine.watch.record import record_compiled, record_kernel
 from weft.ir.ops import Op
 from weft.ir.program import Program, from_node
-from weft.ir.text import dump
+from weft.ir.text.digest import digest
 from weft.ir.uop import UOp
 from weft.rewrite.phase import PassReport
+from weft.rewrite.trace_file import TraceFile, current, wants_graphs
 from weft.runtime.device import Device, Executable
+from weft.support.bounded_cache import BoundedCache
 from weft.support.cache import DiskCache
 from weft.support.code_version import code_version
 from weft.support.errors import DeviceError
+from weft.support.progress import Progress
 from weft.support.settings import cache_key, settings
 from weft.support.workers import Workers
 
-_CACHE: Final = DiskCache("programs", 1)
+_CACHE: Final = DiskCache("programs", 3)
 Key = tuple[UOp, str, object]  # kernel, device, settings
-_LOADED: Final[dict[Key, Loaded]] = {}
-_MOST_LOADED: Final = 2048
+_KEYS: Final[BoundedCache[Key, str]] = BoundedCache(2048)  # on disk
+# By the key on disk, and the device; schedules that use a program keep it.
+_LOADED: Final[BoundedCache[tuple[str, str], Loaded]] = BoundedCache(2048)
 
 
 class Loaded(NamedTuple):
@@ -53,25 +60,44 @@ class CompileStatistics:
 
 def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
     """The programs of these kernels on a device; missing ones are made, side by side."""
-    settings_key = cache_key()
-    keys: list[Key] = [(kernel, device.name, settings_key) for kernel in kernels]
+    name = device.name
+    keys = [program_key(kernel, device) for kernel in kernels]
+    found = {key: _LOADED.get((key, name)) for key in keys}
     missing = {
-        key: kernel for key, kernel in zip(keys, kernels, strict=True) if key not in _LOADED
+        key: kernel for key, kernel in zip(keys, kernels, strict=True) if found[key] is None
     }
     if missing:
         start = time.perf_counter()
-        programs: dict[Key, Program | None] = {
-            key: _try_stored(kernel, device) for key, kernel in missing.items()
-        }
+        programs = {key: _try_stored(key) for key in missing}
         fresh = {key: kernel for key, kernel in missing.items() if programs[key] is None}
         programs.update(_make_all(fresh, device))
         for key, program in programs.items():
             assert program is not None
-            _LOADED[key] = Loaded(program, device.load(program))
+            found[key] = _LOADED[key, name] = Loaded(program, device.load(program))
         CompileStatistics.seconds += time.perf_counter() - start
-    found = [_LOADED[key] for key in keys]
-    while len(_LOADED) > _MOST_LOADED:  # the oldest; schedules that use it keep it
-        del _LOADED[next(iter(_LOADED))]
+    return [loaded for key in keys if (loaded := found[key]) is not None]
+
+
+def try_load(keys: Sequence[str], device: Device) -> list[Loaded] | None:
+    """The programs of these keys on a device, if the disk or this process has all of them."""
+    found: list[Loaded] = []
+    for key in keys:
+        loaded = _LOADED.get((key, device.name))
+        if loaded is None:
+            program = _try_stored(key)
+            if program is None:
+                return None
+            loaded = _LOADED[key, device.name] = Loaded(program, device.load(program))
+        found.append(loaded)
+    return found
+
+
+def program_key(kernel: UOp, device: Device) -> str:
+    """What the program of a kernel is found by on disk."""
+    key = (kernel, device.name, cache_key())
+    found = _KEYS.get(key)
+    if found is None:
+        found = _KEYS[key] = _disk_key(kernel, device)
     return found
 
 
@@ -79,12 +105,17 @@ def _generate(kernel: UOp, device: Device) -> Program:
     if kernel.op == Op.PROGRAM:
         return _require_fit(from_node(kernel), device)
     reports: list[PassReport] = []
-    opts = best_recipe(kernel, device, settings.BEAM) if settings.BEAM else None
-    program = generate(kernel, device.target, opts, reports=reports)
+    opts = best_opts(kernel, device, settings.BEAM) if settings.BEAM else None
+    taken: list[Opt] = []
+    program = generate(kernel, device.target, opts, reports=reports, taken=taken)
     CompileStatistics.generated += 1
     if settings.DEBUG >= 5:
         print(f"codegen of {program.name}", *reports, sep="\n")
-    return program.with_source(device.render(program))
+    program = program.with_source(device.render(program))
+    trace = current()
+    if trace is not None:
+        record_kernel(trace, device, program, kernel, taken)
+    return program
 
 
 def _require_fit(program: Program, device: Device) -> Program:
@@ -93,49 +124,60 @@ def _require_fit(program: Program, device: Device) -> Program:
         raise DeviceError(
             f"the program {program.name!r} cannot run on {device.name}",
             facts=[("written for", program.target), ("the target", device.target.name)],
-            law="a finished program runs on its own target alone",
+            rule="a finished program runs on its own target alone",
         )
     return program
 
 
-def _make_all(fresh: dict[Key, UOp], device: Device) -> dict[Key, Program]:
+def _make_all(fresh: dict[str, UOp], device: Device) -> dict[str, Program]:
     """Generate the programs one by one; each is compiled while the next is generated."""
-    done: dict[Key, Program] = {}
-    with Workers(device.compile_threads) as workers:
+    done: dict[str, Program] = {}
+    # A kernel is two steps: it is generated, and compiled.
+    bar = Progress("compiling", len(fresh), "kernels")
+    with bar, Workers(device.compile_threads) as workers:
         waiting = {}
         for key, kernel in fresh.items():
             start = time.thread_time()
             program = _generate(kernel, device)
             spent = time.thread_time() - start
-            waiting[key] = (program, spent, workers.submit(_binary_of, program, device))
+            waiting[key] = (program, spent, workers.submit(_binary_of, program, device, current()))
+            bar.advance(0.5)
         for key, (program, spent, compiled) in waiting.items():
             binary, more = compiled.result()
             done[key] = program.with_binary(binary)
             if spent + more > CompileStatistics.slowest[1]:
                 CompileStatistics.slowest = (program.name, spent + more)
-            _CACHE.put(_disk_key(key[0], device), pack(done[key]))
+            _CACHE.put(key, pack(done[key]))
+            bar.advance(0.5)
     return done
 
 
-def _binary_of(program: Program, device: Device) -> tuple[bytes, float]:
+def _binary_of(program: Program, device: Device, trace: TraceFile | None) -> tuple[bytes, float]:
     """What a device runs, and the seconds of processor time that it took."""
-    start = time.thread_time()
+    began, start = time.perf_counter(), time.thread_time()
     binary = program.binary or device.compile(program)
+    if trace is not None:
+        record_compiled(trace, device, program, began)
     return binary, time.thread_time() - start
 
 
 def _disk_key(kernel: UOp, device: Device) -> str:
-    """All that a compiled program depends on: another target, compiler or setting is another."""
+    return disk_key(kernel, device, code_version())
+
+
+def disk_key(graph: UOp, device: Device, version: str) -> str:
+    """All that follows from a graph: another target, compiler or setting is another key."""
     kind = type(device).__name__  # NULL keeps sources where others keep code
-    target, versions = device.target, (device.compiler, code_version())
-    return repr((dump(kernel), kind, target.name, target.key, versions, cache_key()))
+    target = device.target
+    facts = (kind, target.name, target.key, device.compiler, version, cache_key())
+    return f"{digest(graph)} {blake2b(repr(facts).encode(), digest_size=20).hexdigest()}"
 
 
-def _try_stored(kernel: UOp, device: Device) -> Program | None:
+def _try_stored(key: str) -> Program | None:
     """The compiled program as another process left it; without its instructions and source."""
-    if settings.DEBUG >= 4:  # somebody wants to read the source
+    if settings.DEBUG >= 4 or wants_graphs():  # somebody wants to read the source
         return None
-    data = _CACHE.get(_disk_key(kernel, device))
+    data = _CACHE.get(key)
     if data is None:
         return None
     CompileStatistics.from_disk += 1

@@ -8,27 +8,31 @@ from typing import Any
 
 from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.buffers import Buffer, PartedBuffer, buffer_of
-from weft.engine.devices import DevicePlace, canonical_name, device
+from weft.engine.devices import Placement, canonical_name, device
+from weft.engine.watch.record import record_copy
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
+from weft.rewrite.trace_file import current
 from weft.runtime.copies import copy_bytes, fresh_bytes
 from weft.runtime.device import Handle
 from weft.support.errors import InternalError
+from weft.support.source_line import user_line
 
 
-def buffer_from(dtype: DType, shape: Shape, place: DevicePlace, data: memoryview) -> UOp:
+def buffer_from(dtype: DType, shape: Shape, placement: Placement, data: memoryview) -> UOp:
     """A BUFFER node that holds a copy of these bytes, in the storage form of the dtype.
 
     On several devices all of them are on each.
     """
-    if not isinstance(place, str):
-        kind = BufferKind(dtype, shape, place)
+    if not isinstance(placement, str):
+        kind = BufferKind(dtype, shape, placement)
         copies = [buffer_from(dtype, shape, name, data) for name in Layout(*kind.name).devices]
         return kind.holding(PartedBuffer(copies))
-    node = new_buffer(dtype, shape, place)
+    node = new_buffer(dtype, shape, placement)
+    node.line = user_line()
     memory = buffer_of(node)
     if data.nbytes:
         memory.device.copy_in(_part(memory, data.nbytes), data.cast("B"))
@@ -41,7 +45,11 @@ def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> No
     size = target.size if node is None else _bytes_of(node)
     if size and not target.device.stores_nothing:
         parts = _part(source, size), _part(target, size)
+        trace = current()
+        start = 0.0 if trace is None else trace.now()
         copy_bytes(source.device, parts[0], target.device, parts[1], size)
+        if trace is not None:
+            record_copy(trace, source.device, target.device, size, start)
 
 
 def shared_buffer(

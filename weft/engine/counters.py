@@ -30,13 +30,15 @@ class _Counters:
         """Bytes in use on all devices."""
         return sum(self.mem_used_by.values())
 
+    @property
+    def mem_used_per_device(self) -> dict[str, int]:
+        """`mem_used_by` by tinygrad's name."""
+        return self.mem_used_by
+
     def allocated(self, name: str, size: int) -> None:
         used = self.mem_used_by.get(name, 0) + size
         self.mem_used_by[name] = used
         self.peak_memory[name] = max(self.peak_memory.get(name, 0), used)
-
-    def freed(self, name: str, size: int) -> None:
-        self.mem_used_by[name] -= size
 
 
 GlobalCounters: Final = _Counters()

@@ -17,7 +17,7 @@ from weft.support.message import nearest
 from weft.support.settings import settings
 
 # A device, several devices, or a layout: how memory lies on several devices.
-DevicePlace = str | tuple[Any, ...]
+Placement = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
 
 
@@ -70,21 +70,21 @@ def _open_disk(name: str) -> OneDevice:
     return DiskDevice(name)
 
 
-class Kind(NamedTuple):
+class DeviceKind(NamedTuple):
     """A kind of device. That of files has a path where others have a number."""
 
     open: Callable[[str], OneDevice]
     is_file: bool = False
 
 
-KINDS: Final[dict[str, Kind]] = {
-    "CPU": Kind(_open_cpu),
-    "CUDA": Kind(_open_cuda),
-    "OPENCL": Kind(_open_opencl),
-    "C": Kind(_open_c),
-    "PYTHON": Kind(_open_python),
-    "NULL": Kind(_open_null),
-    "DISK": Kind(_open_disk, is_file=True),
+KINDS: Final[dict[str, DeviceKind]] = {
+    "CPU": DeviceKind(_open_cpu),
+    "CUDA": DeviceKind(_open_cuda),
+    "OPENCL": DeviceKind(_open_opencl),
+    "C": DeviceKind(_open_c),
+    "PYTHON": DeviceKind(_open_python),
+    "NULL": DeviceKind(_open_null),
+    "DISK": DeviceKind(_open_disk, is_file=True),
 }
 HOST: Final = "CPU"  # the device that every machine has
 _FILES: Final = tuple(name for name, kind in KINDS.items() if kind.is_file)
@@ -161,7 +161,7 @@ def canonical_name(name: str) -> str:
         guess = nearest(kind, KINDS)
         raise DeviceError(
             f"unknown device {name!r}",
-            law="the devices are " + ", ".join(KINDS),
+            rule="the devices are " + ", ".join(KINDS),
             fix=f"write {guess!r}" if guess else "",
         )
     if number and KINDS[kind].is_file:  # a path, which means the same in every folder
@@ -169,22 +169,22 @@ def canonical_name(name: str) -> str:
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
-def canonical_place(place: DevicePlace) -> Any:
+def canonical_placement(placement: Placement) -> Any:
     """The full name of a device; of several devices, a layout, whole on each unless it says more.
 
-    >>> canonical_place(("CPU:0", "CPU:1"))
+    >>> canonical_placement(("CPU:0", "CPU:1"))
     (('CPU', 'CPU:1'), None, ())
     """
-    if isinstance(place, str):
-        return canonical_name(place)
-    is_layout = place and not isinstance(place[0], str)
-    devices, axis, sizes = place if is_layout else (place, None, ())
+    if isinstance(placement, str):
+        return canonical_name(placement)
+    is_layout = placement and not isinstance(placement[0], str)
+    devices, axis, sizes = placement if is_layout else (placement, None, ())
     return tuple(map(canonical_name, devices)), axis, sizes
 
 
-def is_file(place: DevicePlace) -> bool:
+def is_file(placement: Placement) -> bool:
     """Whether the device of this full name is a file."""
-    return isinstance(place, str) and place.startswith(_FILES)
+    return isinstance(placement, str) and placement.startswith(_FILES)
 
 
 def device(name: str) -> OneDevice:
@@ -198,6 +198,11 @@ def device(name: str) -> OneDevice:
         found = _OPEN.get(full) or kind.open(full)
         _OPEN[full] = _OPEN[name] = found
     return found
+
+
+def open_devices() -> list[OneDevice]:
+    """The devices that this process has used, each once."""
+    return list(dict.fromkeys(list(_OPEN.values())))
 
 
 Device: Final = Devices()

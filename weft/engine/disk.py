@@ -17,7 +17,7 @@ from weft.engine.buffer_nodes import BufferKind, adopt_buffer, hand_over
 from weft.engine.buffers import Buffer, buffer_of
 from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device, is_file
-from weft.ir.array_values import Array, storage_dtype
+from weft.ir.arrays.values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -83,7 +83,7 @@ def try_view(node: UOp) -> View | None:
     while node.op in _STEPS:
         steps.append(node)
         node = node.src[0]
-    node = behind(node)  # a place in memory is that of all its versions
+    node = behind(node)  # an address in memory is that of all its versions
     sizes = shape_of(node)
     if node.op != Op.BUFFER or not all(isinstance(size, int) for size in sizes):
         return None
@@ -206,10 +206,10 @@ def write_files(graphs: Sequence[UOp], pending: Sequence[UOp], realize: Realize)
         if version.op != Op.AFTER or memory.op != Op.BUFFER or not is_file(memory.arg[2]):
             continue
         value = _computed(substitute(version.src[1].src[1], made), realize)
-        place = _place(version, memory)
+        address = _address(version, memory)
         is_read = before in _without(version, [*graphs, *pending])
         old = _held(memory) if is_read else None
-        _array(place, buffer_of(memory).allocated().writable(*_extent(place)))[...] = value
+        _array(address, buffer_of(memory).allocated().writable(*_extent(address)))[...] = value
         made[version] = hand_over(memory)
         made.pop(before, None)
         if old is not None:
@@ -232,14 +232,14 @@ def _without(node: UOp, graphs: Sequence[UOp]) -> list[UOp]:
     return topological(*graphs, enter=lambda part: part is not node)
 
 
-def _place(version: UOp, memory: UOp) -> View:
+def _address(version: UOp, memory: UOp) -> View:
     """Where in a file a version writes."""
     store = version.src[1]
     view = try_view(store.src[0]) if store.op == Op.STORE and len(version.src) == 2 else None
     if view is None:
         raise NotSupported(
             "DISK: expected a write of a box",
-            law="a file is written in boxes: slices, reshapes and transposes of its tensor",
+            rule="a file is written in boxes: slices, reshapes and transposes of its tensor",
             fix="write the whole tensor: x.assign(...)",
         )
     return view._replace(memory=memory)

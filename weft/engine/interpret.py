@@ -7,7 +7,7 @@ import numpy as np
 from weft.engine.bindings import require_values, take_bindings, variables_of
 from weft.engine.contents import buffer_from, read_bytes
 from weft.engine.devices import device
-from weft.ir.array_values import from_storage, storage_dtype, to_storage
+from weft.ir.arrays.values import from_storage, storage_dtype, to_storage
 from weft.ir.build import sink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of

@@ -1,4 +1,4 @@
-"""Turns lazy values into memory: the one way from a tensor graph to running kernels.
+"""Iterations lazy values into memory: the one way from a tensor graph to running kernels.
 
 `realize(request)` computes the roots of a request and every write that they depend on, and says
 which nodes are memory now. The tensor layer puts those BUFFER nodes into all graphs that are still
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
-from weft.engine.buffer_nodes import hand_over, new_buffer
+from weft.engine.bindings import MAY_BIND, may_bind
+from weft.engine.buffer_nodes import hand_over, line_of, new_buffer
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import copy_contents
 from weft.engine.devices import default_device, device, is_file
@@ -25,6 +25,7 @@ from weft.engine.interpret import interpret
 from weft.engine.request import Request
 from weft.engine.shards import Wanted, may_hold_parts, read_again, realize_parts
 from weft.engine.tape import Copy, NotTapedError, Tape
+from weft.engine.watch.record import record_realize
 from weft.engine.work import body_of, run_body, run_known
 from weft.ir.build import sink
 from weft.ir.layouts import is_laid
@@ -33,12 +34,10 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.views import version_of
 from weft.ir.walk import substitute, topological
+from weft.rewrite.trace_file import STATE, current
 from weft.runtime.disk.device import computes_nothing
 from weft.support.errors import DeviceError
 from weft.support.settings import settings
-
-# Graphs that may hold values of variables, themselves or in the bodies that they call.
-_MAY_BIND: Final = 1 << Op.BIND | 1 << Op.CALL
 
 
 def realize(
@@ -49,6 +48,8 @@ def realize(
     `pending` are graphs that stay lazy: what they read must survive the writes that happen now.
     With a `tape` nothing runs: it says what would be done to memory.
     """
+    if STATE.trace is not None:
+        record_realize(current())
     if may_hold_parts(request.ops) and any(map(is_laid, request.nodes)):
         return realize_parts(request, pending, partial(compute, device=request.device, tape=tape))
     name = request.try_device()
@@ -116,7 +117,7 @@ def devices_of(graphs: Sequence[UOp], device: str | None = None) -> list[str]:
             if name is not None and other is not None and other != name:
                 raise DeviceError(
                     f"operands are on different devices ({', '.join(sorted((name, other)))})",
-                    law="one operation runs on one device",
+                    rule="one operation runs on one device",
                     fix="move one of them: x.to(y.device)",
                 )
             name = name or other
@@ -213,11 +214,15 @@ def _realize_on(
         values = [n for n in dict.fromkeys([*values, *kept]) if n not in done]
         for memory in last:
             buffer_of(memory).prepare_write()
-    if tape is None and not request.ops & _MAY_BIND and settings.CHECK != "levels":
+    may_hold = request.ops & MAY_BIND and may_bind(request.nodes, request.ops)
+    if tape is None and not may_hold and settings.CHECK != "levels":
         made = run_known(name, request, values, last)
     else:
         made = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
+        for node, memory in made.items():
+            memory.line = line_of(node)
         run_body(name, body_of(last, made), list(last), tape)
     for memory, version in last.items():
-        made[version] = hand_over(memory)
+        made[version] = written = hand_over(memory)
+        written.line = written.line or version.line
     return made

@@ -21,15 +21,18 @@ from weft.engine.bindings import (
     take_bindings,
 )
 from weft.engine.buffers import Buffer
+from weft.engine.checks.redzones import CheckedList, fill, fill_fresh
 from weft.engine.contents import copy_contents
 from weft.engine.counters import GlobalCounters
 from weft.engine.run import Prepared, temporary_handles
 from weft.engine.tape import Copy, Tape
+from weft.engine.watch.record import record_launches
+from weft.engine.watch.show import show_runs
 from weft.engine.work import prepare
-from weft.engine.zones import CheckedList, fill, fill_fresh
 from weft.ir.build import Size
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
+from weft.rewrite.trace_file import current
 from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
 from weft.support.fork import renew_in_child
 from weft.support.settings import settings
@@ -65,20 +68,29 @@ class Replay:
             require_agreement(self._bound, variables)
             variables = {**variables, **self._bound}
         native = self._native
-        if native is None or settings.DEBUG >= 2:
+        is_watched = settings.DEBUG >= 2 or settings.VIZ
+        if (
+            native is None
+            or settings.CHECK == "nan"  # looks at memory after each kernel
+            or (is_watched and not native.is_timed)
+        ):
             self.prepared.run(memory, variables)
             return
         with self._lock:
-            native.run(memory, variables)
+            if is_watched:
+                native.run_watched(memory, variables)
+            else:
+                native.run(memory, variables)
 
 
 class _ListRun:
     """All kernels of a schedule as one list of the device."""
 
     def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
-        self._arena = Buffer(prepared.device, prepared.schedule.plan.size)
+        self._prepared = prepared
+        self._arena = Buffer(prepared.device, prepared.arena, owner=prepared)
         weakref.finalize(self, self._arena.free).atexit = False
-        handles = temporary_handles(prepared.schedule, self._arena)
+        handles = temporary_handles(prepared.temporaries, self._arena)
         launches = launcher.run_list(
             [
                 (
@@ -91,6 +103,7 @@ class _ListRun:
             ]
         )
         self._list = self._checked(launches, prepared)
+        self._timed = launches
         self._sizes = _Sizes(prepared, launches) if prepared.variables else None
         self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
@@ -107,7 +120,31 @@ class _ListRun:
         """What a run calls."""
         return launches
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether each kernel has a time of its own."""
+        return self._timed.is_timed and self._list is self._timed
+
+    def run_watched(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
+        """A run of which somebody sees each kernel, in the trace or on the terminal."""
+        self._bind(memory, variables)
+        clock = self._timed.run_timed()
+        self._count(clock[-1] - clock[0])
+        steps, on = self._prepared.named_steps(), self._prepared.device
+        if (trace := current()) is not None:
+            record_launches(trace, on, steps, clock)
+            trace.spent += time.perf_counter() - clock[-1]
+        if settings.DEBUG >= 2:
+            show_runs(on, steps, clock)
+
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
+        self._bind(memory, variables)
+        start = time.perf_counter()
+        self._list()
+        self._count(time.perf_counter() - start)
+
+    def _bind(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
+        """Write the addresses and values of a run into the list."""
         if self._sizes is not None:
             self._sizes.set(variables)
         bound = self._bound
@@ -120,10 +157,10 @@ class _ListRun:
                 bound[slot] = handle = part.allocated()
                 for position in self._positions[slot]:
                     self._words[position] = handle.address
-        start = time.perf_counter()
-        self._list()
+
+    def _count(self, seconds: float) -> None:
         counters = GlobalCounters
-        counters.time_sum_s += time.perf_counter() - start
+        counters.time_sum_s += seconds
         counters.kernel_count += len(self._list)
         counters.global_ops += self._operations
         counters.global_mem += self._bytes
@@ -141,8 +178,8 @@ class _Sizes:
         self._grids: dict[tuple[Executable, tuple[Size, ...]], list[int]] = {}
         for number, step in enumerate(prepared.steps):
             program = step.loaded.program
-            for place, variable in enumerate(program.variables, len(program.parameters)):
-                position = run_list.position(number, place)
+            for slot, variable in enumerate(program.variables, len(program.parameters)):
+                position = run_list.position(number, slot)
                 self._positions[prepared.variables.index(variable)].append(position)
             if any(not isinstance(size, int) for size in program.groups):
                 key = (step.loaded.executable, program.groups)
@@ -173,7 +210,7 @@ def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
 
 
 class _CheckedRun(_ListRun):
-    """The same list with its kernels between zones, for `CHECK=memory`."""
+    """The same list with its kernels between redzones, for `CHECK=memory`."""
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> CheckedList:
         kernels = [(step.loaded.program, step.memory) for step in prepared.steps]
@@ -206,13 +243,13 @@ class TapeRun:
         self._steps: list[tuple[Replay | None, list[int]]] = []
         for action in tape.actions:
             if isinstance(action, Copy):
-                self._steps.append((None, self._places(action)))
+                self._steps.append((None, self._slots(action)))
                 continue
-            places = self._places(action.memory)
-            self._steps.append((Replay(action.body, action.device, len(places)), places))
-            self._written += [n for n in self._places(action.written) if n < self._count]
+            slots = self._slots(action.memory)
+            self._steps.append((Replay(action.body, action.device, len(slots)), slots))
+            self._written += [n for n in self._slots(action.written) if n < self._count]
 
-    def _places(self, memory: Sequence[Buffer]) -> list[int]:
+    def _slots(self, memory: Sequence[Buffer]) -> list[int]:
         for part in memory:
             if id(part) not in self._positions:
                 self._positions[id(part)] = self._count + len(self._own)
@@ -222,10 +259,10 @@ class TapeRun:
     def run(self, given: Sequence[Buffer]) -> None:
         """Do it again on this memory."""
         memory = [*given, *self._own]
-        for place in self._written:
-            memory[place].prepare_write()
-        for replay, places in self._steps:
-            parts = [memory[place] for place in places]
+        for slot in self._written:
+            memory[slot].prepare_write()
+        for replay, slots in self._steps:
+            parts = [memory[slot] for slot in slots]
             if replay is None:
                 copy_contents(parts[0], parts[1])
             else:

@@ -3,7 +3,7 @@
 The tensor layer makes a `Request` and hands it to `realize`. Who needs a fact of the graphs, on
 either side, reads it here, so no graph is walked twice for it.
 
-`key` names the structure of the graphs. Two requests with equal keys are the same work on other
+`key` is the structure of the graphs. Two requests with equal keys are the same work on other
 memory: a BUFFER stands in the key as what it looks like, and a node above memory as its op, its
 arg and the numbers of its sources. A node without memory below it is interned for as long as
 somebody holds it, so it stands there itself.
@@ -18,7 +18,6 @@ from weft.engine.devices import default_device, is_file
 from weft.engine.versions import Overwritten
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
 
 _BUFFER: Final = 1 << Op.BUFFER
 
@@ -30,22 +29,51 @@ class Request:
     `device` is where a value is computed that no memory leads to; None is the default device.
     """
 
-    __slots__ = ("_key", "_names", "device", "memory", "nodes", "ops", "overwritten", "roots")
+    __slots__ = ("_names", "device", "key", "memory", "nodes", "ops", "overwritten", "roots")
 
     def __init__(self, roots: Sequence[UOp], device: str | None = None) -> None:
         self.roots = roots
         self.device = device
-        self.nodes = nodes = topological(*roots)
+        self.nodes: list[UOp] = []
         self.memory: list[UOp] = []
-        for node in nodes:
-            if node.op == Op.BUFFER:
-                self.memory.append(node)
+        self._names: dict[UOp, Hashable] = {}
+        self.key = self._walk()
         self.ops = 0
         for root in roots:
             self.ops |= root.ops
-        self.overwritten = Overwritten(nodes) if self.ops >> Op.AFTER & 1 else NOTHING
-        self._key: tuple[Hashable, ...] | None = None
-        self._names: dict[UOp, Hashable] = {}
+        self.overwritten = Overwritten(self.nodes) if self.ops >> Op.AFTER & 1 else NOTHING
+
+    def _walk(self) -> tuple[Hashable, ...]:
+        """List the nodes and name them; the key. Every realize comes here: it calls nothing."""
+        nodes, memory, names = self.nodes, self.memory, self._names
+        name_of = names.__getitem__
+        parts: list[Hashable] = []
+        # Below a None lies a node whose sources have all been listed.
+        stack: list[Any] = [*reversed(self.roots)]
+        while stack:
+            node = stack.pop()
+            if node is None:
+                node = stack.pop()
+            elif node in names:
+                continue
+            elif node.src:
+                stack += (node, None)
+                for source in node.src[::-1]:
+                    if source not in names:
+                        stack.append(source)
+                continue
+            nodes.append(node)
+            if not node.ops & _BUFFER:
+                names[node] = node
+                continue
+            names[node] = len(parts)
+            if node.op == Op.BUFFER:
+                memory.append(node)
+                parts.append((node.dtype, node.arg[1], node.src))
+            else:
+                sources = tuple(map(name_of, node.src))
+                parts.append((node.op, node.dtype, node.arg, sources))
+        return tuple(parts)
 
     def try_device(self) -> str | None:
         """The device of all the graphs; None where they are on several, or none of them computes.
@@ -67,24 +95,6 @@ class Request:
                     return None
                 name = default
         return None if is_file(name) else name
-
-    def key(self) -> tuple[Hashable, ...]:
-        """The structure of the graphs."""
-        if self._key is None:
-            names = self._names
-            parts: list[Hashable] = []
-            for node in self.nodes:
-                if not node.ops & _BUFFER:
-                    names[node] = node
-                    continue
-                names[node] = len(parts)
-                if node.op == Op.BUFFER:
-                    parts.append((node.dtype, node.arg[1], node.src))
-                else:
-                    sources = tuple(map(names.__getitem__, node.src))
-                    parts.append((node.op, node.dtype, node.arg, sources))
-            self._key = tuple(parts)
-        return self._key
 
     def names(self, nodes: Iterable[UOp]) -> tuple[Hashable, ...]:
         """How the key calls some of the nodes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from weft.codegen.context import Context as CodegenContext
+from weft.codegen.context import CodegenContext
 from weft.codegen.generate import program_of
 from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN
@@ -21,7 +21,7 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.rewrite.phase import Pass, Phase, run_phase
-from weft.schedule.context import Context as ScheduleContext
+from weft.schedule.context import ScheduleContext
 from weft.schedule.phases import SCHEDULE
 from weft.schedule.schedule import schedule_body
 from weft.support.errors import InternalError, UnknownName, UsageError
@@ -59,12 +59,12 @@ def resume(
     if last < first:
         raise UsageError(
             f"compile: {STEPS[last]} comes before {STEPS[first]}",
-            law="the passes run in the order " + ", ".join(STEPS),
+            rule="the passes run in the order " + ", ".join(STEPS),
         )
     if opts is not None and not first <= STEPS.index(CHOOSE) <= last:
         raise UsageError(
             f"compile: opts are given, and {CHOOSE} is not run",
-            law=f"{CHOOSE} is the pass that applies opts",
+            rule=f"{CHOOSE} is the pass that applies opts",
         )
     _require_level(root, first, target)
     kernels = [root]
@@ -88,7 +88,7 @@ def position(name: str) -> int:
     near = nearest(name, STEPS)
     raise UnknownName(
         f"compile: there is no pass {name!r}",
-        law="the passes are " + ", ".join(STEPS),
+        rule="the passes are " + ", ".join(STEPS),
         fix=f"write {near}" if near else "",
     )
 
@@ -157,7 +157,7 @@ def _require_level(root: UOp, first: int, target: Target) -> None:
         raise UsageError(
             f"compile: the text is not what comes before {STEPS[first]}: {error.what}",
             facts=facts,
-            law=f"{STEPS[first]} takes a {spec.scope}",
+            rule=f"{STEPS[first]} takes a {spec.scope}",
             fix="name the pass after the one that printed it with --from",
         ) from None
 

@@ -4,50 +4,124 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from weft.engine.bindings import Variables, require_values, variables_of
 from weft.engine.buffers import Buffer
+from weft.engine.checks.redzones import fill_fresh, run_between_redzones, sizes_of
 from weft.engine.compile import Loaded, load_kernels
 from weft.engine.counters import GlobalCounters
-from weft.engine.zones import fill_fresh, run_between_zones, sizes_of
-from weft.ir.program import Estimate, Program
+from weft.engine.watch.label import label_of
+from weft.engine.watch.record import record_launch
+from weft.engine.watch.show import show_run
+from weft.ir.program import Program
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.rewrite.trace_file import TraceFile, current
 from weft.runtime.device import Device, Handle, seconds_of
 from weft.schedule.schedule import Schedule
-from weft.support.settings import settings
-from weft.target.target import Peaks
+from weft.support.setting import scope
+from weft.support.source_line import SourceLine
 
 
 class PlannedLaunch(NamedTuple):
     """One kernel of a schedule, and the slots and PARAMs of its arguments.
 
-    `groups` is its grid; None where that depends on values of variables.
+    `groups` is its grid; None where that depends on values of variables. `label` says what it
+    computes.
     """
 
     loaded: Loaded
     slots: tuple[int, ...]
     memory: tuple[UOp, ...]
     groups: tuple[int, ...] | None
+    line: SourceLine | None
+    label: str
+
+
+class Temporary(NamedTuple):
+    """A part of the arena: its bytes from an offset on are the memory of a slot."""
+
+    slot: int
+    offset: int
+    size: int
 
 
 class Prepared:
-    """A schedule with its programs, ready to run on any memory."""
+    """The schedule of a body with its programs, ready to run on any memory.
 
-    def __init__(self, schedule: Schedule, device: Device) -> None:
-        self.schedule = schedule
+    `arena` is the bytes of all temporaries together.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        body: UOp,
+        steps: list[PlannedLaunch],
+        variables: tuple[UOp, ...],
+        temporaries: tuple[Temporary, ...],
+        arena: int,
+    ) -> None:
+        self.body = body
         self.device = device
+        self.steps = steps
+        self.variables = variables
+        self.temporaries = temporaries
+        self.arena = arena
+        self.places: list[int] | None = None
+
+    def named_steps(self) -> list[PlannedLaunch]:
+        """The steps with the lines they come from; a schedule from disk finds them now.
+
+        It has `places`, the numbers of nodes of the body, because lines belong to a program and
+        the disk is shared by many.
+        """
+        if self.places is not None:
+            nodes = topological(self.body)
+            self.steps = [
+                step._replace(line=None if place < 0 else nodes[place].line)
+                for step, place in zip(self.steps, self.places, strict=True)
+            ]
+            self.places = None
+        return self.steps
+
+    @property
+    def title(self) -> str:
+        """What an arena is called where memory is listed."""
+        return f"temporaries of {len(self.steps)} kernels"
+
+    def parts_of_arena(self) -> list[tuple[int, str, SourceLine | None]]:
+        """Bytes, dtype and shape, and the line of the first kernel of each temporary."""
+        first: dict[int, tuple[UOp, SourceLine | None]] = {}
+        for step in self.named_steps():
+            for slot, node in zip(step.slots, step.memory, strict=True):
+                first.setdefault(slot, (node, step.line))
+        parts: list[tuple[int, str, SourceLine | None]] = []
+        for slot, _, size in self.temporaries:
+            if slot in first:
+                node, line = first[slot]
+                parts.append((size, f"{node.dtype.name} {list(shape_of(node))}", line))
+        return parts
+
+    @classmethod
+    def of(cls, schedule: Schedule, device: Device, body: UOp) -> Self:
+        """The programs of a schedule are loaded, and made where there are none."""
         calls = schedule.kernels.src
-        self.variables = variables_of(call.arg for call in calls)
         loaded = load_kernels([call.arg for call in calls], device)
-        self.steps = [
-            PlannedLaunch(
-                part, tuple(memory.arg[0] for memory in call.src), call.src, _grid(part.program)
-            )
+        labels = {kernel: label_of(kernel) for kernel in {call.arg for call in calls}}
+        steps = [
+            planned(part, call.src, call.line, labels[call.arg])
             for part, call in zip(loaded, calls, strict=True)
         ]
+        variables = variables_of(call.arg for call in calls)
+        offsets, size = schedule.plan
+        temporaries = tuple(
+            Temporary(part.arg[0], offsets[part.arg[0]], max(1, _bytes(part)))
+            for part in schedule.temporaries
+        )
+        return cls(device, body, steps, variables, temporaries, size)
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """Run on these buffers, by slot, with these values of the variables, by name.
@@ -56,10 +130,16 @@ class Prepared:
         """
         if self.variables:
             require_values(self.variables, variables)
-        size = self.schedule.plan.size
-        arena = Buffer(self.device, size) if size else None
-        if is_checked := settings.CHECK == "memory":
+        arena = Buffer(self.device, self.arena, owner=self) if self.arena else None
+        asked = scope.get()  # once: a setting by its name is a call
+        check = asked["CHECK"]
+        if check == "memory":
             fill_fresh(memory if arena is None else [*memory, arena])
+        finite = None
+        if check == "nan":
+            from weft.engine.checks.finite import FiniteCheck
+
+            finite = FiniteCheck(self.device, self.body, memory, variables)
         handles: dict[int, Handle] = {}
         for slot, part in enumerate(memory):
             if part is not None:
@@ -67,9 +147,14 @@ class Prepared:
                 handles[slot] = part.allocated() if handle is None else handle
         try:
             if arena is not None:
-                handles.update(temporary_handles(self.schedule, arena))
-            for step in self.steps:
-                self._launch(step, handles, variables, is_checked)
+                handles.update(temporary_handles(self.temporaries, arena))
+            is_shown: bool = asked["DEBUG"] >= 2  # type: ignore[operator]  # a number
+            trace = current() if asked["VIZ"] else None
+            is_watched = is_shown or trace is not None or finite is not None
+            for step in self.named_steps() if is_watched else self.steps:
+                self._launch(step, handles, variables, check == "memory", is_shown, trace)
+                if finite is not None:
+                    finite.after(step, [handles[slot] for slot in step.slots])
         finally:
             if arena is not None:
                 arena.free()
@@ -80,6 +165,8 @@ class Prepared:
         handles: dict[int, Handle],
         variables: Variables,
         is_checked: bool,
+        is_shown: bool,
+        trace: TraceFile | None,
     ) -> None:
         program, execute = step.loaded
         values: list[int] = []
@@ -91,15 +178,14 @@ class Prepared:
         if 0 in groups:  # a symbolic size is 0 in this run: the kernel writes nothing
             return
         given = list(map(handles.__getitem__, step.slots))
-        is_shown = settings.DEBUG >= 2
         start = time.perf_counter()
         if is_checked:
             sizes = sizes_of(step.memory, variables)
-            run_between_zones(
+            run_between_redzones(
                 self.device, program, given, sizes, lambda memory: execute(memory, values, groups)
             )
             seconds = time.perf_counter() - start
-        elif is_shown:
+        elif is_shown or trace is not None:
             seconds = seconds_of(self.device, lambda: execute(given, values, groups))
         else:
             execute(given, values, groups)
@@ -109,8 +195,10 @@ class Prepared:
         GlobalCounters.global_ops += estimate.operations
         GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
         GlobalCounters.time_sum_s += seconds
+        if trace is not None:
+            record_launch(trace, self.device, step, seconds)
         if is_shown:
-            print(describe_run(self.device, program, seconds))
+            show_run(self.device, step, seconds, GlobalCounters.kernel_count)
 
 
 def _grid(program: Program) -> tuple[int, ...] | None:
@@ -119,41 +207,21 @@ def _grid(program: Program) -> tuple[int, ...] | None:
     return sizes if len(sizes) == len(program.groups) else None
 
 
-def temporary_handles(schedule: Schedule, arena: Buffer) -> dict[int, Handle]:
+def planned(
+    loaded: Loaded, memory: tuple[UOp, ...], line: SourceLine | None = None, label: str = ""
+) -> PlannedLaunch:
+    """A launch of a program on the memory of PARAMs."""
+    slots = tuple([node.arg[0] for node in memory])
+    return PlannedLaunch(loaded, slots, memory, _grid(loaded.program), line, label)
+
+
+def _bytes(memory: UOp) -> int:
+    return largest_size(shape_of(memory)) * memory.dtype.itemsize
+
+
+def temporary_handles(temporaries: Sequence[Temporary], arena: Buffer) -> dict[int, Handle]:
     """The memory of each temporary, by slot: its part of the arena."""
-    handles: dict[int, Handle] = {}
-    if arena.size:
-        whole = arena.allocated()
-        for part in schedule.temporaries:
-            size = largest_size(shape_of(part)) * part.dtype.itemsize
-            offset = schedule.plan.offsets.get(part.arg[0])
-            if offset is not None:
-                handles[part.arg[0]] = arena.device.view(whole, offset, max(size, 1))
-    return handles
-
-
-def describe_run(device: Device, program: Program, seconds: float) -> str:
-    """One line about a kernel that ran."""
-    estimate = program.estimate
-    moved = estimate.bytes_read + estimate.bytes_written
-    rate = f"{estimate.operations / seconds / 1e9:8.2f} GFLOPS {moved / seconds / 1e9:7.2f} GB/s"
-    return (
-        f"*** {device.name:8} {GlobalCounters.kernel_count:5} {program.name:32}"
-        f" {seconds * 1e6:10.1f} us {rate} {share_of_peak(estimate, device.target.peaks, seconds)}"
-        f"  mem {GlobalCounters.mem_used / 1e6:.2f} MB"
-    )
-
-
-def share_of_peak(estimate: Estimate, peaks: Peaks, seconds: float) -> str:
-    """How much of what the machine can do a kernel reached, in what bounds it.
-
-    >>> share_of_peak(Estimate(operations=50), Peaks(operations=100.0), 1.0)
-    ' 50% flops'
-    """
-    moved = estimate.bytes_read + estimate.bytes_written
-    computing = estimate.operations / peaks.operations if peaks.operations else 0.0
-    moving = moved / peaks.bytes_moved if peaks.bytes_moved else 0.0
-    if not computing and not moving:
-        return ""
-    what = "flops" if computing > moving else "bytes"
-    return f"{100 * max(computing, moving) / seconds:3.0f}% {what}"
+    if not arena.size:
+        return {}
+    whole, view = arena.allocated(), arena.device.view
+    return {slot: view(whole, offset, size) for slot, offset, size in temporaries}

@@ -68,7 +68,8 @@ class Runner:
         pipe = self._pipe or self._start()
         if pipe is None:
             return None
-        answer = self._ask(pipe, program)
+        patience = SECONDS_TO_START if self._first is None else SECONDS_TO_ANSWER
+        answer = self._ask(pipe, program, patience)
         if self._first is None and answer is not None:
             self._first = program
         return answer
@@ -81,12 +82,12 @@ class Runner:
         with _no_main_module():
             self._child.start()
         theirs.close()
-        if self._first is not None and self._ask(self._pipe, self._first) is None:
-            return None
-        return self._pipe
+        if self._first is None:
+            return self._pipe
+        answer = self._ask(self._pipe, self._first, SECONDS_TO_START)
+        return None if answer is None else self._pipe
 
-    def _ask(self, pipe: Connection, program: bytes) -> float | None:
-        patience = SECONDS_TO_ANSWER if self._first is not None else SECONDS_TO_START
+    def _ask(self, pipe: Connection, program: bytes, patience: float) -> float | None:
         try:
             pipe.send_bytes(program)
             if pipe.poll(patience):
@@ -123,7 +124,7 @@ def _variables(kernel: UOp) -> list[UOp]:
 def _serve(pipe: Connection, device_name: str, memory: Memory, variables: list[int]) -> None:
     """The child: answer each program with its seconds, or with -1 if its results differ."""
     from weft.engine.devices import device
-    from weft.engine.program_file import unpack
+    from weft.engine.stored.program import unpack
     from weft.ir.sizes import size_value
 
     on = device(device_name)

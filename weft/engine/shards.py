@@ -26,7 +26,7 @@ from weft.support.settings import settings
 # A value, and the device to compute it on; None for that of its memory.
 Wanted = tuple[UOp, str | None]
 Compute = Callable[[Sequence[Wanted], Sequence[UOp], dict[UOp, UOp]], list[UOp]]
-_FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN | 1 << Op.SCATTER | 1 << Op.CALL
+_REDUCTIONS: Final = 1 << Op.REDUCE | 1 << Op.SCAN | 1 << Op.SCATTER | 1 << Op.CALL
 _LAID: Final = 1 << Op.SHARD | 1 << Op.CALL
 _NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE, Op.INDEX)
 
@@ -44,7 +44,7 @@ def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) ->
     nodes = list(dict.fromkeys([*roots, *versions, *kept]))
     tuples = run_phase(SHARD, sink(*nodes), parts_of).src
     if settings.CHECK == "levels":
-        from weft.engine.check import check_shards
+        from weft.engine.checks.levels import check_shards
 
         check_shards(nodes, tuples)
     wanted: list[Wanted] = []
@@ -81,7 +81,7 @@ def _join(node: UOp, layout: Layout, parts: list[UOp]) -> UOp:
 def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
     """Values that are computed on the way to the sources and that other work reads later.
 
-    Those with a fold in them are kept in memory, so that no fold is computed twice.
+    Those with a reduction in them are kept in memory, so that no reduction is computed twice.
     """
     computed = set(topological(*sources))
     ends: set[UOp] = set()
@@ -89,11 +89,11 @@ def read_again(sources: Sequence[UOp], roots: Sequence[UOp]) -> list[UOp]:
         if node not in computed:
             ends.update(map(unmoved, computed.intersection(node.src)))
     kept: dict[UOp, None] = dict.fromkeys(sources)
-    has_fold: dict[UOp, bool] = {}
+    has_reduction: dict[UOp, bool] = {}
     for node in topological(*sources):
-        below = any(has_fold[source] for source in node.src if source not in kept)
-        has_fold[node] = below or bool(1 << node.op & _FOLDS)
+        below = any(has_reduction[source] for source in node.src if source not in kept)
+        has_reduction[node] = below or bool(1 << node.op & _REDUCTIONS)
         is_value = node.ops >> Op.BUFFER & 1 and node.op not in _NO_VALUES
-        if node in ends and has_fold[node] and is_value:
+        if node in ends and has_reduction[node] and is_value:
             kept[node] = None
     return [node for node in kept if node not in sources]

@@ -26,8 +26,12 @@ class Spare:
     def take(self, device: Device, size: int) -> Handle:
         waiting = self._handles.get((device.name, size))
         if waiting:
+            try:
+                handle = waiting.pop()
+            except IndexError:  # another thread was quicker
+                return device.allocate(size)
             self._idle[device.name] -= size
-            return waiting.pop()
+            return handle
         return device.allocate(size)
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
@@ -46,12 +50,17 @@ class Spare:
 
     def release(self, device: Device) -> None:
         """Give all idle memory of a device back to it."""
-        for key in [key for key in self._handles if key[0] == device.name]:
+        for key in [key for key in list(self._handles) if key[0] == device.name]:
             self._free(key)
 
     def _free(self, key: tuple[str, int]) -> None:
         name = key[0]
-        for handle in self._handles.pop(key, ()):
+        handles = self._handles.pop(key, [])
+        while handles:
+            try:
+                handle = handles.pop()  # one by one: another thread may take the next
+            except IndexError:
+                break
             self._devices[name].free(handle)
         # Counted anew: other threads free memory, too.
         sizes = [size * len(own) for (on, size), own in list(self._handles.items()) if on == name]

@@ -11,31 +11,36 @@ from collections.abc import Hashable, Sequence
 from typing import Final, NamedTuple
 
 from weft.engine.bindings import Variables, take_bindings
-from weft.engine.buffer_nodes import BufferKind
+from weft.engine.buffer_nodes import BufferKind, line_of
 from weft.engine.buffers import buffer_of
+from weft.engine.compile import program_key
 from weft.engine.devices import device
 from weft.engine.request import Request
 from weft.engine.run import Prepared
+from weft.engine.stored.schedule import put_stored, try_stored
 from weft.engine.tape import NotTapedError, Run, Tape
-from weft.ir.build import param, sink, store
+from weft.engine.watch.record import record_schedule
+from weft.ir.build import sink, store
+from weft.ir.memory_parameters import over_parameters
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
-from weft.ir.uop import UOp
-from weft.ir.walk import substitute, topological
+from weft.ir.uop import CollectorPaused, UOp
+from weft.rewrite.trace_file import current
+from weft.runtime.device import Device
 from weft.schedule.schedule import Schedule, make_schedule
+from weft.support.bounded_cache import BoundedCache
 from weft.support.settings import cache_key, settings
 
-_PREPARED: Final[dict[tuple[UOp, str, object], Prepared]] = {}
-_WORK: Final[dict[tuple[Hashable, ...], Work]] = {}
-_MOST_PREPARED: Final = 512
+_PREPARED: Final[BoundedCache[tuple[UOp, str, object], Prepared]] = BoundedCache(512)
+_WORK: Final[BoundedCache[tuple[Hashable, ...], Work]] = BoundedCache(512)
 _NO_VALUES: Final[Variables] = {}
 
 
 class Work(NamedTuple):
     """What requests of one key have in common: a schedule, and the memory that it runs on.
 
-    `order` has, for each slot, its place among the memory of a request and the outputs behind it.
+    `order` has, for each slot, its position among the memory of a request and its outputs.
     """
 
     prepared: Prepared
@@ -47,17 +52,16 @@ def run_known(
     name: str, request: Request, values: Sequence[UOp], last: dict[UOp, UOp]
 ) -> dict[UOp, UOp]:
     """Run a graph without bound variables; one of the same structure is looked up by its key."""
-    key = (name, request.key(), request.names(last.values()), request.names(values), cache_key())
+    written = request.names(last.values()) if last else ()
+    key = (name, request.key, written, request.names(values), cache_key())
     work = _WORK.get(key)
     if work is None:
-        work = _make_work(name, request, values, last)
-        if len(_WORK) >= _MOST_PREPARED:
-            _WORK.pop(next(iter(_WORK)))
-        _WORK[key] = work
+        work = _WORK[key] = _make_work(name, request, values, last)
     made: dict[UOp, UOp] = {}
     memory = [*request.memory]
     for node, kind in zip(values, work.outputs, strict=True):
         made[node] = output = kind.new()
+        output.line = node.line or line_of(node)
         memory.append(output)
     work.prepared.run(list(map(buffer_of, map(memory.__getitem__, work.order))), _NO_VALUES)
     return made
@@ -66,9 +70,10 @@ def run_known(
 def _make_work(name: str, request: Request, values: Sequence[UOp], last: dict[UOp, UOp]) -> Work:
     kinds = [BufferKind(node.dtype, shape_of(node), name) for node in values]
     outputs = [kind.without_memory() for kind in kinds]
-    memory, body = _over_parameters(body_of(last, dict(zip(values, outputs, strict=True))))
-    places = {node: place for place, node in enumerate([*request.memory, *outputs])}
-    order = tuple([places[node] for node in memory])
+    graph = body_of(last, dict(zip(values, outputs, strict=True)))
+    memory, (body,) = over_parameters([graph], Op.BUFFER)
+    positions = {node: position for position, node in enumerate([*request.memory, *outputs])}
+    order = tuple([positions[node] for node in memory])
     return Work(prepare(body, name), tuple(kinds), order)
 
 
@@ -77,18 +82,9 @@ def body_of(last: dict[UOp, UOp], outputs: dict[UOp, UOp]) -> UOp:
     return sink(*last.values(), *(store(memory, node) for node, memory in outputs.items()))
 
 
-def _over_parameters(body: UOp) -> tuple[list[UOp], UOp]:
-    """The memory of a graph, and the graph with a parameter in the place of each."""
-    memory = [node for node in topological(body) if node.op == Op.BUFFER]
-    parameters = {
-        node: param(slot, node.dtype, shape_of(node)) for slot, node in enumerate(memory)
-    }
-    return memory, substitute(body, parameters)
-
-
 def run_body(name: str, body: UOp, written: Sequence[UOp], tape: Tape | None) -> None:
     """Schedule a graph over buffers and run it, or write it to a tape."""
-    memory, parametric = _over_parameters(body)
+    memory, (parametric,) = over_parameters([body], Op.BUFFER)
     unbound, variables = take_bindings(parametric)
     prepared = prepare(unbound, name)
     if tape is not None:
@@ -106,7 +102,7 @@ def _run_checked(
     body: UOp, prepared: Prepared, memory: list[UOp], variables: dict[str, int]
 ) -> None:
     """Run, and compare what came out with the interpreter after every pass."""
-    from weft.engine.check import LevelCheck
+    from weft.engine.checks.levels import LevelCheck
 
     check = LevelCheck(body, memory, variables)
     check.run_passes(prepared.device.target)
@@ -120,17 +116,28 @@ def prepare(body: UOp, name: str) -> Prepared:
     key = (body, name, cache_key())
     found = _PREPARED.get(key)
     if found is None:
-        schedule = make_schedule(body, on.target)
-        if settings.DEBUG >= 1:
-            _print_schedule(name, schedule)
-        found = Prepared(schedule, on)
-        if len(_PREPARED) >= _MOST_PREPARED:
-            _PREPARED.pop(next(iter(_PREPARED)))
-        _PREPARED[key] = found
-        if settings.DEBUG >= 4:
-            for step in found.steps:
-                print(step.loaded.program.source)
+        found = _PREPARED[key] = try_stored(body, on) or _scheduled(body, on)
     return found
+
+
+def _scheduled(body: UOp, on: Device) -> Prepared:
+    with CollectorPaused():  # once for all passes: each end of a pause looks at all that is new
+        return _made(body, on)
+
+
+def _made(body: UOp, on: Device) -> Prepared:
+    schedule = make_schedule(body, on.target)
+    if settings.DEBUG >= 1:
+        _print_schedule(on.name, schedule)
+    trace = current()
+    if trace is not None:
+        record_schedule(trace, on, body, schedule)
+    made = Prepared.of(schedule, on, body)
+    put_stored(body, made, [program_key(call.arg, on) for call in schedule.kernels.src])
+    if settings.DEBUG >= 4:
+        for step in made.steps:
+            print(step.loaded.program.source)
+    return made
 
 
 def _print_schedule(name: str, schedule: Schedule) -> None:

@@ -70,7 +70,7 @@ def _header(path: str | os.PathLike[str], text: bytes) -> dict[str, Any]:
         version = header.get("version") if isinstance(header, dict) else None
         raise FileFormatError(
             f"load_function: {os.fspath(path)}: the version of the format is {version!r:.40}",
-            law=f"this Weft reads version {VERSION}",
+            rule=f"this Weft reads version {VERSION}",
             fix="save the function again with this Weft" if version == 1 else "",
         )
     return header
@@ -103,5 +103,5 @@ def _checksum(header: dict[str, Any], blocks: Sequence[bytes]) -> str:
     return state.hexdigest()
 
 
-def _bad(path: str | os.PathLike[str], what: str, law: str = "") -> FileFormatError:
-    return FileFormatError(f"load_function: {os.fspath(path)}: {what}", law=law)
+def _bad(path: str | os.PathLike[str], what: str, rule: str = "") -> FileFormatError:
+    return FileFormatError(f"load_function: {os.fspath(path)}: {what}", rule=rule)

@@ -1,4 +1,4 @@
-"""Structures, values, steps and recipes of a jitted function as JSON; `header.py` reads it back.
+"""Structures, values, steps and plans of a jitted function as JSON; `header.py` reads it back.
 
 Only plain data has a form here. An object of the user's has none, because its class is code that a
 later process need not have.
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Json:
     if not isinstance(value, _PLAIN):
         raise NotSupported(
             f"save_function: a {type(value).__name__} cannot be saved",
-            law="beside tensors, arguments and results are numbers, strings and None",
+            rule="beside tensors, arguments and results are numbers, strings and None",
         )
     return value
 
@@ -74,18 +74,18 @@ def _step_to_json(step: Movement) -> Json:
     return [INFO[op].name, arg, [dump(size) for size in symbolic]]
 
 
-def recipe_to_json(recipe: ResultPlan, captured: list[Storage]) -> Json:
-    if isinstance(recipe, FromPython):
-        return {"value": _plain(recipe.value)}
-    if isinstance(recipe, FromSizes):
-        return {"size": dump(recipe.size)}
-    if isinstance(recipe, FromArgument):
-        steps = None if recipe.steps is None else [_step_to_json(step) for step in recipe.steps]
-        return {"argument": recipe.leaf, "steps": steps}
-    steps = [_step_to_json(step) for step in recipe.steps]
-    if isinstance(recipe, FromOutside):
-        return {"state": captured.index(recipe.storage), "steps": steps}
-    return {"output": recipe.output, "steps": steps, "twin": recipe.twin}
+def plan_to_json(plan: ResultPlan, captured: list[Storage]) -> Json:
+    if isinstance(plan, FromPython):
+        return {"value": _plain(plan.value)}
+    if isinstance(plan, FromSizes):
+        return {"size": dump(plan.size)}
+    if isinstance(plan, FromArgument):
+        steps = None if plan.steps is None else [_step_to_json(step) for step in plan.steps]
+        return {"argument": plan.leaf, "steps": steps}
+    steps = [_step_to_json(step) for step in plan.steps]
+    if isinstance(plan, FromOutside):
+        return {"state": captured.index(plan.storage), "steps": steps}
+    return {"output": plan.output, "steps": steps, "twin": plan.twin}
 
 
 class StateView(NamedTuple):
@@ -95,9 +95,9 @@ class StateView(NamedTuple):
     steps: tuple[Movement, ...]
 
 
-def recipe_of(recipe: ResultPlan | StateView, captured: list[Storage]) -> ResultPlan:
-    """A recipe of a file, with the storages that its function captured."""
-    if not isinstance(recipe, StateView):
-        return recipe
-    storage = captured[recipe.number]
-    return FromOutside(ref(Tensor._of(storage, recipe.steps)), storage, recipe.steps)
+def plan_of(plan: ResultPlan | StateView, captured: list[Storage]) -> ResultPlan:
+    """A plan of a file, with the storages that its function captured."""
+    if not isinstance(plan, StateView):
+        return plan
+    storage = captured[plan.number]
+    return FromOutside(ref(Tensor._of(storage, plan.steps)), storage, plan.steps)

@@ -17,7 +17,7 @@ from weft.engine.devices import canonical_name, default_device, is_computing, is
 from weft.export.container import CONTAINER_KEYS, read_container, write_container
 from weft.export.describe import (
     leaf_to_json,
-    recipe_to_json,
+    plan_to_json,
     shape_to_json,
     structure_to_json,
 )
@@ -35,7 +35,7 @@ from weft.tensor.jit.jit import Jit
 from weft.tensor.jit.program import TensorKind, TracedProgram
 from weft.tensor.jit.results import FromOutside
 from weft.tensor.jit.signature import argument_names
-from weft.tensor.storage import realize
+from weft.tensor.realize import realize
 
 
 def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
@@ -57,7 +57,7 @@ def save_function(jitted: Any, path: str | os.PathLike[str], *args: Any, **kwarg
     if not isinstance(jitted, Jit):
         raise ArgumentTypeError(
             f"save_function: a {type(jitted).__name__} is not jitted",
-            law="a function is exported as its trace",
+            rule="a function is exported as its trace",
             fix="save_function(jit(f), path, *arguments)",
         )
     program = _chosen(jitted, args, kwargs)
@@ -80,7 +80,7 @@ def _header(jitted: Jit, program: TracedProgram, memory: list[UOp]) -> dict[str,
         "leaves": [leaf_to_json(leaf) for leaf in program.leaves],
         "rows": [list(row) for row in rows_of(graph, program.leaves)],
         "results": structure_to_json(results.structure),
-        "recipes": [recipe_to_json(each, program.captured) for each in results.recipes],
+        "recipes": [plan_to_json(each, program.captured) for each in results.plans],
         "device": _devices(program).pop(),
         "memory": [[node.dtype.name, list(shape_of(node))] for node in memory],
         "captured": len(program.captured),
@@ -105,7 +105,7 @@ def _chosen(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trace
     if len(jitted.programs) != 1:
         raise ArgumentTypeError(
             f"save_function: {jitted!r} has no single trace to save",
-            law="a file holds one trace",
+            rule="a file holds one trace",
             fix="name it by arguments like those of a call: save_function(f, path, x, y)",
         )
     return jitted.programs[0]
@@ -125,7 +125,7 @@ def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
         problem = "has arguments that share memory with each other, or with a captured tensor"
     elif any(
         isinstance(each, FromOutside) and each.storage not in program.captured
-        for each in program.results.recipes
+        for each in program.results.plans
     ):
         problem = "returns a tensor from outside that it does not use"
     elif any(isinstance(size, UOp) for node in memory for size in shape_of(node)):
@@ -133,7 +133,7 @@ def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
     if problem:
         raise NotSupported(
             f"save_function: the function {problem}",
-            law="an exported function has arguments that share no memory, on one device each, and"
+            rule="an exported function has arguments that share no memory, on one device each, and"
             " returns what it computes",
         )
 
@@ -146,7 +146,7 @@ def _require_loadable(header: dict[str, Any], blocks: list[bytes]) -> None:
     except RefusedError as error:
         raise NotSupported(
             f"save_function: {error}",
-            law="a file holds tensor ops alone: no kernels of your own, no copies between devices",
+            rule="a file holds tensor ops alone: no kernels of your own, no copies to devices",
         ) from None
 
 
@@ -171,7 +171,7 @@ def load_function(path: str | os.PathLike[str], device: str | None = None) -> Lo
         raise FileFormatError(
             f"load_function: {os.fspath(path)}: the header does not describe a function: "
             + reason.partition("\n")[0][:400],
-            law="the parts of a file fit each other, and its graph is made of tensor ops alone",
+            rule="the parts of a file fit each other, and its graph is made of tensor ops alone",
         ) from None
     return LoadedFunction(parts.name, loader.program(parts), parts.names, name)
 
@@ -182,6 +182,6 @@ def _device_of(header: dict[str, Any], path: str | os.PathLike[str]) -> str:
     if not is_computing(name):
         raise FileFormatError(
             f"load_function: {os.fspath(path)}: the function is for the device {name!r:.60}",
-            law="a function runs on a device that computes, such as CPU or CPU:1",
+            rule="a function runs on a device that computes, such as CPU or CPU:1",
         )
     return canonical_name(str(name))

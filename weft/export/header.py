@@ -1,6 +1,7 @@
 """What `describe.py` wrote, read from JSON of which nothing is believed.
 
-Types, keys, counts and depth are checked here, sizes and steps against the laws of the graph.
+Types, keys, counts and depth are checked here, sizes and steps against the invariants of the
+graph.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from weft.export.sizes import RefusedError, SizeChecker, require_count
 from weft.export.verify import require_values_of
 from weft.ir import movement
 from weft.ir.build import param
-from weft.ir.dtypes import SCALARS, DType, dtypes
+from weft.ir.dtypes import COMPLEXES, SCALARS, DType, dtypes
 from weft.ir.movement import Movement
 from weft.ir.ops import BY_NAME, MOVEMENT, Op
 from weft.ir.shapes import Shape
@@ -29,7 +30,9 @@ _PLAIN: Final = (bool, int, float, str, type(None))
 _CONTAINERS: Final = {"dict": dict, "list": list, "tuple": tuple}
 _STEPS: Final = MOVEMENT | {Op.DETACH}
 _STORED: Final = {
-    name: dtype for name, dtype in SCALARS.items() if dtype not in (dtypes.void, dtypes.index)
+    name: dtype
+    for name, dtype in {**SCALARS, **COMPLEXES}.items()
+    if dtype not in (dtypes.void, dtypes.index)
 }
 _MOST_NESTED: Final = 100
 
@@ -130,7 +133,7 @@ class Decoder:
         self.sizes.require_whole(size)
         return size
 
-    def recipe(
+    def plan(
         self,
         data: Json,
         leaves: Sequence[TensorKind | ValueKind | ObjectKind],

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.engine.contents import buffer_from
 from weft.export.container import CONTAINER_KEYS
-from weft.export.describe import StateView, recipe_of
+from weft.export.describe import StateView, plan_of
 from weft.export.header import Decoder, Kind, require_int, require_list, require_text
 from weft.export.sizes import RefusedError
 from weft.export.verify import base_of, verified
@@ -47,7 +47,7 @@ class Checked(NamedTuple):
     memory: list[Kind]
     captured: int
     results: Structure
-    recipes: list[ResultPlan | StateView]
+    plans: list[ResultPlan | StateView]
 
 
 class Loader:
@@ -79,20 +79,20 @@ class Loader:
         rows = rows_of(graph, leaves)
         if self._header["rows"] != [list(row) for row in rows]:
             raise RefusedError("the rows of the arguments are not those of the graph")
-        results, recipes = self._results(leaves, graph, memory[:captured])
+        results, plans = self._results(leaves, graph, memory[:captured])
         self._require_known_variables(graph, given)
         variables = list(given.values())
         return Checked(
             require_text(self._header["name"]), names, structure, leaves, rows, variables,
-            graph, memory, captured, results, recipes,
+            graph, memory, captured, results, plans,
         )  # fmt: skip
 
     def program(self, parts: Checked) -> TracedProgram:
         """The program of parts that were checked, with its memory."""
         storages, constants = self._make_memory(parts.memory, parts.captured)
         program = TracedProgram(parts.graph, constants, storages)
-        recipes = tuple([recipe_of(each, storages) for each in parts.recipes])
-        program.results = Results(parts.results, recipes)
+        plans = tuple([plan_of(each, storages) for each in parts.plans])
+        program.results = Results(parts.results, plans)
         program.structure, program.leaves = parts.structure, parts.leaves
         program.variables, program.rows = parts.variables, parts.rows
         program.leaves_more = any(row.is_donated or row.is_written for row in parts.rows)
@@ -169,18 +169,18 @@ class Loader:
         """The structure of what is returned, and how its leaves are made."""
         structure = self._decoder.structure(self._header["results"])
         outputs = [(each.dtype, each.shape) for each in graph.outputs]
-        recipes = [
-            self._decoder.recipe(entry, leaves, outputs, captured)
+        plans = [
+            self._decoder.plan(entry, leaves, outputs, captured)
             for entry in require_list(self._header["recipes"])
         ]
-        if len(recipes) != count_leaves(structure):
+        if len(plans) != count_leaves(structure):
             raise RefusedError("expected a description of each result")
-        for number, recipe in enumerate(recipes):
-            if isinstance(recipe, FromOutput) and recipe.twin is not None:
-                twin = recipes[require_int(recipe.twin, number)]
-                if not isinstance(twin, FromOutput) or twin.output != recipe.output:
+        for number, plan in enumerate(plans):
+            if isinstance(plan, FromOutput) and plan.twin is not None:
+                twin = plans[require_int(plan.twin, number)]
+                if not isinstance(twin, FromOutput) or twin.output != plan.output:
                     raise RefusedError("a result is the same as another one, and of other memory")
-        return structure, recipes
+        return structure, plans
 
     def _require_known_variables(self, graph: Graph, given: dict[str, UOp]) -> None:
         """The values of all variables come with the arguments, or are bound."""

@@ -25,8 +25,8 @@ class LoadedFunction:
         self._program = program
         self._structure = _without_objects(program.structure, iter(program.leaves))
         self._leaves = [leaf for leaf in program.leaves if not isinstance(leaf, ObjectKind)]
-        self._places = [n for n, leaf in enumerate(program.leaves) if not _is_object(leaf)]
-        self._names = [names[place] for place in self._places]
+        self._positions = [n for n, leaf in enumerate(program.leaves) if not _is_object(leaf)]
+        self._names = [names[position] for position in self._positions]
         self._device = device
         self._rows = program.rows
 
@@ -44,15 +44,15 @@ class LoadedFunction:
             raise ArgumentTypeError(
                 f"{self.name}: the arguments do not have the structure of the saved ones",
                 facts=[("given", _shown(structure)), ("saved", _shown(self._structure))],
-                law="an exported function takes arguments like those it was saved with",
+                rule="an exported function takes arguments like those it was saved with",
             )
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         realize_all(tensors)
         for name, leaf, kind in zip(self._names, leaves, self._leaves, strict=True):
             self._require(name, leaf, kind)
         everything: list[Any] = [None] * len(self._program.leaves)
-        for place, leaf in zip(self._places, leaves, strict=True):
-            everything[place] = leaf
+        for position, leaf in zip(self._positions, leaves, strict=True):
+            everything[position] = leaf
         self._require_apart(tensors)
         self._program.prepare()
         # Rows are of this call: another thread may pass a view where this one does not.
@@ -70,7 +70,7 @@ class LoadedFunction:
             if type(leaf) is not type(kind.value) or leaf != kind.value:
                 raise ArgumentError(
                     f"{self.name}: {name} is {leaf!r}, and was {kind.value!r} when it was saved",
-                    law="a value that is not a tensor is part of an exported function",
+                    rule="a value that is not a tensor is part of an exported function",
                 )
             return
         if not isinstance(leaf, Tensor):
@@ -85,7 +85,7 @@ class LoadedFunction:
                     ("given", leaf.shape, leaf.dtype.name),
                     ("saved", kind.shape, kind.dtype.name),
                 ],
-                law="an exported function takes tensors like those it was saved with",
+                rule="an exported function takes tensors like those it was saved with",
             )
         here = self._device
         if leaf.device != here:
@@ -100,7 +100,7 @@ class LoadedFunction:
         if written and len(set(storages)) != len(storages):
             raise ArgumentError(
                 f"{self.name}: two arguments share memory, and the function writes to one",
-                law="arguments of an exported function that writes share no memory",
+                rule="arguments of an exported function that writes share no memory",
                 fix="copy one of them: x.clone()",
             )
 

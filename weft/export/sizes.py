@@ -52,7 +52,7 @@ class SizeChecker:
                 raise RefusedError("a size is computed from something else than sizes")
             fault = TENSOR_SPEC.fault_of(node)
             if fault is not None:
-                raise RefusedError(f"a size is not well formed: {fault.law}")
+                raise RefusedError(f"a size is not well formed: {fault.invariant}")
             if node.dtype is dtypes.index:
                 self.require(node)
         if size.dtype is not dtypes.index:
@@ -86,7 +86,7 @@ class SizeChecker:
     def _require_variable(self, node: UOp) -> None:
         fault = TENSOR_SPEC.fault_of(node)
         if fault is not None:
-            raise RefusedError(f"VARIABLE: {fault.law}")
+            raise RefusedError(f"VARIABLE: {fault.invariant}")
         name: str = node.arg[0]
         if len(name) > _LONGEST_NAME or not name.isprintable():
             raise RefusedError("expected a printable name of a VARIABLE")

@@ -111,7 +111,7 @@ class _Scopes:
         fault = TENSOR_SPEC.fault_of(node)
         if fault is not None:
             detail = f" ({fault.detail})" if fault.detail else ""
-            raise RefusedError(f"{name(node.op)}: {fault.law}{detail}")
+            raise RefusedError(f"{name(node.op)}: {fault.invariant}{detail}")
         _require_values(node, scope)
         check = _CHECKS.get(node.op)
         if check is not None:
@@ -162,11 +162,11 @@ def _require_values(node: UOp, scope: UOp) -> None:
         raise RefusedError("a TUPLE is the result of a graph, not a value in it")
 
 
-def base_of(place: UOp) -> UOp:
-    """The memory that a place, or a version of memory, is of."""
-    while place.op != Op.PARAM and place.src:
-        place = place.src[0]
-    return place
+def base_of(address: UOp) -> UOp:
+    """The memory that an address, or a version of memory, is of."""
+    while address.op != Op.PARAM and address.src:
+        address = address.src[0]
+    return address
 
 
 def _after(node: UOp) -> None:

@@ -162,7 +162,7 @@ BATCH_RULES: Final[dict[int, BatchRule]] = {
     Op.PAD: _pad,
     Op.SHRINK: _shrink,
     Op.FLIP: _flip,
-    **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE), _same),
+    **dict.fromkeys((Op.DETACH, Op.COPY, Op.STAGE, Op.INLINE), _same),
     Op.SHARD: _shard,
     **dict.fromkeys((Op.REDUCE, Op.SCAN), _reduce),
     Op.INDEX: _index,
@@ -223,7 +223,7 @@ class _Batching:
             raise NotSupported(
                 f"vmap: {name(node.op)} of a value that differs between examples",
                 facts=[("because", reason)],
-                law="inside vmap a function computes values; it writes to no memory of others",
+                rule="inside vmap a function computes values; it writes to no memory of others",
                 fix="return the value, and write it outside",
                 where=node.line,
             )

@@ -107,7 +107,7 @@ class Derivatives:
 def _without_gradient(node: UOp) -> NotSupported:
     return NotSupported(
         f"gradient: the custom kernel {node.arg.arg[0]!r} has none",
-        law="a kernel that is written by hand is not differentiated",
+        rule="a kernel that is written by hand is not differentiated",
         fix="pass gradient= where the kernel is called, or detach() its inputs",
         where=node.line,
     )

@@ -14,7 +14,7 @@ from typing import Final
 from weft.gradient.elementwise import Parts, SlopeRule
 from weft.gradient.tuples import nothing, values_of
 from weft.ir.build import call_results, items
-from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.dtypes import dtypes
 from weft.ir.movement import as_shape, zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -56,8 +56,16 @@ def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:
     return tuple(
         zeros_like(value) if part is empty else part
         for value, part in zip(values, g.src, strict=True)
-        if value.dtype.kind == FLOAT
+        if value.dtype.is_inexact
     )
 
 
-CUSTOM_RULES: Final[dict[int, SlopeRule]] = {Op.CUSTOM_GRADIENT: _custom_gradient}
+def _inline(node: UOp, g: UOp) -> Parts:
+    """INLINE(x): g"""
+    return (g,)
+
+
+CUSTOM_RULES: Final[dict[int, SlopeRule]] = {
+    Op.CUSTOM_GRADIENT: _custom_gradient,
+    Op.INLINE: _inline,
+}

@@ -21,7 +21,7 @@ from weft.ir.dtypes import Scalar
 from weft.ir.movement import reshape, zeros_like
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp, complex_from, make
 
 Parts = tuple[UOp | None, ...]
 SlopeRule = Callable[[UOp, UOp], Parts]
@@ -43,9 +43,9 @@ def _add(node: UOp, g: UOp) -> Parts:
 
 
 def _multiply(node: UOp, g: UOp) -> Parts:
-    """x * y: (g y, g x)"""
+    """x * y: (g y, g x), of complex numbers with conjugates"""
     x, y = node.src
-    return g * y, g * x
+    return g * y.conjugate(), g * x.conjugate()
 
 
 def _constant(node: UOp, g: UOp) -> Parts:
@@ -97,9 +97,24 @@ def _truncmod(node: UOp, g: UOp) -> Parts:
 
 
 def _divide(node: UOp, g: UOp) -> Parts:
-    """x / y: (g / y, -g (x / y) / y); y * y is not formed, for it overflows first"""
-    y = node.src[1]
-    return g / y, -g * (node / y)
+    """x / y: (g / y, -g (x / y) / y), with conjugates; y * y, which overflows, is not formed"""
+    y = node.src[1].conjugate()
+    return g / y, -g * (node.conjugate() / y)
+
+
+def _complex(node: UOp, g: UOp) -> Parts:
+    """x + y i: (the real part of g, its imaginary part)"""
+    return g.real, g.imag
+
+
+def _real(node: UOp, g: UOp) -> Parts:
+    """Re z: g"""
+    return (complex_from(g, g.const_like(0)),)
+
+
+def _imag(node: UOp, g: UOp) -> Parts:
+    """Im z: i g"""
+    return (complex_from(g.const_like(0), g),)
 
 
 def _power(node: UOp, g: UOp) -> Parts:
@@ -213,6 +228,9 @@ _FORMULAS: Final[dict[int, SlopeRule]] = {
     Op.FLOOR: _constant,
     Op.TRUNC: _constant,
     Op.ROUND: _constant,
+    Op.COMPLEX: _complex,
+    Op.REAL: _real,
+    Op.IMAG: _imag,
 }
 ELEMENTWISE_RULES: Final[dict[int, SlopeRule]] = {
     op: _fitted(formula) for op, formula in _FORMULAS.items()

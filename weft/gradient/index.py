@@ -21,20 +21,20 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild
 
 
-def scatter(node: UOp, values: UOp, fold: int) -> UOp:
-    """Values in the shape of an INDEX, folded into zeros in the shape of what it indexes."""
-    memory, gate, *indices = node.src
+def scatter(node: UOp, values: UOp, reduction: int) -> UOp:
+    """Values in the shape of an INDEX, reduced into zeros in the shape of what it indexes."""
+    memory, mask, *indices = node.src
     shape = shape_of(memory)
     own = shape_of(node)
     positions = own[: len(own) - len(shape) + len(indices)]
     aligned = _aligned(node, positions)
     if all(axis in aligned.values() or size == 1 for axis, size in enumerate(positions)):
         return _chosen(node, values, positions, aligned)
-    return scatter_node(full(values.dtype, 0, shape), values, gate, indices, fold)
+    return scatter_node(full(values.dtype, 0, shape), values, mask, indices, reduction)
 
 
 def _chosen(node: UOp, values: UOp, positions: Shape, aligned: dict[int, int]) -> UOp:
-    """A scatter that folds nothing: each element is the value that names it, or 0."""
+    """A scatter that reduces nothing: each element is the value that names it, or 0."""
     shape = shape_of(node.src[0])
     count = len(node.src) - 2
     rest = shape[count:]
@@ -55,35 +55,35 @@ def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
     along all axes but its own.
     """
     found: dict[int, int] = {}
-    for axis, place in enumerate(node.src[2:]):
-        along = _counts_along(place, len(positions))
+    for axis, address in enumerate(node.src[2:]):
+        along = _counts_along(address, len(positions))
         size = shape_of(node.src[0])[axis]
         if along is not None and along not in found.values() and positions[along] == size:
             found[axis] = along
     return found
 
 
-def _counts_along(place: UOp, rank: int) -> int | None:
+def _counts_along(address: UOp, rank: int) -> int | None:
     """The axis along which an index is 0, 1, 2, …, if it is the same along all others."""
-    if place.op == Op.EXPAND:
-        place = place.src[0]
-    shape = shape_of(place)
+    if address.op == Op.EXPAND:
+        address = address.src[0]
+    shape = shape_of(address)
     axes = [axis for axis, size in enumerate(shape) if size != 1]
-    if place.op == Op.RESHAPE:
-        place = place.src[0]
-    is_count = place.op == Op.IOTA and len(shape) == rank and len(axes) == 1
+    if address.op == Op.RESHAPE:
+        address = address.src[0]
+    is_count = address.op == Op.IOTA and len(shape) == rank and len(axes) == 1
     return axes[0] if is_count else None
 
 
-def _in_place(folded: UOp, rank: int, count: int, aligned: dict[int, int]) -> UOp:
+def _in_place(reduced: UOp, rank: int, count: int, aligned: dict[int, int]) -> UOp:
     """The axes of positions that are indexed axes in the place of those, the others in front."""
     if not aligned:
-        return folded
+        return reduced
     indexed = [aligned.get(axis, rank + axis) for axis in range(count)]
-    after = range(rank + count, len(shape_of(folded)))
+    after = range(rank + count, len(shape_of(reduced)))
     front = [axis for axis in range(rank + count) if axis not in indexed]
     order = (*front, *indexed, *after)
-    return permute(folded, order)
+    return permute(reduced, order)
 
 
 def _is_named(node: UOp, named: Shape, aligned: dict[int, int]) -> UOp:
@@ -91,19 +91,19 @@ def _is_named(node: UOp, named: Shape, aligned: dict[int, int]) -> UOp:
 
     The comparison is of exact integers: a narrow index dtype cannot number every element.
     """
-    _, gate, *indices = node.src
+    _, mask, *indices = node.src
     first = len(named) - len(indices)  # the axes before are those of the positions
-    conditions = [] if gate is true() else [broadcast_axes(gate, 0, named)]
-    for axis, place in enumerate(indices):
+    conditions = [] if mask is true() else [broadcast_axes(mask, 0, named)]
+    for axis, address in enumerate(indices):
         if axis in aligned:
             continue
         numbers = broadcast_axes(iota(named[first + axis], dtypes.index), first + axis, named)
-        conditions.append(numbers.equal(broadcast_axes(place.cast(dtypes.index), 0, named)))
+        conditions.append(numbers.equal(broadcast_axes(address.cast(dtypes.index), 0, named)))
     return all_of(*conditions)
 
 
 def _index(node: UOp, g: UOp) -> Parts:
-    """x at i0, i1, …, where the gate is open: g added at i0, i1, …, where the gate is open"""
+    """x at i0, i1, …, where the mask holds: g added at i0, i1, …, where the mask holds"""
     return scatter(node, g, Op.ADD), *(None,) * (len(node.src) - 1)
 
 
@@ -113,12 +113,12 @@ def _picked(value: UOp, node: UOp) -> UOp:
 
 
 def _spread(node: UOp, value: UOp, updates: UOp, op: int) -> UOp:
-    """Another value and other updates, folded at the same places."""
+    """Another value and other updates, reduced at the same addresses."""
     return scatter_node(value, updates, node.src[2], node.src[3:], op)
 
 
 def _counted(node: UOp, value: UOp, updates: UOp) -> UOp:
-    """How many of a bool and of bools for the updates hold at each place."""
+    """How many of a bool and of bools for the updates hold at each address."""
     return _spread(node, value.cast(dtypes.int32), updates.cast(dtypes.int32), Op.ADD)
 
 
@@ -154,7 +154,7 @@ def _extremum(node: UOp, g: UOp) -> Parts:
     return where(is_chosen[0], share, zero), where(is_chosen[1], _picked(share, node), zero)
 
 
-_FOLDED: Final[dict[int, SlopeRule]] = {
+_REDUCED: Final[dict[int, SlopeRule]] = {
     Op.ADD: _sum,
     Op.MUL: _product,
     Op.MAX: _extremum,
@@ -163,8 +163,8 @@ _FOLDED: Final[dict[int, SlopeRule]] = {
 
 
 def _scatter(node: UOp, g: UOp) -> Parts:
-    """SCATTER: the rule of its fold"""
-    return *_FOLDED[node.arg[0]](node, g), *(None,) * (len(node.src) - 2)
+    """SCATTER: the rule of its reduction"""
+    return *_REDUCED[node.arg[0]](node, g), *(None,) * (len(node.src) - 2)
 
 
 INDEX_RULES: Final[dict[int, SlopeRule]] = {Op.INDEX: _index, Op.SCATTER: _scatter}

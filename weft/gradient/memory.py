@@ -5,8 +5,8 @@ the view of the gradient, and x has the gradient with zeros in the view. To say 
 the gradient of a STORE (which has no value) is that of the whole memory after it: AFTER hands it
 to its stores, each without what later stores overwrite, and STORE hands its view on to the value.
 
-Where several elements of one INDEX name the same place, it is not specified which of them stays;
-as in torch, each has the gradient of that place.
+Where several elements of one INDEX name the same address, it is not specified which of them stays;
+as in torch, each has the gradient of that address.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _copy(node: UOp, g: UOp) -> Parts:
         return (g,)
     raise NotSupported(
         "gradient: the device that a COPY reads from is not known",
-        law="the gradient of a copy goes back to the device of its source",
+        rule="the gradient of a copy goes back to the device of its source",
         fix="copy outside the function, and pass the copy as its argument",
     )
 
@@ -72,9 +72,9 @@ def _gradient_below(views: list[UOp], g: UOp) -> UOp:
     return g
 
 
-def _written(views: list[UOp], place: UOp) -> UOp:
-    """For each element of the memory, whether a place holds it."""
-    mask = full(dtypes.bool, True, shape_of(place))
+def _written(views: list[UOp], address: UOp) -> UOp:
+    """For each element of the memory, whether an address holds it."""
+    mask = full(dtypes.bool, True, shape_of(address))
     for step in reversed(views):
         if step.op == Op.INDEX:
             mask = scatter(step, mask, Op.OR)
@@ -86,9 +86,9 @@ def _written(views: list[UOp], place: UOp) -> UOp:
 
 
 def _store(node: UOp, g: UOp) -> Parts:
-    """STORE(place, v): for v the view of g; what the place held is the business of AFTER"""
-    place, value = node.src
-    return None, sum_to(_view(views_between(place)[1], g), shape_of(value))
+    """STORE(address, v): for v the view of g; what the address held is the business of AFTER"""
+    address, value = node.src
+    return None, sum_to(_view(views_between(address)[1], g), shape_of(value))
 
 
 class _Writes(NamedTuple):
@@ -135,8 +135,8 @@ def _is_written(version: UOp, effects: list[tuple[int, UOp]]) -> bool:
     which is far away at the end of many writes.
     """
     stores = [effect for _, effect in effects if effect.op == Op.STORE]
-    is_place = any(version_of(store.src[0]) is version for store in stores)
-    return is_place or _try_memory(version) is not None
+    is_address = any(version_of(store.src[0]) is version for store in stores)
+    return is_address or _try_memory(version) is not None
 
 
 def _in_order(node: UOp) -> list[tuple[int, UOp]]:
@@ -151,28 +151,28 @@ def _in_order(node: UOp) -> list[tuple[int, UOp]]:
 def _touches(effect: UOp, version: UOp) -> bool:
     """Whether an effect writes memory that a version is of."""
     if effect.op == Op.CALL:
-        return any(_touches_memory(place, version) for place in _places_of(effect))
+        return any(_touches_memory(address, version) for address in _addresses_of(effect))
     if effect.op == Op.AFTER:
         return _touches_memory(effect, version)
-    place = version_of(effect.src[0])
-    return place is version or _touches_memory(place, version)
+    address = version_of(effect.src[0])
+    return address is version or _touches_memory(address, version)
 
 
-def _touches_memory(place: UOp, version: UOp) -> bool:
-    memory = _try_memory(place)
+def _touches_memory(address: UOp, version: UOp) -> bool:
+    memory = _try_memory(address)
     if memory is None or memory is _try_memory(version):
         return memory is not None
     return _try_memory(version) is None and memory in topological(version)
 
 
-def _places_of(call: UOp) -> list[UOp]:
+def _addresses_of(call: UOp) -> list[UOp]:
     """What a CALL writes: arguments, and memory that its body holds."""
     if call.arg.op != Op.SINK:
         return []
     inside: list[UOp] = []
     for part in topological(call.arg):
         if part.op in (Op.STORE, Op.CALL):
-            inside += [part.src[0]] if part.op == Op.STORE else _places_of(part)
+            inside += [part.src[0]] if part.op == Op.STORE else _addresses_of(part)
     memories = [memory for memory in map(_try_memory, inside) if memory is not None]
     return [call.src[memory.arg[0]] if memory.op == Op.PARAM else memory for memory in memories]
 
@@ -201,7 +201,7 @@ def _refused(node: UOp, why: str) -> NotSupported:
     return NotSupported(
         f"gradient: an AFTER that {why} has none",
         facts=[("reads", name(node.src[0].op), shape_of(node))],
-        law="a write has a gradient where AFTER reads a view of the memory that it writes",
+        rule="a write has a gradient where AFTER reads a view of the memory that it writes",
         fix="read the memory after the write, and compute with what was read",
         where=node.line,
     )
@@ -231,11 +231,11 @@ def _after(node: UOp, g: UOp) -> Parts:
         parts[position] = whole if covered is None else where(covered, zero, whole)
         if effect.op == Op.AFTER:  # a version of its own: nothing from before it remains
             return tuple(parts)
-        place = effect.src[0]
-        _, steps = views_between(place)
+        address = effect.src[0]
+        _, steps = views_between(address)
         if all(step.op in _ONE_TO_ONE for step in steps):
             return tuple(parts)
-        mask = _written(steps, place)
+        mask = _written(steps, address)
         covered = mask if covered is None else covered | mask
     if covered is None:
         parts[0] = g

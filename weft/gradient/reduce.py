@@ -1,16 +1,18 @@
-"""Gradients of REDUCE, by the op of the fold. AND and OR fold no floats and have none."""
+"""Gradients of REDUCE, by the op of the reduction. AND and OR reduce no floats and have none."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from weft.gradient.elementwise import Parts, SlopeRule
+from weft.gradient.scan import products_before, products_behind
 from weft.gradient.settled import settled
 from weft.ir.build import reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
-from weft.ir.movement import expand
+from weft.ir.movement import expand, permute, reshape
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.sizes import times
 from weft.ir.uop import UOp, make
 
 
@@ -30,20 +32,19 @@ def _sum(node: UOp, g: UOp) -> Parts:
 def _product(node: UOp, g: UOp) -> Parts:
     """product of x: g times the product of the other elements
 
-    The product p of the elements that are not 0 serves all: without zeros the others have p / x;
-    a single zero has p itself, and the rest 0; with more zeros all have 0. No zero divides. The
-    second derivative by two elements is right wherever neither of them is 0.
+    That is the product before each element times the one behind it, along the axes in a row.
+    Nothing is divided, so all derivatives are right too, zeros or not.
     """
     x, axes = node.src[0], node.arg[1]
     shape = shape_of(x)
-    is_zero = x.equal(0)
-    one, zero = x.const_like(1), x.const_like(0)
-    nonzero = where(is_zero, one, x)
-    product = g * reduce_axes(nonzero, Op.MUL, axes)
-    zeros = _count(is_zero, axes, dtypes.float32)
-    for_others = expand(where(zeros.equal(0), product, zero), shape) / nonzero
-    for_zero = expand(where(zeros.equal(1), product, zero), shape)
-    return (where(is_zero, for_zero, for_others),)
+    order = [*(i for i in range(len(shape)) if i not in axes), *axes]
+    moved = permute(x, order)
+    kept = [shape[i] for i in order[: len(order) - len(axes)]]
+    row = reshape(moved, (*kept, times(*(shape[i] for i in axes))))
+    last = len(kept)
+    others = products_before(row, last) * products_behind(row, last)
+    back = permute(reshape(others, shape_of(moved)), [order.index(i) for i in range(len(order))])
+    return (expand(g, shape) * back,)
 
 
 def _extremum(node: UOp, g: UOp) -> Parts:
@@ -68,7 +69,7 @@ def _logadd(node: UOp, g: UOp) -> Parts:
     return (expand(g, shape_of(x)) * make(Op.EXP, x.dtype, (gap,)),)
 
 
-FOLD_RULES: Final[dict[int, SlopeRule]] = {
+REDUCTION_RULES: Final[dict[int, SlopeRule]] = {
     Op.ADD: _sum,
     Op.MUL: _product,
     Op.MAX: _extremum,
@@ -78,8 +79,8 @@ FOLD_RULES: Final[dict[int, SlopeRule]] = {
 
 
 def _reduce(node: UOp, g: UOp) -> Parts:
-    """REDUCE: the rule of its fold"""
-    return FOLD_RULES[node.arg[0]](node, g)
+    """REDUCE: the rule of its reduction"""
+    return REDUCTION_RULES[node.arg[0]](node, g)
 
 
 REDUCE_RULES: Final[dict[int, SlopeRule]] = {Op.REDUCE: _reduce}

@@ -14,7 +14,7 @@ from weft.gradient.call import Asking, Derivatives
 from weft.gradient.memory import receivers
 from weft.gradient.table import RULES, WITHOUT_RULE
 from weft.gradient.tuples import add
-from weft.ir.dtypes import FLOAT, VOID
+from weft.ir.dtypes import COMPLEX, FLOAT, VOID
 from weft.ir.movement import expand, full, reshape
 from weft.ir.ops import Op, name
 from weft.ir.shapes import same_shape, shape_of
@@ -40,7 +40,7 @@ def gradients(output: UOp, targets: Sequence[UOp], seed: UOp | None = None) -> l
     >>> gradients(x * y, [y], seed=x)[0] is x * x
     True
     """
-    if output.dtype.kind != FLOAT:
+    if not output.dtype.is_inexact:
         return [None] * len(targets)
     return differentiate(output, targets, _seed(output, seed))
 
@@ -53,7 +53,7 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
     if seed.dtype is not output.dtype:
         raise DTypeError(
             f"gradients: the seed is {seed.dtype.name} and the output {output.dtype.name}",
-            law="a seed has the dtype of the output",
+            rule="a seed has the dtype of the output",
             fix=f"cast the seed to {output.dtype.name}",
         )
     own = shape_of(seed)
@@ -63,7 +63,7 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
         raise ShapeError(
             "gradients: the seed has another shape than the output",
             facts=[("seed", own), ("output", shape)],
-            law="a seed has the shape of the output, or is a scalar",
+            rule="a seed has the shape of the output, or is a scalar",
         )
     return expand(reshape(seed, (1,) * len(shape)), shape)
 
@@ -106,16 +106,31 @@ def _walk(output: UOp, targets: Sequence[UOp], seed: UOp) -> Asking[list[UOp | N
         for receiver, part in parts:
             if part is not None and receiver in live:
                 _verify_fit(node, receiver, part)
+                # A gradient that is asked for is of the line that asks.
+                _give_line(part.src if receiver in kept else (part,), node)
                 known = found.get(receiver)
                 found[receiver] = part if known is None else add(known, part)
     return [found.get(target) for target in targets]
 
 
+def _give_line(parts: Sequence[UOp], node: UOp) -> None:
+    """What belongs to the gradient of a node is for the line of the program that made the node."""
+    line = node.line
+    if line is None:
+        return
+    stack = [*parts]
+    while stack:
+        made = stack.pop()
+        if made.line is None and made.src:
+            made.line = line
+            stack.extend(made.src)
+
+
 def _find_live(order: list[UOp], targets: Sequence[UOp], derivatives: Derivatives) -> set[UOp]:
     """The nodes that a slope leads to from a target; `order` has sources first."""
-    live = {target for target in targets if target.dtype.kind == FLOAT}
+    live = {target for target in targets if target.dtype.is_inexact}
     for node in order:
-        if node in live or node.dtype.kind not in (FLOAT, VOID):
+        if node in live or node.dtype.kind not in (FLOAT, COMPLEX, VOID):
             continue
         if node.op == Op.CALL:
             if derivatives.captured(node.arg) or not live.isdisjoint(node.src):

@@ -1,4 +1,4 @@
-"""Gradients of SCAN, by the op of the fold. An element is in every prefix from its own on."""
+"""Gradients of SCAN, by the op of the reduction. An element is in every prefix from its own on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from weft.ir.build import Size, scan_axis, where
 from weft.ir.dtypes import dtypes
 from weft.ir.movement import expand, flip, iota, pad, reshape, shrink, zeros_like
 from weft.ir.ops import Op
-from weft.ir.shapes import shape_of
+from weft.ir.shapes import largest_size, shape_of
+from weft.ir.sizes import plus
 from weft.ir.uop import UOp, const, make
 
 
 def _from_the_end(value: UOp, op: int, axis: int) -> UOp:
-    """The folds of all suffixes along an axis."""
+    """The reductions of all suffixes along an axis."""
     return flip(scan_axis(flip(value, (axis,)), op, axis), (axis,))
 
 
@@ -35,21 +36,58 @@ def _sums(node: UOp, g: UOp) -> Parts:
 
 
 def _products(node: UOp, g: UOp) -> Parts:
-    """products p of x: the sum of g p from each element on, over x
+    """products p of x: the product before each element, times the sum s of g times what follows
 
-    From the first zero on p is 0, so only that zero has a part in later prefixes: the sum of g
-    times the product without it. What comes behind it has none.
+    s[i] = g[i] + x[i + 1] s[i + 1]. Nothing is divided and nothing asks for zeros, so that all
+    derivatives of it are right too, zeros or not.
     """
     x, (axis,) = node.src[0], node.arg[1]
-    is_zero = x.equal(0)
-    count = scan_axis(is_zero.cast(dtypes.int32), Op.ADD, axis)
-    one, zero = x.const_like(1), x.const_like(0)
-    is_before = count.equal(0)
-    is_first = is_zero & count.equal(1)
-    others = scan_axis(where(is_first, one, x), Op.MUL, axis)
-    before = _from_the_end(g * node, Op.ADD, axis) / where(is_before, x, one)
-    at_zero = _from_the_end(where(is_before, zero, g * others), Op.ADD, axis)
-    return (where(is_before, before, where(is_first, at_zero, zero)),)
+    return (products_before(x, axis) * _recurrence(_later(x, axis, 1), g, axis),)
+
+
+def products_before(x: UOp, axis: int) -> UOp:
+    """The product of all elements before each one."""
+    room = [(1 if i == axis else 0, 0) for i in range(len(shape_of(x)))]
+    moved = shrink(pad(x, room), [(0, size) for size in shape_of(x)])
+    is_first = _positions(x, axis).equal(0)
+    return scan_axis(where(is_first, x.const_like(1), moved), Op.MUL, axis)
+
+
+def products_behind(x: UOp, axis: int) -> UOp:
+    """The product of all elements behind each one."""
+    return flip(products_before(flip(x, (axis,)), axis), (axis,))
+
+
+def _recurrence(factor: UOp, value: UOp, axis: int) -> UOp:
+    """s[i] = value[i] + factor[i] s[i + 1], from the end.
+
+    A run of steps is a step of the same form, so runs of twice the length are made of two.
+    """
+    size = largest_size((shape_of(value)[axis],))
+    position, zero = _positions(value, axis), value.const_like(0)
+    length = 1
+    while length < size:
+        # Behind the end there is nothing, also for a factor of infinity.
+        is_there = position + length < _past(value, axis)
+        value = value + where(is_there, factor * _later(value, axis, length), zero)
+        factor = factor * _later(factor, axis, length)
+        length *= 2
+    return value
+
+
+def _later(value: UOp, axis: int, by: int) -> UOp:
+    """The element so many places further along an axis, 0 behind the end."""
+    shape = shape_of(value)
+    room = [(0, by if i == axis else 0) for i in range(len(shape))]
+    cut: list[tuple[Size, Size]] = [(0, size) for size in shape]
+    cut[axis] = (by, plus(shape[axis], by))
+    return shrink(pad(value, room), cut)
+
+
+def _past(value: UOp, axis: int) -> UOp:
+    """The size of an axis, as int32."""
+    size = shape_of(value)[axis]
+    return const(dtypes.int32, size) if isinstance(size, int) else size.cast(dtypes.int32)
 
 
 def _extremes(node: UOp, g: UOp) -> Parts:
@@ -64,8 +102,7 @@ def _extremes(node: UOp, g: UOp) -> Parts:
     extreme = node if x is node.src[0] else scan_axis(x, node.arg[0], axis)
     sets = x.equal(extreme) | ~x.equal(x)
     rest = _from_the_end(g.cast(dtypes.float64), Op.ADD, axis)
-    size = shape_of(x)[axis]
-    past = const(dtypes.int32, size) if isinstance(size, int) else size.cast(dtypes.int32)
+    past = _past(x, axis)
     setter = where(sets, _positions(x, axis), past)
     following = _from_the_end(setter, Op.MIN, axis)
     own = _gathered(rest, _next(following, axis, past), axis)
@@ -73,7 +110,7 @@ def _extremes(node: UOp, g: UOp) -> Parts:
 
 
 def _next(value: UOp, axis: int, last: UOp) -> UOp:
-    """What stands one place further along an axis; behind the end, `last`."""
+    """What stands one position further along an axis; behind the end, `last`."""
     shape = shape_of(value)
     cut = [(1 if i == axis else 0, size) for i, size in enumerate(shape)]
     room = [(0, 1 if i == axis else 0) for i in range(len(shape))]
@@ -81,13 +118,12 @@ def _next(value: UOp, axis: int, last: UOp) -> UOp:
     return where(shifted.equal(0), last, shifted - 1)
 
 
-def _gathered(value: UOp, places: UOp, axis: int) -> UOp:
-    """The value at places along an axis, 0 behind its end."""
+def _gathered(value: UOp, addresses: UOp, axis: int) -> UOp:
+    """The value at positions along an axis, 0 behind its end."""
     shape = shape_of(value)
-    size = shape[axis]
-    past = const(dtypes.int32, size) if isinstance(size, int) else size.cast(dtypes.int32)
-    indices = [places if i == axis else _positions(value, i) for i in range(len(shape))]
-    return make(Op.INDEX, value.dtype, (value, places < past, *indices))
+    past = _past(value, axis)
+    indices = [addresses if i == axis else _positions(value, i) for i in range(len(shape))]
+    return make(Op.INDEX, value.dtype, (value, addresses < past, *indices))
 
 
 def _logadds(node: UOp, g: UOp) -> Parts:
@@ -117,7 +153,7 @@ _RULES: Final[dict[int, SlopeRule]] = {
 
 
 def _scan(node: UOp, g: UOp) -> Parts:
-    """SCAN: the rule of its fold"""
+    """SCAN: the rule of its reduction"""
     return _RULES[node.arg[0]](node, g)
 
 

@@ -2,9 +2,9 @@
 
 The rules of MAX and MIN ask which elements equal the greatest one. A cheap value is computed again
 in every kernel that wants it, and two kernels may round it differently: a product and a sum that
-stand side by side become one fused multiply-add, and a fold adds in the order of its loops. An
-element would then differ from its own maximum. `settled` has such a value computed once, so that
-both sides of the comparison read the same bits.
+stand side by side become one fused multiply-add, and a reduction adds in the order of its loops.
+An element would then differ from its own maximum. `settled` has such a value computed once, so
+that both sides of the comparison read the same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from weft.ir.build import global_stage
-from weft.ir.dtypes import FLOAT
+from weft.ir.inline import is_inline
 from weft.ir.ops import COMPARE, ELEMENTWISE, MOVEMENT, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, with_sources
@@ -26,9 +26,10 @@ _EXACT: Final = (
     _CHOOSING
     | _PRODUCTS
     | {Op.ADD, Op.SQRT, Op.FLOOR, Op.TRUNC, Op.ROUND, Op.CAST, Op.BITCAST, Op.INDEX, Op.DETACH}
+    | {Op.INLINE}
 )
-_FOLDS: Final = frozenset((Op.REDUCE, Op.SCAN, Op.SCATTER))
-_COMPUTED: Final = ELEMENTWISE | MOVEMENT | _FOLDS | {Op.INDEX, Op.DETACH}
+_REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN, Op.SCATTER))
+_COMPUTED: Final = ELEMENTWISE | MOVEMENT | _REDUCTIONS | {Op.INDEX, Op.DETACH, Op.INLINE}
 
 
 def settled(value: UOp) -> UOp:
@@ -56,7 +57,7 @@ def _is_steady(value: UOp) -> bool:
     computed = [
         node
         for node in topological(value, enter=_is_computed)
-        if node.dtype.kind == FLOAT and _is_computed(node)
+        if node.dtype.is_inexact and _is_computed(node)
     ]
     ops = {node.op for node in computed}
     is_fused = Op.ADD in ops and not ops.isdisjoint(_PRODUCTS)
@@ -65,8 +66,10 @@ def _is_steady(value: UOp) -> bool:
 
 def _is_computed(node: UOp) -> bool:
     """Whether a kernel may compute it; everything else is memory, or a call with memory."""
-    return node.op in _COMPUTED
+    return node.op in _COMPUTED or is_inline(node)
 
 
 def _is_exact(node: UOp) -> bool:
-    return node.arg[0] in (Op.MAX, Op.MIN) if node.op in _FOLDS else node.op in _EXACT
+    if is_inline(node):
+        return _is_steady(node.arg)
+    return node.arg[0] in (Op.MAX, Op.MIN) if node.op in _REDUCTIONS else node.op in _EXACT

@@ -32,7 +32,7 @@ _BY_FILE: Final[dict[int, SlopeRule]] = {
 # In the order of the op table.
 RULES: Final[dict[int, SlopeRule]] = {op: _BY_FILE[op] for op in sorted(_BY_FILE)}
 
-_INTEGERS: Final = (Op.AND, Op.OR, Op.NOT, Op.TRUNCDIV, Op.XOR, Op.SHL, Op.SHR)
+_INTEGERS: Final = (*(Op.AND, Op.OR, Op.NOT, Op.TRUNCDIV, Op.XOR, Op.SHL, Op.SHR, Op.DOT_BYTES),)
 
 WITHOUT_RULE: Final[dict[int, str]] = {
     **dict.fromkeys((Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA), "it has no sources with values"),

@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from weft.io.archives import tar_extract, zip_extract
     from weft.io.gguf import gguf_load
+    from weft.io.gguf_write import gguf_save
     from weft.io.numpy_files import npy_load, npy_save, npz_load, npz_save
     from weft.io.safetensors import safe_load, safe_load_metadata, safe_save
     from weft.io.torch_files import torch_load
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "gguf_load": "weft.io.gguf",
+    "gguf_save": "weft.io.gguf_write",
     "load_training_state": "weft.io.training_state",
     "npy_load": "weft.io.numpy_files",
     "npy_save": "weft.io.numpy_files",
@@ -30,6 +32,7 @@ _LAZY = {
 
 __all__ = [
     "gguf_load",
+    "gguf_save",
     "load_training_state",
     "npy_load",
     "npy_save",

@@ -57,7 +57,7 @@ def unzip(source: Source) -> dict[str, Tensor]:
         if budget < 0:
             raise source.fault(
                 "the archive would unpack to an absurd size",
-                law=f"at most {_UNPACKED_RATIO} times its own size and 1 GiB are unpacked",
+                rule=f"at most {_UNPACKED_RATIO} times its own size and 1 GiB are unpacked",
             )
         found[info.filename] = _member(source, info)
     return found
@@ -66,7 +66,7 @@ def unzip(source: Source) -> dict[str, Tensor]:
 def _member(source: Source, info: zipfile.ZipInfo) -> Tensor:
     what = f"the member {info.filename!r}"
     if info.flag_bits & 1:
-        raise source.fault(f"{what} is encrypted", law="archives are read without a password")
+        raise source.fault(f"{what} is encrypted", rule="archives are read without a password")
     first = info.header_offset
     signature, name_size, extra_size = source.unpack("I22xHH", first, what)
     if signature != 0x04034B50:

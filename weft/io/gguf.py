@@ -11,6 +11,7 @@ import struct
 from typing import Any, Final, NamedTuple
 
 from weft.io.gguf_blocks import PLAIN, QUANTIZED
+from weft.io.gguf_write import Typed
 from weft.io.source import FileLike, Source
 from weft.ir.dtypes import dtypes
 from weft.tensor.tensor import Tensor
@@ -22,13 +23,13 @@ _MOST_NESTED: Final = 8
 _ALIGNMENT: Final = 32
 
 
-class Entry(NamedTuple):
+class TensorEntry(NamedTuple):
     """A tensor as the file lists it; the shape is that of the tensor, rows first."""
 
     name: str
     shape: tuple[int, ...]
     kind: int
-    place: int
+    offset: int
 
 
 def gguf_load(fn: FileLike, device: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -48,41 +49,49 @@ def gguf_metadata(fn: FileLike) -> dict[str, Any]:
     return _read(Source(fn, "GGUF"))[0]
 
 
-def _tensor(source: Source, start: int, entry: Entry, device: str) -> Tensor:
+def gguf_typed_metadata(fn: FileLike) -> dict[str, Typed]:
+    """The metadata of a GGUF file with the types that its values have there."""
+    source = Source(fn, "GGUF")
+    kinds: dict[str, tuple[int, int]] = {}
+    metadata = _read(source, kinds)[0]
+    return {key: Typed(kinds[key][0], value, kinds[key][1]) for key, value in metadata.items()}
+
+
+def _tensor(source: Source, start: int, entry: TensorEntry, device: str) -> Tensor:
     what = f"the tensor {entry.name!r}"
-    place = start + entry.place
+    offset = start + entry.offset
     if entry.kind in PLAIN:
-        return source.tensor_at(place, PLAIN[entry.kind], entry.shape, what).to(device)
+        return source.tensor_at(offset, PLAIN[entry.kind], entry.shape, what).to(device)
     row = QUANTIZED[entry.kind]
     count = source.elements(entry.shape, what) // row.elements
-    blocks = source.tensor_at(place, dtypes.uint8, (count, row.bytes), what).to(device)
+    blocks = source.tensor_at(offset, dtypes.uint8, (count, row.bytes), what).to(device)
     if not count:
         return Tensor.zeros(*entry.shape, device=device)
     return row.unpack(blocks).reshape(entry.shape)
 
 
-class _Reader:
+class _FileReader:
     """Reads values one after the other."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.place = 0
+        self.offset = 0
 
     def number(self, layout: str, what: str) -> Any:
-        (value,) = self.source.unpack(layout, self.place, what)
-        self.place += struct.calcsize("<" + layout)
+        (value,) = self.source.unpack(layout, self.offset, what)
+        self.offset += struct.calcsize("<" + layout)
         return value
 
     def count(self, least: int, what: str) -> int:
         """A number of things of at least so many bytes each; the file has room for them."""
         value: int = self.number("Q", what)
-        self.source.require_inside(self.place, value * least, what)
+        self.source.require_inside(self.offset, value * least, what)
         return value
 
     def text(self, what: str) -> str:
         size = self.count(1, what)
-        data = self.source.read(self.place, size, what)
-        self.place += size
+        data = self.source.read(self.offset, size, what)
+        self.offset += size
         return data.decode("utf-8", "replace")
 
     def value(self, kind: int, what: str, depth: int = 0) -> Any:
@@ -93,7 +102,7 @@ class _Reader:
         layout = _SCALARS[kind] if kind < len(_SCALARS) else None
         if layout is None:
             raise self.source.fault(
-                f"{what} has the unknown type {kind}", self.place, "types are 0 to 12"
+                f"{what} has the unknown type {kind}", self.offset, "types are 0 to 12"
             )
         return self.number(layout, what)
 
@@ -105,16 +114,18 @@ class _Reader:
             return [self.value(kind, what, depth + 1) for _ in range(count)]
         count = self.count(struct.calcsize(layout), what)
         size = count * struct.calcsize(layout)
-        values = struct.unpack(f"<{count}{layout}", self.source.read(self.place, size, what))
-        self.place += size
+        values = struct.unpack(f"<{count}{layout}", self.source.read(self.offset, size, what))
+        self.offset += size
         return list(values)
 
 
-def _read(source: Source) -> tuple[dict[str, Any], list[Entry], int]:
+def _read(
+    source: Source, kinds: dict[str, tuple[int, int]] | None = None
+) -> tuple[dict[str, Any], list[TensorEntry], int]:
     if source.read(0, 4, "the beginning") != b"GGUF":
         raise source.fault("expected a GGUF file", 0, "a GGUF file begins with GGUF")
-    reader = _Reader(source)
-    reader.place = 4
+    reader = _FileReader(source)
+    reader.offset = 4
     version = reader.number("I", "the version")
     if version not in (2, 3):
         raise source.fault(
@@ -125,32 +136,35 @@ def _read(source: Source) -> tuple[dict[str, Any], list[Entry], int]:
     metadata = {}
     for _ in range(pairs):
         key = reader.text("a key of the metadata")
-        metadata[key] = reader.value(reader.number("I", key), f"the value of {key!r}"[:200])
-    source.require_inside(reader.place, tensors * 24, "the list of tensors")
+        kind, begin = reader.number("I", key), reader.offset
+        metadata[key] = reader.value(kind, f"the value of {key!r}"[:200])
+        if kinds is not None:
+            kinds[key] = kind, source.unpack("I", begin, key)[0] if kind == _ARRAY else -1
+    source.require_inside(reader.offset, tensors * 24, "the list of tensors")
     entries = [_entry(reader) for _ in range(tensors)]
     if len({entry.name for entry in entries}) != tensors:
-        raise source.fault("two tensors have one name", reader.place)
+        raise source.fault("two tensors have one name", reader.offset)
     alignment = metadata.get("general.alignment", _ALIGNMENT)
     if type(alignment) is not int or not 0 < alignment <= 1 << 20 or alignment % 8:
-        raise source.fault("the alignment is wrong", law="it is a multiple of 8")
-    start = -(-reader.place // alignment) * alignment
+        raise source.fault("the alignment is wrong", rule="it is a multiple of 8")
+    start = -(-reader.offset // alignment) * alignment
     for entry in entries:
         _require_inside(source, start, entry)
     return metadata, entries, start
 
 
-def _entry(reader: _Reader) -> Entry:
+def _entry(reader: _FileReader) -> TensorEntry:
     name = reader.text("the name of a tensor")
     what = f"the tensor {name!r}"[:200]
     axes = reader.number("I", what)
-    reader.source.require_inside(reader.place, axes * 8, what)
+    reader.source.require_inside(reader.offset, axes * 8, what)
     sizes = [reader.number("Q", what) for _ in range(axes)]
     reader.source.elements(sizes, what)
-    kind, place = reader.number("I", what), reader.number("Q", what)
-    return Entry(name, tuple(reversed(sizes)), kind, place)
+    kind, offset = reader.number("I", what), reader.number("Q", what)
+    return TensorEntry(name, tuple(reversed(sizes)), kind, offset)
 
 
-def _require_inside(source: Source, start: int, entry: Entry) -> None:
+def _require_inside(source: Source, start: int, entry: TensorEntry) -> None:
     what = f"the tensor {entry.name!r}"[:200]
     count = source.elements(entry.shape, what)
     if entry.kind in PLAIN:
@@ -160,13 +174,13 @@ def _require_inside(source: Source, start: int, entry: Entry) -> None:
         if not entry.shape or entry.shape[-1] % row.elements:
             raise source.fault(
                 f"{what} has rows of {entry.shape[-1:]}",
-                law=f"a row of {row.name} is a whole number of {row.elements} elements",
+                rule=f"a row of {row.name} is a whole number of {row.elements} elements",
             )
         size = count // row.elements * row.bytes
     else:
         known = sorted([row.name for row in QUANTIZED.values()])
         raise source.fault(
             f"{what} has the unknown type {entry.kind}",
-            law="plain numbers are read, and " + ", ".join(known),
+            rule="plain numbers are read, and " + ", ".join(known),
         )
-    source.require_inside(start + entry.place, size, what)
+    source.require_inside(start + entry.offset, size, what)

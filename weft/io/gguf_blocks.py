@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from weft.io import gguf_grid_blocks as grid_blocks
 from weft.ir.dtypes import DType, dtypes
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -206,6 +207,29 @@ def _mxfp4(blocks: Tensor) -> Tensor:
     return scale * _picked(_TINY_FLOATS, _nibbles(blocks[:, 1:]))
 
 
+def _tq1_0(blocks: Tensor) -> Tensor:
+    """Five digits of base 3 in a byte, as a fraction: each is what is left above the point."""
+    parts = [
+        _digits(blocks[:, :32], 5),
+        _digits(blocks[:, 32:48], 5),
+        _digits(blocks[:, 48:52], 4),
+    ]
+    digits = parts[0].cat(*parts[1:], dim=1)
+    return (_number(digits) - 1) * _half(blocks, 52)
+
+
+def _digits(part: Tensor, count: int) -> Tensor:
+    """The first digits of each byte: all first ones, then all second ones."""
+    powers = Tensor([3**place for place in range(count)], dtype=dtypes.uint16, device=part.device)
+    left = (part.cast(dtypes.uint16).unsqueeze(1) * powers.reshape(1, count, 1)) & 255
+    return ((left * 3) >> 8).flatten(1)
+
+
+def _tq2_0(blocks: Tensor) -> Tensor:
+    codes = _fields(blocks[:, :64], 2, (2, 32), 1).flatten(1)
+    return (_number(codes) - 1) * _half(blocks, 64)
+
+
 QUANTIZED: Final[dict[int, BlockFormat]] = {
     2: BlockFormat("Q4_0", 32, 18, _q4_0),
     3: BlockFormat("Q4_1", 32, 20, _q4_1),
@@ -218,7 +242,16 @@ QUANTIZED: Final[dict[int, BlockFormat]] = {
     13: BlockFormat("Q5_K", 256, 176, _q5_k),
     14: BlockFormat("Q6_K", 256, 210, _q6_k),
     15: BlockFormat("Q8_K", 256, 292, _q8_k),
+    16: BlockFormat("IQ2_XXS", 256, 66, grid_blocks.iq2_xxs),
+    17: BlockFormat("IQ2_XS", 256, 74, grid_blocks.iq2_xs),
+    18: BlockFormat("IQ3_XXS", 256, 98, grid_blocks.iq3_xxs),
+    19: BlockFormat("IQ1_S", 256, 50, grid_blocks.iq1_s),
     20: BlockFormat("IQ4_NL", 32, 18, _iq4_nl),
+    21: BlockFormat("IQ3_S", 256, 110, grid_blocks.iq3_s),
+    22: BlockFormat("IQ2_S", 256, 82, grid_blocks.iq2_s),
     23: BlockFormat("IQ4_XS", 256, 136, _iq4_xs),
+    29: BlockFormat("IQ1_M", 256, 56, grid_blocks.iq1_m),
+    34: BlockFormat("TQ1_0", 256, 54, _tq1_0),
+    35: BlockFormat("TQ2_0", 256, 66, _tq2_0),
     39: BlockFormat("MXFP4", 32, 17, _mxfp4),
 }

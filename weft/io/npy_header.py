@@ -22,14 +22,14 @@ def parse_header(text: str) -> dict[str, Any]:
     >>> parse_header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }")
     {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}
     """
-    parser = _Parser([token for token in _TOKENS.findall(text) if not token.isspace()])
+    parser = _HeaderParser([token for token in _TOKENS.findall(text) if not token.isspace()])
     value = parser.value(0)
     if parser.tokens[parser.at :] or not isinstance(value, dict):
         raise ValueError("a header is one dict")
     return value
 
 
-class _Parser:
+class _HeaderParser:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
         self.at = 0

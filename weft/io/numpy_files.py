@@ -16,7 +16,7 @@ from weft.io.archives import unzip
 from weft.io.npy_header import parse_header
 from weft.io.source import FileLike, Source
 from weft.io.write import require_names, write_whole
-from weft.ir.array_values import is_emulated
+from weft.ir.arrays.values import is_emulated
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import DTypeError
 from weft.tensor.tensor import Tensor
@@ -67,7 +67,7 @@ def _written(tensor: Tensor) -> bytes:
     if is_emulated(tensor.dtype):
         raise DTypeError(
             f"npy file: NumPy has no {tensor.dtype.name}",
-            law="arrays hold bools, integers, float16, float32 and float64",
+            rule="arrays hold bools, integers, float16, float32 and float64",
             fix="cast it, or save it with safe_save",
         )
     data = io.BytesIO()
@@ -76,16 +76,16 @@ def _written(tensor: Tensor) -> bytes:
 
 
 def _read(source: Source) -> Tensor:
-    place, header = _header(source)
+    offset, header = _header(source)
     kind, shape = header["descr"], header["shape"]
     dtype = _dtype(source, kind)
     count = source.elements(shape, "the array")
-    source.require_inside(place, count * dtype.itemsize, "the array")
+    source.require_inside(offset, count * dtype.itemsize, "the array")
     if kind[0] == ">":  # the bytes of numbers stand the other way round
-        raw = source.read(place, count * dtype.itemsize, "the array")
+        raw = source.read(offset, count * dtype.itemsize, "the array")
         found = Tensor(np.frombuffer(raw, kind).astype(dtype.name))
     else:
-        found = source.tensor_at(place, dtype, (count,), "the array")
+        found = source.tensor_at(offset, dtype, (count,), "the array")
     if header["fortran_order"] and len(shape) > 1:
         return found.reshape(shape[::-1]).permute(*range(len(shape))[::-1])
     return found.reshape(shape)
@@ -98,10 +98,10 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
         raise source.fault("expected an npy file", 0, "an npy file begins with \\x93NUMPY")
     layout = _SIZES[start[6]]
     (size,) = source.unpack(layout, 8, "the length of the header")
-    place = 8 + (2 if layout == "H" else 4)
+    offset = 8 + (2 if layout == "H" else 4)
     if size > _MOST_HEADER:
         raise source.fault(f"the header would have {size} bytes", 8, "headers are short")
-    text = source.read(place, size, "the header")
+    text = source.read(offset, size, "the header")
     try:
         header = parse_header(text.decode("latin1" if start[6] < 3 else "utf8"))
         right = set(header) == {"descr", "fortran_order", "shape"}
@@ -111,9 +111,9 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
         right = False
     if not right:
         raise source.fault(
-            "the header is damaged", place, "a header has descr, fortran_order and shape"
+            "the header is damaged", offset, "a header has descr, fortran_order and shape"
         )
-    return place + size, header
+    return offset + size, header
 
 
 def _dtype(source: Source, kind: Any) -> DType:
@@ -122,7 +122,9 @@ def _dtype(source: Source, kind: Any) -> DType:
     name = kind[1:] if isinstance(kind, str) and kind[:1] in "<>|=" else None
     if name not in known:
         what = "Python objects, which are never run" if "O" in str(kind) else f"{kind!r}"[:100]
-        raise source.fault(f"the array holds {what}", law="arrays hold bools, integers and floats")
+        raise source.fault(
+            f"the array holds {what}", rule="arrays hold bools, integers and floats"
+        )
     return known[name]
 
 

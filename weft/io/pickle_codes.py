@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 
-class Reader(Protocol):
+class PickleReader(Protocol):
     """Bytes that are taken one after the other; `take` raises where there are too few."""
 
     def take(self, size: int) -> bytes: ...
@@ -21,7 +21,7 @@ class Reader(Protocol):
     def take_line(self) -> bytes: ...
 
 
-Read = Callable[[Reader], Any]
+Read = Callable[[PickleReader], Any]
 # What may follow a backslash in a text of protocol 0; Python warns about everything else.
 _ESCAPED: Final = re.compile(
     rb"(?:[^\\]|\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])))*",
@@ -34,7 +34,7 @@ def _packed(layout: str) -> Read:
     return lambda reader: shape.unpack(reader.take(shape.size))[0]
 
 
-def _double(reader: Reader) -> float:
+def _double(reader: PickleReader) -> float:
     (value,) = struct.unpack(">d", reader.take(8))
     return float(value)
 
@@ -43,7 +43,7 @@ def _counted(layout: str) -> Read:
     """Bytes behind their number."""
     count = _packed(layout)
 
-    def read(reader: Reader) -> bytes:
+    def read(reader: PickleReader) -> bytes:
         size = count(reader)
         if size < 0:
             raise ValueError("a size is negative")
@@ -63,16 +63,16 @@ def _long(layout: str) -> Read:
     return lambda reader: int.from_bytes(data(reader), "little", signed=True)
 
 
-def _line(reader: Reader) -> str:
+def _line(reader: PickleReader) -> str:
     return reader.take_line().decode("ascii")
 
 
-def _int_line(reader: Reader) -> int | bool:
+def _int_line(reader: PickleReader) -> int | bool:
     text = _line(reader)
     return {"00": False, "01": True}.get(text) if text in ("00", "01") else int(text)  # type: ignore[return-value]
 
 
-def _quoted_line(reader: Reader) -> str:
+def _quoted_line(reader: PickleReader) -> str:
     data = reader.take_line().strip()
     if len(data) < 2 or data[:1] not in (b"'", b'"') or data[-1:] != data[:1]:
         raise ValueError("a text is not between quotes")
@@ -82,7 +82,7 @@ def _quoted_line(reader: Reader) -> str:
     return codecs.escape_decode(inner)[0].decode("ascii")
 
 
-def _two_lines(reader: Reader) -> tuple[str, str]:
+def _two_lines(reader: PickleReader) -> tuple[str, str]:
     first, second = reader.take_line(), reader.take_line()
     return first.decode("utf-8"), second.decode("utf-8")
 

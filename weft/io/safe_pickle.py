@@ -6,13 +6,14 @@ Python's own unpickler is not used: it calls methods of what it builds, and beli
 
 A few bytes can describe a value without end: a pair of a value with itself, again and again. So
 the machine has budgets: on the steps it takes, on the size of numbers, on the text that functions
-make, and on the value, which is counted as a tree and has a limited depth.
+make, and on the value, which is counted as a tree and has a limited depth. Keys are short, and few
+are numbers: whoever chooses numbers can make a dictionary compare each key with all the others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from weft.io.pickle_codes import CODES
@@ -26,26 +27,33 @@ _MOST_STEPS: Final = 10_000_000
 _MOST_VALUES: Final = 20_000_000  # counted as a tree
 _DEEPEST: Final = 200
 _MOST_BITS: Final = 128  # of a number
+_MOST_KEY_BITS: Final = 64
+_LONG_KEY: Final = 256  # characters
+_MOST_IN_KEY: Final = 16  # of a tuple
+# Numbers as keys are counted in tables of at least so many keys, those of the whole file together.
+_LARGE_TABLE: Final = 1024
+_MOST_NUMBERS: Final = 1 << 17
 _ROOM_ALWAYS: Final = 1 << 20
 _ROOM_RATIO: Final = 4
 _CONTAINERS: Final = (dict, OrderedDict, list, tuple, set, frozenset)
 
 
 class Unpickler:
-    """Reads pickles that follow each other in a source, from `place` on."""
+    """Reads pickles that follow each other in a source, from `offset` on."""
 
     def __init__(
         self,
         source: Source,
         allowed: Allowed,
         persistent: Callable[[Any], Any] | None = None,
-        place: int = 0,
+        offset: int = 0,
     ) -> None:
         self.source = source
         self.allowed = allowed
         self.persistent = persistent
-        self.place = place
+        self.offset = offset
         self._steps = 0
+        self._numbers = 0
         self._room = _ROOM_ALWAYS + _ROOM_RATIO * source.size
 
     def charge(self, size: int) -> None:
@@ -54,19 +62,37 @@ class Unpickler:
         if self._room < 0:
             raise self.fault("the file makes more of its texts than it has")
 
+    def require_key(self, key: Any, table: Collection[Any]) -> Any:
+        """A key of a table, if it costs little to find its hash and to compare it."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(part, _KEYS) for part in parts):
+            raise ValueError("expected a key that is text or a number")
+        if len(parts) > _MOST_IN_KEY:
+            raise ValueError(f"a key has more than {_MOST_IN_KEY} parts")
+        for part in parts:
+            if isinstance(part, (str, bytes)):
+                self.charge(len(part) if len(part) > _LONG_KEY else 0)
+            elif isinstance(part, int) and part.bit_length() > _MOST_KEY_BITS:
+                raise ValueError(f"a key has more than {_MOST_KEY_BITS} bits")
+        if not isinstance(key, (str, bytes)) and len(table) >= _LARGE_TABLE:
+            self._numbers += 1
+            if self._numbers > _MOST_NUMBERS:
+                raise self.fault(f"more than {_MOST_NUMBERS} keys are numbers")
+        return key
+
     def take(self, size: int) -> bytes:
         """The next bytes, which have to be there."""
-        data = self.source.read(self.place, size, "the pickle")
-        self.place += size
+        data = self.source.read(self.offset, size, "the pickle")
+        self.offset += size
         return data
 
     def take_line(self) -> bytes:
         """The next bytes up to the end of their line, without it."""
-        data = bytes(self.source.bytes[self.place : self.place + _LONGEST_LINE])
+        data = bytes(self.source.bytes[self.offset : self.offset + _LONGEST_LINE])
         line, newline, _ = data.partition(b"\n")
         if not newline:
             raise ValueError("a line has no end")
-        self.place += len(line) + 1
+        self.offset += len(line) + 1
         return line
 
     def load(self) -> Any:
@@ -129,8 +155,8 @@ class Unpickler:
                 )
             counts[id(node)] = total, depth
 
-    def fault(self, what: str, law: str = "") -> Exception:
-        return self.source.fault(what, self.place, law)
+    def fault(self, what: str, rule: str = "") -> Exception:
+        return self.source.fault(what, self.offset, rule)
 
     def named(self, module: str, name: str) -> Callable[..., Any]:
         """A function by name; the one place where a pickle could reach out."""
@@ -161,13 +187,13 @@ class _Machine:
         return value
 
     def popped_to_mark(self) -> list[Any]:
-        place = len(self.stack) - 1
-        while self.stack[place] is not _MARK:
-            place -= 1
-            if place < 0:
+        offset = len(self.stack) - 1
+        while self.stack[offset] is not _MARK:
+            offset -= 1
+            if offset < 0:
                 raise ValueError("there is no mark")
-        values = self.stack[place + 1 :]
-        del self.stack[place:]
+        values = self.stack[offset + 1 :]
+        del self.stack[offset:]
         return values
 
     def top(self, kind: type) -> Any:
@@ -187,7 +213,11 @@ class _Machine:
     def set_items(self, pairs: list[Any]) -> None:
         table = self.top(dict)
         for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            table[_key(key)] = value
+            table[self.reader.require_key(key, table)] = value
+
+    def add_to(self, table: set[Any], keys: list[Any]) -> None:
+        for key in keys:
+            table.add(self.reader.require_key(key, table))
 
     def build(self, state: Any) -> None:
         """Attributes of an object. Only those of an OrderedDict are expected, and left out."""
@@ -202,14 +232,6 @@ class Function:
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self.call = call
-
-
-def _key(key: Any) -> Any:
-    """A key whose hash is found without a walk through what a file built."""
-    flat = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(each, _KEYS) for each in flat):
-        raise ValueError("expected a key that is text or a number")
-    return key
 
 
 def _push(machine: _Machine, argument: Any) -> None:
@@ -257,7 +279,10 @@ def _get(machine: _Machine, number: int) -> None:
 
 
 def _put(machine: _Machine, number: int) -> None:
-    machine.memo[number] = machine.stack[-1]
+    memo = machine.memo
+    if number != len(memo):  # not as any writer counts
+        machine.reader.require_key(number, memo)
+    memo[number] = machine.stack[-1]
 
 
 def _nothing(machine: _Machine, _: Any) -> None:
@@ -290,7 +315,13 @@ def _appends(machine: _Machine, _: Any) -> None:
 
 def _add_items(machine: _Machine, _: Any) -> None:
     values = machine.popped_to_mark()
-    machine.top(set).update(map(_key, values))
+    machine.add_to(machine.top(set), values)
+
+
+def _frozenset(machine: _Machine, _: Any) -> None:
+    made: set[Any] = set()
+    machine.add_to(made, machine.popped_to_mark())
+    machine.stack.append(frozenset(made))
 
 
 _STEPS: Final[dict[str, Callable[[_Machine, Any], None]]] = {
@@ -318,7 +349,7 @@ _STEPS: Final[dict[str, Callable[[_Machine, Any], None]]] = {
     "SETITEM": lambda m, _: m.set_items([*reversed((m.pop(), m.pop()))]),
     "SETITEMS": lambda m, _: m.set_items(m.popped_to_mark()),
     "ADDITEMS": _add_items,
-    "FROZENSET": lambda m, _: m.stack.append(frozenset(map(_key, m.popped_to_mark()))),
+    "FROZENSET": _frozenset,
     "POP": _pop,
     "POP_MARK": _pop_mark,
     "DUP": lambda m, _: m.stack.append(m.stack[-1]),

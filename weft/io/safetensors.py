@@ -1,7 +1,7 @@
 """Safetensors: a header in JSON, then the bytes of the tensors.
 
 `safe_load` reads the header alone; its tensors are views of the file. The header is not believed:
-every tensor's place, shape and dtype are checked, and the tensors tile the data without gaps.
+every tensor's offset, shape and dtype are checked, and the tensors tile the data without gaps.
 """
 
 from __future__ import annotations
@@ -85,21 +85,21 @@ def safe_save(
     if "__metadata__" in tensors:
         raise ArgumentTypeError(
             "safetensors: a tensor cannot be called '__metadata__'",
-            law="this name belongs to the metadata of the file",
+            rule="this name belongs to the metadata of the file",
         )
     ready = realized(tensors[name] for name in names)
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
-    place = 0
+    offset = 0
     for name, tensor in zip(names, ready, strict=True):
-        end = place + tensor.nbytes()
+        end = offset + tensor.nbytes()
         header[name] = {
             "dtype": _NAMES[tensor.dtype],
             "shape": list(tensor.shape),
-            "data_offsets": [place, end],
+            "data_offsets": [offset, end],
         }
-        place = end
+        offset = end
     write_whole(fn, _parts(header, ready))
 
 
@@ -150,7 +150,7 @@ def parse_json(source: Source, data: bytes, what: str) -> Any:
 
 def _require_tiles(source: Source, start: int, header: dict[str, Any]) -> None:
     """The tensors cover the data, each its own part."""
-    places = []
+    offsets = []
     for name, entry in header.items():
         if name != "__metadata__":
             dtype, shape, first, last = _entry(source, name, entry)
@@ -159,9 +159,9 @@ def _require_tiles(source: Source, start: int, header: dict[str, Any]) -> None:
                 raise source.fault(
                     f"the tensor {name!r} has {last - first} bytes and needs {wanted}", 8
                 )
-            places.append((first, last))
+            offsets.append((first, last))
     end = 0
-    for first, last in sorted(places):
+    for first, last in sorted(offsets):
         if first != end:
             raise source.fault(
                 "tensors overlap or leave a gap", start + end, "tensors follow each other"
@@ -169,7 +169,8 @@ def _require_tiles(source: Source, start: int, header: dict[str, Any]) -> None:
         end = last
     if start + end != source.size:
         raise source.fault(
-            f"the tensors need {start + end} bytes", law="the file ends where its last tensor ends"
+            f"the tensors need {start + end} bytes",
+            rule="the file ends where its last tensor ends",
         )
 
 
@@ -206,14 +207,14 @@ def _load_shards(index: Path) -> dict[str, Tensor]:
     found = parse_json(source, bytes(source.bytes), "the index")
     table = found.get("weight_map") if isinstance(found, dict) else None
     if not isinstance(table, dict):
-        raise source.fault("there is no weight_map", law="an index maps names to files")
+        raise source.fault("there is no weight_map", rule="an index maps names to files")
     shards: dict[str, dict[str, Tensor]] = {}
     tensors = {}
     for name, file in table.items():
         if not isinstance(file, str) or Path(file).name != file or file in ("", ".", ".."):
             raise source.fault(
                 f"expected the name of a file, got {file!r}"[:200],
-                law="the files are in the index's folder",
+                rule="the files are in the index's folder",
             )
         if file not in shards:
             shards[file] = safe_load(index.parent / file)

@@ -1,7 +1,7 @@
 """The bytes that every reader reads: a file or a tensor of bytes, with checked reads.
 
 A file is mapped, so a reader takes what it needs and the rest is never read. Whatever a file says
-about itself is checked here before it is believed: places and sizes lie inside of the file, and a
+about itself is checked here before it is believed: offsets and sizes lie inside of the file, and a
 shape has as many elements as there are bytes for it.
 """
 
@@ -36,30 +36,30 @@ class Source:
         if not isinstance(data, Tensor):
             raise ArgumentTypeError(
                 f"{format}: cannot be read from {type(data).__name__}",
-                law="a file is given by its path, or as a uint8 tensor of its bytes",
+                rule="a file is given by its path, or as a uint8 tensor of its bytes",
             )
         if data.dtype is not dtypes.uint8 or data.ndim != 1:
             raise ShapeError(
                 f"{format}: expected bytes, got {data.dtype.name} of shape {data.shape}",
-                law="the bytes of a file are a uint8 tensor with one axis",
+                rule="the bytes of a file are a uint8 tensor with one axis",
             )
         self.tensor = data
         view = try_view(data.uop) if is_file(data.device) else None
         self._view: View | None = view if view is not None and view.is_whole else None
         if view is not None and self._view is None:
             raise ShapeError(
-                f"{format}: the bytes have gaps", law="the bytes of a file are side by side"
+                f"{format}: the bytes have gaps", rule="the bytes of a file are side by side"
             )
         self.name = data.device.partition(":")[2] if self._view else "a tensor"
         self.bytes = mapped_bytes(self._view) if self._view else data.data().cast("B")
         self.size = self.bytes.nbytes
 
-    def fault(self, what: str, at: int | None = None, law: str = "") -> FileFormatError:
+    def fault(self, what: str, at: int | None = None, rule: str = "") -> FileFormatError:
         """The error that says what is wrong with the file, and where."""
         facts: list[tuple[object, ...]] = [("file", self.name), ("size", f"{self.size} bytes")]
         if at is not None:
             facts.append(("at", f"byte {at}"))
-        return FileFormatError(f"{self.format}: {what}", facts=facts, law=law)
+        return FileFormatError(f"{self.format}: {what}", facts=facts, rule=rule)
 
     def require_inside(self, first: int, size: int, what: str) -> None:
         if first < 0 or size < 0 or first + size > self.size:
@@ -75,17 +75,19 @@ class Source:
         return bytes(self.bytes[first : first + size])
 
     def unpack(self, layout: str, first: int, what: str) -> tuple[Any, ...]:
-        """Numbers at a place, as `struct` reads them; little-endian."""
+        """Numbers at an offset, as `struct` reads them; little-endian."""
         return struct.unpack("<" + layout, self.read(first, struct.calcsize("<" + layout), what))
 
     def elements(self, shape: Sequence[object], what: str) -> int:
         """The number of elements of a shape that a file states."""
         if len(shape) > _MOST_AXES:
-            raise self.fault(f"{what} has {len(shape)} axes", law=f"at most {_MOST_AXES} are read")
+            raise self.fault(
+                f"{what} has {len(shape)} axes", rule=f"at most {_MOST_AXES} are read"
+            )
         count = 1
         for size in shape:
             if type(size) is not int or not 0 <= size < _MOST_SIZE:
-                raise self.fault(f"{what} has a size of {size!r}"[:200], law="sizes are counts")
+                raise self.fault(f"{what} has a size of {size!r}"[:200], rule="sizes are counts")
             count *= size
         return count
 
@@ -111,7 +113,7 @@ class Stream(io.RawIOBase):
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
-        self._place = 0
+        self._offset = 0
 
     def readable(self) -> bool:
         return True
@@ -121,23 +123,23 @@ class Stream(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """At most so many bytes. A size that a file states is not believed: no room is made."""
-        end = len(self._data) if size is None or size < 0 else self._place + size
-        part = bytes(self._data[self._place : min(end, len(self._data))])
-        self._place += len(part)
+        end = len(self._data) if size is None or size < 0 else self._offset + size
+        part = bytes(self._data[self._offset : min(end, len(self._data))])
+        self._offset += len(part)
         return part
 
     def readinto(self, target: Any) -> int:
-        part = self._data[self._place : self._place + len(target)]
+        part = self._data[self._offset : self._offset + len(target)]
         target[: len(part)] = part
-        self._place += len(part)
+        self._offset += len(part)
         return len(part)
 
-    def seek(self, place: int, whence: int = 0) -> int:
-        base = (0, self._place, len(self._data))[whence]
-        if base + place < 0:
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self._offset, len(self._data))[whence]
+        if base + offset < 0:
             raise ValueError("an offset before the first byte")
-        self._place = min(base + place, len(self._data))
-        return self._place
+        self._offset = min(base + offset, len(self._data))
+        return self._offset
 
     def tell(self) -> int:
-        return self._place
+        return self._offset

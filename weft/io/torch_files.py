@@ -17,7 +17,7 @@ import numpy as np
 from weft.io.archives import member, unzip
 from weft.io.safe_pickle import Function, Unpickler
 from weft.io.source import FileLike, Source
-from weft.ir.array_values import from_storage, storage_dtype
+from weft.ir.arrays.values import from_storage, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import UsageError
 from weft.tensor.tensor import Tensor
@@ -49,7 +49,7 @@ _DTYPES: Final[dict[str, DType]] = {
 }
 
 
-class Kind:
+class StorageKind:
     """A type of storage or a dtype, as the pickle names it; it cannot be called."""
 
     def __init__(self, dtype: DType) -> None:
@@ -59,19 +59,19 @@ class Kind:
         raise ValueError("a storage is not made by a call")
 
 
-class Storage(NamedTuple):
+class TorchStorage(NamedTuple):
     """Elements of one dtype in a source; of the legacy format, not before they are found."""
 
     source: Source
-    place: Callable[[], int]
+    offset: Callable[[], int]
     dtype: DType
     total: int
 
 
 class Later(NamedTuple):
-    """A tensor of a storage whose place is not known yet."""
+    """A tensor of a storage whose offset is not known yet."""
 
-    storage: Storage
+    storage: TorchStorage
     first: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -92,20 +92,20 @@ def _load_zip(source: Source) -> Any:
     files = unzip(source)
     names = [name for name in files if name.rpartition("/")[2] == "data.pkl"]
     if len(names) != 1:
-        raise source.fault("there is no data.pkl", law="a torch file holds one value")
+        raise source.fault("there is no data.pkl", rule="a torch file holds one value")
     root = names[0].removesuffix("data.pkl")
     order = files.get(f"{root}byteorder")
     if order is not None and bytes(order.data()) != b"little":
-        raise source.fault("the numbers are big-endian", law="little-endian files are read")
+        raise source.fault("the numbers are big-endian", rule="little-endian files are read")
     parts: dict[str, Source] = {}
 
-    def find(key: Any) -> Storage:
+    def find(key: Any) -> TorchStorage:
         dtype, name, count = _reference(source, key)
         if name not in parts:
             parts[name] = Source(member(source, files, f"{root}data/{name}"), source.format)
         if count * dtype.itemsize > parts[name].size:
             raise source.fault(f"the storage {name!r} is too short"[:200])
-        return Storage(parts[name], lambda: 0, dtype, count)
+        return TorchStorage(parts[name], lambda: 0, dtype, count)
 
     value = Unpickler(Source(files[names[0]], source.format), ALLOWED, find).load()
     return _finished(value, source)
@@ -115,21 +115,23 @@ def _reference(source: Source, key: Any) -> tuple[DType, str, int]:
     """The dtype, name and number of elements of a storage that a pickle refers to."""
     is_storage = isinstance(key, tuple) and len(key) >= 5 and key[0] == "storage"
     kind = getattr(key[1], "call", None) if is_storage else None
-    if not isinstance(kind, Kind) or not isinstance(key[2], str) or type(key[4]) is not int:
+    if not isinstance(kind, StorageKind) or not isinstance(key[2], str) or type(key[4]) is not int:
         raise source.fault("a reference to a storage is damaged")
     source.elements((key[4],), "a storage")
     return kind.dtype, key[2], key[4]
 
 
 def _load_legacy(source: Source) -> Any:
-    known: dict[str, Storage] = {}
-    places: dict[str, int] = {}
+    known: dict[str, TorchStorage] = {}
+    offsets: dict[str, int] = {}
 
-    def find(key: Any) -> Storage:
+    def find(key: Any) -> TorchStorage:
         dtype, name, count = _reference(source, key)
         if len(key) > 5 and key[5] is not None:
-            raise source.fault("a storage is a view of another", law="save clones of such tensors")
-        return known.setdefault(name, Storage(source, lambda: places[name], dtype, count))
+            raise source.fault(
+                "a storage is a view of another", rule="save clones of such tensors"
+            )
+        return known.setdefault(name, TorchStorage(source, lambda: offsets[name], dtype, count))
 
     reader = Unpickler(source, ALLOWED, find)
     try:
@@ -142,22 +144,22 @@ def _load_legacy(source: Source) -> Any:
         )
     _, system = reader.load(), reader.load()
     if isinstance(system, dict) and system.get("little_endian") is False:
-        raise source.fault("the numbers are big-endian", law="little-endian files are read")
+        raise source.fault("the numbers are big-endian", rule="little-endian files are read")
     value, names = reader.load(), reader.load()
     if not isinstance(names, list):
-        raise source.fault("there is no list of storages", reader.place)
-    place = reader.place
+        raise source.fault("there is no list of storages", reader.offset)
+    offset = reader.offset
     for name in names:
         if not isinstance(name, str) or name not in known:
-            raise source.fault("a storage is not used", place)
-        (count,) = source.unpack("q", place, "the size of a storage")
+            raise source.fault("a storage is not used", offset)
+        (count,) = source.unpack("q", offset, "the size of a storage")
         if count != known[name].total:
-            raise source.fault(f"the storage {name!r} has two sizes"[:200], place)
-        places[name] = place + 8
-        place += 8 + count * known[name].dtype.itemsize
-        source.require_inside(places[name], place - places[name], "a storage")
-    if known.keys() - places.keys():
-        raise source.fault("a storage is missing", place)
+            raise source.fault(f"the storage {name!r} has two sizes"[:200], offset)
+        offsets[name] = offset + 8
+        offset += 8 + count * known[name].dtype.itemsize
+        source.require_inside(offsets[name], offset - offsets[name], "a storage")
+    if known.keys() - offsets.keys():
+        raise source.fault("a storage is missing", offset)
     return _finished(value, source)
 
 
@@ -173,7 +175,7 @@ class _Budget:
         if self._room < 0:
             raise self._source.fault(
                 "the tensors with gaps would take an absurd size",
-                law=f"they take at most {_GATHERED_RATIO} times the file and 256 MiB",
+                rule=f"they take at most {_GATHERED_RATIO} times the file and 256 MiB",
             )
 
 
@@ -188,7 +190,7 @@ def _finished(value: Any, source: Source) -> Any:
         if isinstance(node, Later) and id(node) not in made:
             made[id(node)] = _tensor(*node, budget)
         elif isinstance(node, Function):  # of those, dtypes are values too
-            made[id(node)] = node.call.dtype if isinstance(node.call, Kind) else None
+            made[id(node)] = node.call.dtype if isinstance(node.call, StorageKind) else None
         elif is_done:  # a tuple, after what is inside of it
             made[id(node)] = tuple(made.get(id(each), each) for each in node)
         elif type(node) in (dict, OrderedDict, list, tuple) and id(node) not in made:
@@ -208,7 +210,7 @@ def _finished(value: Any, source: Source) -> Any:
 
 
 def _tensor(
-    storage: Storage,
+    storage: TorchStorage,
     first: int,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
@@ -218,7 +220,7 @@ def _tensor(
     count = source.elements(shape, "a tensor")
     if count > _MOST_ELEMENTS:
         raise source.fault("a tensor has more elements than can be counted")
-    place = storage.place() + first * dtype.itemsize
+    offset = storage.offset() + first * dtype.itemsize
     if not count:
         return Tensor.zeros(*shape, dtype=dtype)
     # Axes that repeat one element are made at the end, and take no memory.
@@ -230,27 +232,27 @@ def _tensor(
         for number, axis in enumerate(order)
     )
     if is_run:
-        found = source.tensor_at(place, dtype, rows, "a tensor")
+        found = source.tensor_at(offset, dtype, rows, "a tensor")
         back = [order.index(axis) for axis in range(len(shape))]
         found = found.permute(back) if back != sorted(back) else found
     else:
         budget.take(math.prod(sizes) * dtype.itemsize)
-        found = _gathered(storage, place, sizes, strides)
+        found = _gathered(storage, offset, sizes, strides)
     return found.expand(shape) if sizes != shape else found
 
 
 def _gathered(
-    storage: Storage, place: int, sizes: tuple[int, ...], strides: tuple[int, ...]
+    storage: TorchStorage, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]
 ) -> Tensor:
     """A tensor with gaps between its elements, copied together."""
     if math.prod(sizes) > storage.total:
-        raise storage.source.fault("the elements of a tensor overlap", place)
+        raise storage.source.fault("the elements of a tensor overlap", offset)
     kind = storage_dtype(storage.dtype)
     steps = [step * kind.itemsize for step in strides]
     try:
-        raw = np.ndarray(sizes, kind, storage.source.bytes, place, steps)
+        raw = np.ndarray(sizes, kind, storage.source.bytes, offset, steps)
     except (ValueError, TypeError) as failure:
-        raise storage.source.fault(f"a tensor is damaged: {failure}", place) from None
+        raise storage.source.fault(f"a tensor is damaged: {failure}", offset) from None
     return Tensor(from_storage(storage.dtype, raw.copy()), dtype=storage.dtype)
 
 
@@ -258,7 +260,7 @@ def _gathered(
 
 
 def _rebuild_tensor(storage: Any, first: Any, size: Any, stride: Any, *rest: Any) -> Later:
-    if not isinstance(storage, Storage):
+    if not isinstance(storage, TorchStorage):
         raise ValueError("a tensor has no storage")
     shape, strides = _counts(size), _counts(stride)
     if len(shape) != len(strides) or type(first) is not int or first < 0:
@@ -280,7 +282,7 @@ def _rebuild_typed(
 ) -> Later:
     """A tensor of a dtype without a storage type; its storage counts bytes."""
     kind = getattr(dtype, "call", None)
-    if not isinstance(storage, Storage) or not isinstance(kind, Kind):
+    if not isinstance(storage, TorchStorage) or not isinstance(kind, StorageKind):
         raise ValueError("a tensor has no storage or no dtype")
     count = storage.total * storage.dtype.itemsize // kind.dtype.itemsize
     return _rebuild_tensor(storage._replace(dtype=kind.dtype, total=count), first, size, stride)
@@ -325,7 +327,7 @@ ALLOWED: Final[dict[str, Callable[..., Any]]] = {
     "torch.Size": _size,
     "torch.device": _device,
     "_codecs.encode": _encoded,
-    **{f"torch.{name}": Kind(dtype) for name, dtype in _STORAGES.items()},
-    **{f"torch.storage.{name}": Kind(dtype) for name, dtype in _STORAGES.items()},
-    **{f"torch.{name}": Kind(dtype) for name, dtype in _DTYPES.items()},
+    **{f"torch.{name}": StorageKind(dtype) for name, dtype in _STORAGES.items()},
+    **{f"torch.storage.{name}": StorageKind(dtype) for name, dtype in _STORAGES.items()},
+    **{f"torch.{name}": StorageKind(dtype) for name, dtype in _DTYPES.items()},
 }

@@ -60,7 +60,7 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
     _, _, header = safe_load_metadata(fn)
     text = header.get("__metadata__", {}).get(_KEY)
     if not isinstance(text, str):
-        raise source.fault("expected a training state", law="save_training_state writes one")
+        raise source.fault("expected a training state", rule="save_training_state writes one")
     nest = parse_json(source, text.encode(), "the nest")
     whole = _Reader(source, safe_load(fn)).read(nest)
     if not isinstance(whole, dict) or whole.keys() != {"state", "random"}:
@@ -109,7 +109,7 @@ def _packed(value: Any, name: str, tensors: dict[str, Tensor], depth: int) -> An
         return ["d", pairs]
     raise ArgumentTypeError(
         f"training state: {name} is a {type(value).__name__}",
-        law="a state holds dicts with text or int keys, lists, tuples, tensors, numbers, text, "
+        rule="a state holds dicts with text or int keys, lists, tuples, tensors, numbers, text, "
         "bytes and None",
     )
 
@@ -184,5 +184,5 @@ def _require_same(saved: object, into: object, name: str) -> None:
         raise ShapeError(
             f"training state: {name} does not fit",
             facts=[("saved", saved), ("here", into)],
-            law="a state is loaded into one of the same form",
+            rule="a state is loaded into one of the same form",
         )

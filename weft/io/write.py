@@ -55,7 +55,7 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[Bytes]) -> None:
         raise file_error(
             f"{os.fspath(path)} cannot be written",
             failure,
-            law="a file is written into a folder that exists and may be written",
+            rule="a file is written into a folder that exists and may be written",
         ) from None
 
 
@@ -68,4 +68,6 @@ def require_names(format: str, tensors: object) -> Sequence[str]:
         what = f"{wrong[0]!r} is a {type(tensors[wrong[0]]).__name__}"
     else:
         what = f"a {type(tensors).__name__} was given"
-    raise ArgumentTypeError(f"{format}: {what}", law="what is saved is a dict of names to tensors")
+    raise ArgumentTypeError(
+        f"{format}: {what}", rule="what is saved is a dict of names to tensors"
+    )

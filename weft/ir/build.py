@@ -39,8 +39,10 @@ def range_(number: int, extent: Size) -> UOp:
     return make(Op.RANGE, dtypes.index, (index(extent),), number)
 
 
-def variable(name: str, least: int, most: int) -> UOp:
+def variable(name: str, least: int, most: int, dtype: DType | None = None) -> UOp:
     """Create a symbolic size between `least` and `most`, both included; `bind` gives it a value.
+
+    Sizes are exact integers, so `dtype` changes nothing; programs for tinygrad pass it.
 
     >>> n = variable("n", 1, 8).bind(3)
     >>> n + 1, int(n + 1)
@@ -49,7 +51,7 @@ def variable(name: str, least: int, most: int) -> UOp:
     if least > most:
         raise ArgumentError(
             f"Variable {name!r}: the least value {least} is above the greatest {most}",
-            law="Variable(name, min, max) needs min <= max",
+            rule="Variable(name, min, max) needs min <= max",
         )
     return make(Op.VARIABLE, dtypes.index, (), (name, least, most))
 
@@ -59,13 +61,13 @@ def bind(var: UOp, value: int) -> UOp:
     if var.op != Op.VARIABLE:
         raise ArgumentTypeError(
             f"bind: expected a Variable, got {var!r}",
-            law="a Variable is bound once; arithmetic is on the bound one",
+            rule="a Variable is bound once; arithmetic is on the bound one",
             fix="write Variable(name, min, max).bind(value) + 1",
         )
     if not hasattr(type(value), "__index__"):
         raise ArgumentTypeError(
             f"Variable {var.arg[0]!r}: a value is an int, not {type(value).__name__}",
-            law="sizes are whole numbers",
+            rule="sizes are whole numbers",
         )
     value = value.__index__()
     name, least, most = var.arg
@@ -77,7 +79,7 @@ def bind(var: UOp, value: int) -> UOp:
                 ("greatest", str(most), ""),
                 ("value", str(value), ""),
             ],
-            law="a bound value is between the variable's min and max",
+            rule="a bound value is between the variable's min and max",
         )
     return make(Op.BIND, dtypes.index, (var, index(value)))
 
@@ -99,28 +101,28 @@ def all_of(*conditions: UOp) -> UOp:
 
 
 def reduce_axes(value: UOp, op: int, axes: Sequence[int]) -> UOp:
-    """The fold of a tensor over some of its axes, which keep size 1."""
+    """The reduction of a tensor over some of its axes, which keep size 1."""
     return make(Op.REDUCE, value.dtype, (value,), (op, tuple(axes)))
 
 
 def reduce_ranges(value: UOp, op: int, ranges: Sequence[UOp]) -> UOp:
-    """The fold of a scalar expression over ranges."""
+    """The reduction of a scalar expression over ranges."""
     return make(Op.REDUCE, value.dtype, (value, *ranges), (op, ()))
 
 
 def scan_axis(value: UOp, op: int, axis: int) -> UOp:
-    """The folds of all prefixes of a tensor along an axis."""
+    """The reductions of all prefixes of a tensor along an axis."""
     return make(Op.SCAN, value.dtype, (value,), (op, (axis,)))
 
 
 def scan_range(value: UOp, op: int, loop: UOp) -> UOp:
-    """The fold of a scalar expression over the turns of a loop up to the present one."""
+    """The reduction of a scalar expression over the iterations of a loop up to the present one."""
     return make(Op.SCAN, value.dtype, (value, loop), (op, ()))
 
 
-def scatter(value: UOp, updates: UOp, gate: UOp, indices: Sequence[UOp], op: int) -> UOp:
-    """A tensor with updates folded into it where the indices of its first axes say."""
-    return make(Op.SCATTER, value.dtype, (value, updates, gate, *indices), (op,))
+def scatter(value: UOp, updates: UOp, mask: UOp, indices: Sequence[UOp], op: int) -> UOp:
+    """A tensor with updates reduced into it where the indices of its first axes say."""
+    return make(Op.SCATTER, value.dtype, (value, updates, mask, *indices), (op,))
 
 
 def param(slot: int, dtype: DType, shape: Sequence[Size]) -> UOp:
@@ -143,17 +145,17 @@ def split_symbolic(sizes: Sequence[Size]) -> tuple[tuple[int | None, ...], tuple
     return tuple(sizes), ()  # type: ignore[arg-type]  # ints, as has been seen
 
 
-def index_of(memory: UOp, indices: Sequence[UOp], gate: UOp | None = None) -> UOp:
-    """`memory` at these indices; a place if it is memory of a kernel, else a value."""
-    return make(Op.INDEX, memory.dtype, (memory, true() if gate is None else gate, *indices))
+def index_of(memory: UOp, indices: Sequence[UOp], mask: UOp | None = None) -> UOp:
+    """`memory` at these indices; an address if it is memory of a kernel, else a value."""
+    return make(Op.INDEX, memory.dtype, (memory, true() if mask is None else mask, *indices))
 
 
-def load(place: UOp) -> UOp:
-    return make(Op.LOAD, place.dtype, (place,))
+def load(address: UOp) -> UOp:
+    return make(Op.LOAD, address.dtype, (address,))
 
 
-def store(place: UOp, value: UOp, ranges: Sequence[UOp] = ()) -> UOp:
-    return make(Op.STORE, dtypes.void, (place, value, *ranges))
+def store(address: UOp, value: UOp, ranges: Sequence[UOp] = ()) -> UOp:
+    return make(Op.STORE, dtypes.void, (address, value, *ranges))
 
 
 def sink(*nodes: UOp) -> UOp:

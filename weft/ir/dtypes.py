@@ -2,7 +2,8 @@
 
 A `DType` is interned: there is one object per type, compared by identity, so it is cheap as a key.
 Vectors are lanes of a scalar type (`float32.vector(4)`). `index` is the type of index arithmetic:
-exact integers without a width, which the lowering turns into 32 or 64 bits.
+exact integers without a width, which the lowering turns into 32 or 64 bits. A complex number is
+two floats, which the scheduler takes apart: no kernel sees one.
 Python scalars are weak: they take the type of what they meet, unless its kind cannot hold them.
 """
 
@@ -11,13 +12,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from weft.ir import small_floats
-from weft.ir.small_floats import FloatFormat
+from weft.ir.arrays import small_floats
+from weft.ir.arrays.small_floats import FloatFormat
 from weft.support.errors import DTypeError, UnknownAttribute
 from weft.support.message import nearest
 from weft.support.settings import settings
 
 Scalar = bool | int | float
+Number = Scalar | complex
 
 # The kinds are bits, so that a rule can name several of them in one mask.
 VOID: Final = 0
@@ -26,10 +28,12 @@ INT: Final = 2
 UINT: Final = 4
 INDEX: Final = 8
 FLOAT: Final = 16
+COMPLEX: Final = 32
 FIXED: Final = INT | UINT
 INTEGER: Final = INT | UINT | INDEX
 EXACT: Final = BOOL | INT | UINT | INDEX
 ANY: Final = BOOL | INT | UINT | INDEX | FLOAT
+INEXACT: Final = FLOAT | COMPLEX  # what has gradients
 
 
 class DType:
@@ -58,6 +62,11 @@ class DType:
         return self.kind == FLOAT and self.lanes == 1
 
     @property
+    def bitsize(self) -> int:
+        """Bits of one element, under tinygrad's name."""
+        return self.bits * self.lanes
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element in memory; a bool takes one byte."""
         return max(self.bits // 8, 1) * self.lanes
@@ -65,6 +74,20 @@ class DType:
     @property
     def is_float(self) -> bool:
         return self.kind == FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == COMPLEX
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it holds floats or complex numbers: what can have a gradient."""
+        return bool(self.kind & INEXACT)
+
+    @property
+    def part(self) -> DType:
+        """The dtype of the real and of the imaginary part; a real dtype is its own."""
+        return self if self.kind != COMPLEX else SCALARS[f"float{self.bits // 2}"]
 
     @property
     def is_int(self) -> bool:
@@ -79,7 +102,7 @@ class DType:
         if self.lanes != 1:
             raise DTypeError(
                 f"{self.name} is already a vector",
-                law="a vector is made of a scalar type",
+                rule="a vector is made of a scalar type",
                 fix=f"write {self.scalar.name}.vector({lanes})",
             )
         if lanes == 1:
@@ -116,6 +139,9 @@ def canonical(dtype: DType, value: Scalar) -> Scalar:
     if kind == FLOAT:
         assert dtype.format is not None
         if isinstance(value, int):
+            exact = 2 << dtype.format.mantissa_bits  # up to here every integer is a float
+            if -exact <= value <= exact:
+                return float(value)
             return small_floats.round_int(dtype.format, value)
         return small_floats.round_to(dtype.format, value)
     if kind == BOOL:
@@ -151,10 +177,21 @@ class DTypes:
     bfloat16 = DType("bfloat16", FLOAT, 16)
     float32 = DType("float32", FLOAT, 32)
     float64 = DType("float64", FLOAT, 64)
+    complex64 = DType("complex64", COMPLEX, 64)
+    complex128 = DType("complex128", COMPLEX, 128)
 
     half, float, double = float16, float32, float64
+    cfloat, cdouble = complex64, complex128
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
+
+    fp8s = (fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz)
+    floats = (*fp8s, float16, bfloat16, float32, float64)
+    uints = (uint8, uint16, uint32, uint64)
+    sints = (int8, int16, int32, int64)
+    ints = (*uints, *sints)
+    complexes = (complex64, complex128)
+    all = (*floats, *ints, bool)
 
     # Hidden from the type checker, which would accept every misspelling if it saw this.
     if not TYPE_CHECKING:
@@ -182,6 +219,21 @@ class DTypes:
     def is_unsigned(self, dtype: DType) -> _Bool:
         return dtype.is_unsigned
 
+    def from_py(self, value: object) -> DType:
+        """The dtype of a Python number, or of a list of them; of tinygrad."""
+        if isinstance(value, (list, tuple)):
+            found = [self.from_py(each) for each in value]
+            order = (self.bool, self.default_int, self.default_float)
+            return max(found, key=order.index) if found else self.default_float
+        if value.__class__ is _Bool:
+            return self.bool
+        if isinstance(value, _NUMBERS):
+            return self.default_int if isinstance(value, _NUMBERS[0]) else self.default_float
+        raise DTypeError(
+            f"from_py: a {type(value).__name__} has no dtype",
+            rule="it is of bools, ints, floats and lists of them",
+        )
+
     def min(self, dtype: DType) -> Scalar:
         """The least value of the type; minus infinity where it has one."""
         return dtype.min
@@ -193,17 +245,21 @@ class DTypes:
     def finfo(self, dtype: DType) -> small_floats.FloatInfo:
         if dtype.format is None:
             raise DTypeError(
-                f"finfo: expected a float, got {dtype.name}", law="finfo describes floats"
+                f"finfo: expected a float, got {dtype.name}", rule="finfo describes floats"
             )
         return small_floats.finfo(dtype.format)
 
 
 _Bool = bool  # inside DTypes the plain name is the dtype
+_NUMBERS = (int, float)
 dtypes = DTypes()
 
-SCALARS: Final[dict[str, DType]] = {
+_NAMED: Final[dict[str, DType]] = {
     dtype.name: dtype for dtype in vars(DTypes).values() if isinstance(dtype, DType)
 }
+# What kernels compute with, and what tensors hold beside it.
+SCALARS: Final = {name: dtype for name, dtype in _NAMED.items() if dtype.kind != COMPLEX}
+COMPLEXES: Final = {name: dtype for name, dtype in _NAMED.items() if dtype.kind == COMPLEX}
 _ALIASES: Final[dict[str, DType]] = {
     name: dtype for name, dtype in vars(DTypes).items() if isinstance(dtype, DType)
 }
@@ -220,7 +276,7 @@ def by_name(name: str) -> DType:
     guess = nearest(name, _ALIASES)
     raise DTypeError(
         f"unknown dtype {name!r}",
-        law="the dtypes are " + ", ".join(SCALARS),
+        rule="the dtypes are " + ", ".join(_NAMED),
         fix=f"write {guess!r}" if guess else "",
     )
 
@@ -231,8 +287,9 @@ _PROMOTED: dict[tuple[DType, DType], DType] = {}
 def promote(*types: DType) -> DType:
     """The type in which values of all these types meet.
 
-    Floats win over integers, integers over bool; unlike signs meet in the next signed width, and
-    int64 with uint64 in float64, as in NumPy. float16 with bfloat16 meet in float32.
+    Complex numbers win over floats, floats over integers, integers over bool; unlike signs meet
+    in the next signed width, and int64 with uint64 in float64, as in NumPy. float16 with bfloat16
+    meet in float32.
     """
     result = types[0]
     for other in types[1:]:
@@ -249,11 +306,13 @@ def _promote_pair(a: DType, b: DType) -> DType:
         if dtype.lanes != 1 or dtype.kind == VOID:
             raise DTypeError(
                 f"promote: {dtype.name} has no common type with others",
-                law="promotion is between scalar types",
+                rule="promotion is between scalar types",
             )
     if INDEX in (a.kind, b.kind):  # a size is a weak integer
         other = b if a.kind == INDEX else a
         return other if other.kind != BOOL else dtypes.index
+    if COMPLEX in (a.kind, b.kind):
+        return _promote_complex(a, b)
     if FLOAT in (a.kind, b.kind):
         return _promote_floats(a, b) if a.kind == b.kind else a if a.kind == FLOAT else b
     if BOOL in (a.kind, b.kind):
@@ -265,23 +324,38 @@ def _promote_pair(a: DType, b: DType) -> DType:
     return SCALARS[f"int{bits}"] if bits <= 64 else dtypes.float64
 
 
+def _promote_complex(a: DType, b: DType) -> DType:
+    """A real number takes part where it is a float that is wider than the parts."""
+    widest = max(x.part.bits for x in (a, b) if x.kind & INEXACT)
+    return dtypes.complex128 if widest == 64 else dtypes.complex64
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex dtype of numbers whose real part is of this dtype."""
+    return dtype if dtype.kind == COMPLEX else _promote_complex(dtypes.complex64, dtype)
+
+
 def _promote_floats(a: DType, b: DType) -> DType:
     if a.bits != b.bits:
         return a if a.bits > b.bits else b
     return dtypes.float32 if a.bits == 16 else dtypes.float16  # both fp8 kinds fit in float16
 
 
-def promote_scalar(dtype: DType, value: Scalar) -> DType:
+def promote_scalar(dtype: DType, value: Number) -> DType:
     """The type of an operation between a tensor of `dtype` and a Python scalar, which is weak."""
-    if isinstance(value, bool) or dtype.kind == FLOAT:
+    if value.__class__ is complex:
+        return complex_of(dtype if dtype.kind & INEXACT else dtypes.default_float)
+    if isinstance(value, bool) or dtype.kind & INEXACT:
         return dtype
     if isinstance(value, int):
         return dtypes.default_int if dtype.kind == BOOL else dtype
     return dtypes.default_float
 
 
-def scalar_dtype(value: Scalar) -> DType:
+def scalar_dtype(value: Number) -> DType:
     """The type a Python scalar takes alone."""
+    if value.__class__ is complex:
+        return complex_of(dtypes.default_float)
     if isinstance(value, bool):
         return dtypes.bool
     return dtypes.default_int if isinstance(value, int) else dtypes.default_float

@@ -54,12 +54,13 @@ Given = Sequence[Layout | None]
 class Flow(NamedTuple):
     """How the sources of a node must lie (None: as they are), and how its value does then.
 
-    Where `fold` is an op, every device has a value of its own, and their fold is the value.
+    Where `reduction` is an op, every device has a value of its own, and their reduction is the
+    value.
     """
 
     sources: tuple[Layout | None, ...]
     result: Layout
-    fold: int | None = None
+    reduction: int | None = None
 
 
 def even_layout(devices: Sequence[str], axis: int | None, size: int = 0) -> Layout:
@@ -79,14 +80,14 @@ _KNOWN: Final[WeakKeyDictionary[UOp, Found]] = WeakKeyDictionary()
 _LAID: Final = 1 << Op.BUFFER | 1 << Op.SHARD | 1 << Op.CALL
 
 
-def layout_of(node: UOp, strict: bool = False) -> Layout | None:
+def layout_of(node: UOp) -> Layout | None:
     """How a value lies on several devices; None if it is on one, or has no memory.
 
-    Operands that are cut differently meet in the layout of the first, or, with `strict`, raise.
+    Operands that are cut differently meet in the layout of the first.
     """
     if not node.ops & _LAID:
         return None
-    found = _find(node, _KNOWN, (), strict)
+    found = _find(node, _KNOWN, ())
     return found if isinstance(found, Layout) else None
 
 
@@ -99,19 +100,15 @@ def is_laid(node: UOp) -> bool:
     return node.op == Op.SHARD
 
 
-def _find(
-    root: UOp, known: MutableMapping[UOp, Found], arguments: Sequence[Found], strict: bool
-) -> Found:
+def _find(root: UOp, known: MutableMapping[UOp, Found], arguments: Sequence[Found]) -> Found:
     for node in topological(root, enter=lambda part: part not in known):
         if node not in known:
             given = [known[source] for source in node.src]
-            known[node] = _layout(node, given, arguments, strict)
+            known[node] = _layout(node, given, arguments)
     return known[root]
 
 
-def _layout(
-    node: UOp, given: list[Found], arguments: Sequence[Found], strict: bool = False
-) -> Found:
+def _layout(node: UOp, given: list[Found], arguments: Sequence[Found]) -> Found:
     if node.op == Op.BUFFER:
         return Layout(*node.arg[2]) if node.arg[2].__class__ is not str else None
     if node.op == Op.SHARD:
@@ -123,46 +120,23 @@ def _layout(
     if node.op == Op.ITEM:
         return given[0][node.arg] if isinstance(given[0], list) else None
     if node.op == Op.CALL:
-        return _called(node, given, strict)
+        return _called(node, given)
     if node.op in (Op.AFTER, Op.CUSTOM_GRADIENT):
         return given[0]
     if node.op in (Op.COPY, Op.STORE, Op.SINK) or not any(given):
         return None
-    if strict:
-        _require_equal_cuts(node, given)
     return flow(node, given).result
 
 
-def _called(node: UOp, given: list[Found], strict: bool) -> Found:
+def _called(node: UOp, given: list[Found]) -> Found:
     """The layouts of a call: those of its body with arguments that lie so."""
     laid = [each for each in given if isinstance(each, Layout)]
     if node.arg.op not in FILLING and node.arg.op not in (Op.SINK, Op.LINEAR):
         inside: dict[UOp, Found] = {}
-        return _find(node.arg, inside, given, strict)
+        return _find(node.arg, inside, given)
     values = results_of(node)
     whole = Layout(laid[0].devices) if laid else None
     return whole if values is None else [whole] * len(values)
-
-
-def _require_equal_cuts(node: UOp, given: Given) -> None:
-    """Operands of one operation are cut alike."""
-    cuts = [(n, each) for n, each in enumerate(given) if each and each.axis is not None]
-    if node.op not in ELEMENTWISE or all(each == cuts[0][1] for _, each in cuts):
-        return
-    number, other = next((n, each) for n, each in cuts if each != cuts[0][1])
-    sides = ("left", "right") if len(node.src) == 2 else ("operand 0", "operand 1", "operand 2")
-    raise DeviceError(
-        f"{name(node.op).lower()}: operands are sharded differently"
-        f" ({_cut(cuts[0][1])} and {_cut(other)})",
-        facts=[(sides[n], shape_of(node.src[n]), str(each)) for n, each in cuts],
-        law="operands on several devices are sharded alike, or replicated on each device",
-        fix=f"lay the {sides[number]} one out like the other, y.shard_like(x), or make it whole\n"
-        f"on each device: y.shard({other.devices})",
-    )
-
-
-def _cut(layout: Layout) -> str:
-    return f"axis {layout.axis} in {layout.sizes}"
 
 
 def flow(node: UOp, given: Given) -> Flow:
@@ -173,7 +147,7 @@ def flow(node: UOp, given: Given) -> Flow:
         raise DeviceError(
             f"{name(node.op).lower()}: operands are on different devices"
             f" ({', '.join(devices)} and {', '.join(others[0].devices)})",
-            law="operands on several devices are on the same ones, in the same order",
+            rule="operands on several devices are on the same ones, in the same order",
             fix="lay one out like the other: y.shard_like(x)",
         )
     return _RULES.get(node.op, _whole)(node, given)
@@ -269,11 +243,11 @@ def _along(node: UOp, layout: Layout) -> tuple[int, tuple[int, ...]] | None:
 
 
 def _reduced(node: UOp, given: Given) -> Flow:
-    """REDUCE: over the cut axis, the fold of what the devices have; else as before"""
+    """REDUCE: over the cut axis, the reduction of what the devices have; else as before"""
     kept = _first(node, given)
     op, axes = node.arg
     if kept.result.axis in axes:
-        return kept._replace(result=Layout(kept.result.devices), fold=op)
+        return kept._replace(result=Layout(kept.result.devices), reduction=op)
     return kept
 
 
@@ -286,7 +260,7 @@ def _placed(node: UOp, given: Given) -> Flow:
 
 _RULES: Final[dict[int, Callable[[UOp, Given], Flow]]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
-    **dict.fromkeys((Op.DETACH, Op.STAGE), _first),
+    **dict.fromkeys((Op.DETACH, Op.STAGE, Op.INLINE), _first),
     **dict.fromkeys((Op.FLIP, Op.SCAN), _moved(_along)),
     **dict.fromkeys((Op.INDEX, Op.SCATTER), _placed),
     Op.RESHAPE: _moved(_reshaped),

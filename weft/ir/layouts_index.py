@@ -1,4 +1,4 @@
-"""The layout rules of INDEX and SCATTER, which name places by indices.
+"""The layout rules of INDEX and SCATTER, which name addresses by indices.
 
 The value of an INDEX has the axes of the indices in front, then those axes of the memory that are
 not indexed. So a cut can come from either. An index that counts along one of its axes, as those of
@@ -16,55 +16,55 @@ from weft.ir.uop import UOp
 
 
 def indexed(node: UOp, given: Given) -> Flow:
-    """INDEX(x, gate, i0, …)"""
-    memory, places = given[0], node.src[1:]
+    """INDEX(x, mask, i0, …)"""
+    memory, addresses = given[0], node.src[1:]
     whole = Layout(next(each.devices for each in given if each))
-    rank = len(shape_of(node)) - len(shape_of(node.src[0])) + len(places) - 1
+    rank = len(shape_of(node)) - len(shape_of(node.src[0])) + len(addresses) - 1
     cut = _cut_of(given[1:])
     if memory is not None and memory.axis is not None:
-        count = len(places) - 1
+        count = len(addresses) - 1
         if memory.axis >= count:
             result = memory._replace(axis=memory.axis - count + rank)
-            return Flow((memory, *[whole] * len(places)), result)
-        tied = counts_along(places[1 + memory.axis])
+            return Flow((memory, *[whole] * len(addresses)), result)
+        tied = counts_along(addresses[1 + memory.axis])
         if tied is not None and same_size(shape_of(node)[tied], sum(memory.sizes)):
             cut = memory._replace(axis=tied)
-            return Flow((memory, *_each(places, cut, whole)), cut)
-    return Flow((whole, *_each(places, cut or whole, whole)), cut or whole)
+            return Flow((memory, *_each(addresses, cut, whole)), cut)
+    return Flow((whole, *_each(addresses, cut or whole, whole)), cut or whole)
 
 
 def scattered(node: UOp, given: Given) -> Flow:
-    """SCATTER(x, v, gate, i0, …)"""
-    memory, updates, places = given[0], given[1], node.src[2:]
+    """SCATTER(x, v, mask, i0, …)"""
+    memory, updates, addresses = given[0], given[1], node.src[2:]
     whole = Layout(next(each.devices for each in given if each))
-    count = len(places) - 1
+    count = len(addresses) - 1
     rank = len(shape_of(node.src[1])) - len(shape_of(node)) + count
     cut = updates if updates is not None and updates.axis is not None else None
     if memory is not None and memory.axis is not None and memory.axis >= count:
         cut = memory._replace(axis=memory.axis - count + rank)
     if cut is not None and cut.axis is not None and cut.axis >= rank:
         result = cut._replace(axis=cut.axis - rank + count)
-        return Flow((result, cut, *[whole] * len(places)), result)
+        return Flow((result, cut, *[whole] * len(addresses)), result)
     cut = cut or _cut_of(given[2:])
     if cut is None:
         return Flow((whole,) * len(given), whole)
-    sources = (cut, *_each(places, cut, whole))
-    for axis, place in enumerate(places[1:]):
-        if counts_along(place) == cut.axis and same_size(shape_of(node)[axis], sum(cut.sizes)):
+    sources = (cut, *_each(addresses, cut, whole))
+    for axis, address in enumerate(addresses[1:]):
+        if counts_along(address) == cut.axis and same_size(shape_of(node)[axis], sum(cut.sizes)):
             result = cut._replace(axis=axis)
             return Flow((result, *sources), result)
     if node.arg[0] == Op.ADD:
-        return Flow((whole, *sources), whole, fold=Op.ADD)
+        return Flow((whole, *sources), whole, reduction=Op.ADD)
     return Flow((whole,) * len(given), whole)
 
 
 def _cut_of(given: Given) -> Layout | None:
-    """The cut of the first index, or gate, that is cut."""
+    """The cut of the first index, or mask, that is cut."""
     return next((each for each in given if each is not None and each.axis is not None), None)
 
 
-def _each(places: tuple[UOp, ...], cut: Layout, whole: Layout) -> list[Layout]:
-    return [cut if shape_of(place) else whole for place in places]
+def _each(addresses: tuple[UOp, ...], cut: Layout, whole: Layout) -> list[Layout]:
+    return [cut if shape_of(address) else whole for address in addresses]
 
 
 def counts_along(index: UOp) -> int | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir.build import Size, split_symbolic
-from weft.ir.dtypes import DType, Scalar, dtypes
+from weft.ir.dtypes import DType, Number, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, same_shape, shape_of
 from weft.ir.sizes import shape_value, size_value
@@ -73,8 +73,16 @@ def apply_all(node: UOp, steps: Sequence[Movement]) -> UOp:
     return node
 
 
+def _resized(op: int, node: UOp, shape: Sequence[Size]) -> UOp:
+    static, symbolic = split_symbolic(shape)
+    made = make(op, node.dtype, (node, *symbolic), static)
+    if not symbolic:
+        made.known_shape = static
+    return made
+
+
 def reshape(node: UOp, shape: Sequence[Size]) -> UOp:
-    return apply(node, sized_step(Op.RESHAPE, shape))
+    return _resized(Op.RESHAPE, node, shape)
 
 
 def as_shape(node: UOp, shape: Shape) -> UOp:
@@ -101,7 +109,7 @@ def shrink(node: UOp, pairs: Pairs) -> UOp:
 def expand(node: UOp, shape: Shape) -> UOp:
     """The value with its axes of size 1 repeated; itself where there is nothing to repeat."""
     same = same_shape(shape_of(node), shape)
-    return node if same else apply(node, sized_step(Op.EXPAND, shape))
+    return node if same else _resized(Op.EXPAND, node, shape)
 
 
 def broadcast(node: UOp, shape: Shape) -> UOp:
@@ -123,7 +131,7 @@ def broadcast_axes(node: UOp, first: int, shape: Shape) -> UOp:
     return expand(as_shape(node, (*(1,) * first, *own, *(1,) * after)), shape)
 
 
-def full(dtype: DType, value: Scalar, shape: Shape) -> UOp:
+def full(dtype: DType, value: Number, shape: Shape) -> UOp:
     """One number in every element."""
     return broadcast(const(dtype, value), shape)
 

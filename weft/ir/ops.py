@@ -174,7 +174,7 @@ class Op:
     COPY = _op("COPY", _C.MEMORY, "1", "the value on another device", arg="device")
     BIND = _op("BIND", _C.STRUCTURE, "2", "a VARIABLE and the value it has in this run")
 
-    # Folds: over axes of a tensor, or over ranges of a kernel.
+    # Reductions: over axes of a tensor, or over ranges of a kernel.
     REDUCE = _op(
         "REDUCE",
         _C.REDUCE,
@@ -255,6 +255,56 @@ class Op:
         arg="(bits,)",
     )
 
+    # Matrix units, and copies that run beside the arithmetic.
+    CONTRACT = _op(
+        "CONTRACT",
+        _C.REDUCE,
+        "2+",
+        "CONTRACT(x, y, starts…, positions…): the product of a tile of x and one of y, summed over"
+        " all steps: the element at these positions, or as a vector all elements of a thread",
+        arg="(tile, stages, steps, factor, factor, dtype)",
+    )
+    TENSOR_MAP = _op(
+        "TENSOR_MAP",
+        _C.MEMORY,
+        "1",
+        "an argument as a tensor of up to five axes, the contiguous one first: COPY_BOX takes it",
+        arg="(offset, sizes, strides, box)",
+    )
+    COPY_BOX = _op(
+        "COPY_BOX",
+        _C.MEMORY,
+        "5+",
+        "COPY_BOX(target, map, barrier, mask, i0, i1, …): start to copy a box of a TENSOR_MAP to"
+        " local memory, in swizzled rows of 128 bytes, 0 outside of the tensor; the barrier counts"
+        " its bytes. The last source is what happened before",
+    )
+    MBARRIER = _op(
+        "MBARRIER",
+        _C.CONTROL,
+        "3+",
+        "MBARRIER(barrier, mask, …): make barriers that count one arrival and bytes, arrive and"
+        " say how many bytes are to come, or wait until a phase of this parity is complete. The"
+        " last source is what happened before",
+        arg='("init", count), ("expect", bytes) or ("wait",)',
+    )
+    MMA = _op(
+        "MMA",
+        _C.CONTROL,
+        "4",
+        "MMA(sums, left, right, before): four warps start to add the product of two swizzled tiles"
+        " of local memory to a tile that lies in their registers",
+        arg="(dtypes, sizes, layouts, panels)",
+    )
+    MMA_GROUP = _op(
+        "MMA_GROUP",
+        _C.CONTROL,
+        "2",
+        "MMA_GROUP(sums, before): registers may be read by the MMAs that follow, or those before"
+        " it are a group, or wait until all but some groups are complete",
+        arg='("fence",), ("commit",) or ("wait", groups)',
+    )
+
     # Structure.
     TUPLE = _op("TUPLE", _C.STRUCTURE, "0+", "several values")
     ITEM = _op("ITEM", _C.STRUCTURE, "1", "one value of a tuple", arg="position")
@@ -303,6 +353,28 @@ class Op:
         arg="(devices, axis, sizes)",
     )
 
+    # Complex numbers, which the scheduler takes apart before anything else.
+    COMPLEX = _op("COMPLEX", _C.CONVERT, "2", "x + y i of two floats")
+    REAL = _op("REAL", _C.CONVERT, "1", "the real part of a complex number")
+    IMAG = _op("IMAG", _C.CONVERT, "1", "the imaginary part of a complex number")
+
+    # Bodies of calls.
+    INLINE = _op(
+        "INLINE",
+        _C.STRUCTURE,
+        "1",
+        "the value; a CALL of a body that is one becomes a part of what calls it, as if it were"
+        " written out there",
+    )
+
+    # Products of bytes; last, so that the numbers of the others, which order terms, stay.
+    DOT_BYTES = _op(
+        "DOT_BYTES",
+        _C.BINARY,
+        "2",
+        "the sum of the products of bytes: those of x are unsigned, those of y signed; wraps",
+    )
+
 
 COUNT: Final = len(INFO)
 
@@ -322,6 +394,12 @@ BINARY: Final = frozenset(ops_of(OpClass.BINARY))
 COMPARE: Final = frozenset(ops_of(OpClass.COMPARE))
 ELEMENTWISE: Final = frozenset(ops_of(_C.UNARY, _C.BINARY, _C.COMPARE, _C.TERNARY, _C.CONVERT))
 MOVEMENT: Final = frozenset(ops_of(OpClass.MOVEMENT))
+# Between complex numbers and their parts: in tensor graphs alone.
+COMPLEX_OPS: Final = frozenset((Op.COMPLEX, Op.REAL, Op.IMAG))
+# Computed by many instructions on every machine, and correctly rounded nowhere.
+TRANSCENDENTAL: Final = frozenset(
+    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
+)
 COMMUTATIVE_OPS: Final = frozenset(row.number for row in INFO if COMMUTATIVE in row.laws)
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
+
+# Registers whose names start so hold what the next iteration of a loop puts into a tile.
+AHEAD: Final = "ahead"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,22 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """An argument as copies of boxes see it: the contiguous axis first, strides in elements.
+
+    A launch makes it from the address of the argument. What is copied has rows of 128 bytes that
+    are swizzled.
+    """
+
+    position: int  # of the argument among the parameters
+    itemsize: int
+    offset: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Program:
     """`groups` and `threads` are the launch sizes; a symbolic one is an index node."""
 
@@ -48,12 +68,39 @@ class Program:
     estimate: Estimate = Estimate()
     source: str = ""
     binary: bytes = b""
+    # Local memory that a launch asks for, and arguments behind the variables.
+    dynamic_bytes: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
     def with_source(self, source: str) -> Program:
         return replace(self, source=source)
 
     def with_binary(self, binary: bytes) -> Program:
         return replace(self, binary=binary)
+
+
+# Memory that a launch asks for begins at a multiple of this, wherever that of the group does.
+DYNAMIC_ALIGNMENT: Final = 1024
+
+
+def dynamic_offsets(memories: Sequence[UOp]) -> dict[UOp, int]:
+    """Where each memory that a launch asks for begins, the largest first."""
+    found: dict[UOp, int] = {}
+    end = 0
+    for node in sorted(memories, key=lambda each: -each.arg[2] * each.dtype.itemsize):
+        found[node] = end
+        size = node.arg[2] * node.dtype.itemsize
+        end += -(-size // DYNAMIC_ALIGNMENT) * DYNAMIC_ALIGNMENT
+    return found
+
+
+def dynamic_bytes(memories: Sequence[UOp]) -> int:
+    """How much a launch asks for: all memories, and room to begin at a multiple."""
+    ends = [
+        offset + node.arg[2] * node.dtype.itemsize
+        for node, offset in dynamic_offsets(memories).items()
+    ]
+    return max(ends) + DYNAMIC_ALIGNMENT if ends else 0
 
 
 def written_program(
@@ -89,7 +136,7 @@ def written_program(
 def as_node(program: Program, memory: Sequence[UOp]) -> UOp:
     """The PROGRAM of a finished program; `memory` are the PARAMs of its parameters, in order."""
     pairs = zip(program.parameters, memory, strict=True)
-    written = tuple(sorted(place.arg[0] for parameter, place in pairs if parameter.is_written))
+    written = tuple(sorted(address.arg[0] for parameter, address in pairs if parameter.is_written))
     arg = (
         *(program.name, program.target, program.source, program.binary.hex()),
         *(written, program.groups, program.threads),

@@ -13,8 +13,20 @@ import operator
 from collections.abc import Callable
 from typing import Final
 
-from weft.ir import small_floats
-from weft.ir.dtypes import BOOL, FIXED, FLOAT, INDEX, INT, INTEGER, UINT, DType, Scalar, canonical
+from weft.ir.arrays import small_floats
+from weft.ir.dtypes import (
+    BOOL,
+    COMPLEX,
+    FIXED,
+    FLOAT,
+    INDEX,
+    INT,
+    INTEGER,
+    UINT,
+    DType,
+    Scalar,
+    canonical,
+)
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.support.errors import InternalError
 
@@ -27,6 +39,8 @@ def evaluate(op: int, dtype: DType, values: tuple[Scalar, ...], source: DType) -
         return from_bits(dtype, to_bits(source, values[0]))
     if op in (Op.SHL, Op.SHR) and source.kind & INTEGER:
         return canonical(dtype, _shift(op, int(values[0]), int(values[1]), source))
+    if op == Op.DOT_BYTES and source.kind == INT:
+        return canonical(dtype, _dot_bytes(int(values[0]), int(values[1]), source.bits))
     return canonical(dtype, meaning(op, source)(*values))
 
 
@@ -201,6 +215,14 @@ def _float_logadd(x: float, y: float) -> float:
     return top if top != top else top + math.log1p(math.exp(-abs(x - y)))
 
 
+def _dot_bytes(x: int, y: int, bits: int) -> int:
+    total = 0
+    for low in range(0, bits, 8):
+        signed = (y >> low & 255 ^ 128) - 128
+        total += (x >> low & 255) * signed
+    return total
+
+
 _COMMON: Final[dict[int, Callable[..., Scalar]]] = {
     Op.LESS: operator.lt,
     Op.LESS_EQUAL: operator.le,
@@ -258,9 +280,19 @@ _FLOAT: Final[dict[int, Callable[..., Scalar]]] = {
 }
 
 
+# Complex numbers have no order, and functions of them are made of functions of their parts.
+_ON_COMPLEX: Final = (Op.ADD, Op.MUL, Op.NEG, Op.DIV, Op.EQUAL, Op.WHERE, Op.REAL, Op.IMAG)
+
+
 def _is_defined(op: int, kind: int) -> bool:
+    if kind == COMPLEX or op in (Op.REAL, Op.IMAG):
+        return kind == COMPLEX and op in _ON_COMPLEX
+    if op == Op.COMPLEX:
+        return kind == FLOAT
     if op in (Op.SHL, Op.SHR):
         return bool(kind & INTEGER)
+    if op == Op.DOT_BYTES:
+        return kind == INT
     if op in (Op.CAST, Op.BITCAST):
         return op == Op.CAST or bool(kind & (FIXED | FLOAT))
     table = _FLOAT if kind == FLOAT else _BOOL if kind == BOOL else _INTEGER
@@ -269,6 +301,6 @@ def _is_defined(op: int, kind: int) -> bool:
 
 # The kinds of dtype an elementwise op takes; of WHERE, those it chooses from.
 KINDS: Final[dict[int, int]] = {
-    op: sum(kind for kind in (BOOL, INT, UINT, INDEX, FLOAT) if _is_defined(op, kind))
+    op: sum(kind for kind in (BOOL, INT, UINT, INDEX, FLOAT, COMPLEX) if _is_defined(op, kind))
     for op in sorted(ELEMENTWISE)
 }

@@ -26,6 +26,13 @@ def shape_of(node: UOp) -> Shape:
     """The shape of a value; remembered on the node."""
     known = node.known_shape
     if known is None:
+        for source in node.src:
+            if source.known_shape is None:
+                break
+        else:  # the common case while a graph is built: it needs no walk
+            if node.op != Op.CALL or node.arg.known_shape is not None:
+                node.known_shape = known = _RULES.get(node.op, _scalar)(node)
+                return known
         if node.ops & _WITH_BODIES:
             for body in bodies(node, enter=lambda part: part.known_shape is None):
                 _fill_shapes(body)
@@ -77,7 +84,7 @@ def same_size(a: Size, b: Size) -> bool:
 
 
 def same_shape(a: Shape, b: Shape) -> bool:
-    return len(a) == len(b) and all(map(same_size, a, b))
+    return tuple(a) == tuple(b)  # nodes are equal where they are the same
 
 
 def _scalar(node: UOp) -> Shape:
@@ -156,7 +163,7 @@ def _item(node: UOp) -> Shape:
 
 _LIKE_FIRST: Final = (
     *(Op.DETACH, Op.COPY, Op.SHARD, Op.AFTER, Op.LOAD, Op.SCAN, Op.SCATTER),
-    Op.CUSTOM_GRADIENT,
+    *(Op.CUSTOM_GRADIENT, Op.INLINE),
 )
 _RULES: Final[dict[int, Callable[[UOp], Shape]]] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),

@@ -128,7 +128,7 @@ def _given(variable: UOp, variables: Mapping[str, int]) -> int:
     if name not in variables:
         raise ArgumentError(
             f"Variable {name!r} has no value",
-            law="a size is computed when every variable in it is bound",
+            rule="a size is computed when every variable in it is bound",
             fix=f"bind it: {name}.bind({variable.arg[1]})",
         )
     return variables[name]

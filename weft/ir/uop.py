@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import gc
 import threading
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
 from collections.abc import Callable, Iterator
 from typing import Any, Final
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
-from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
+from weft.ir.dtypes import COMPLEX, FLOAT, INDEX, DType, Number, Scalar, canonical, dtypes
 from weft.ir.ops import COUNT, INFO, Op
 from weft.support.errors import DTypeError, InternalError
 from weft.support.fork import NODES, hold_during_fork
@@ -67,24 +68,24 @@ class UOp:
 
     def __add__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
-        return NotImplemented if right is None else make(Op.ADD, self.dtype, (self, right))
+        return NotImplemented if right is None else _combined(Op.ADD, self, right)
 
     def __radd__(self, other: Scalar) -> UOp:
-        return make(Op.ADD, self.dtype, (_operand(self, other), self))
+        return _combined(Op.ADD, _operand(self, other), self)
 
     def __sub__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
-        return NotImplemented if right is None else make(Op.ADD, self.dtype, (self, -right))
+        return NotImplemented if right is None else _combined(Op.ADD, self, -right)
 
     def __rsub__(self, other: Scalar) -> UOp:
-        return make(Op.ADD, self.dtype, (_operand(self, other), -self))
+        return _combined(Op.ADD, _operand(self, other), -self)
 
     def __mul__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
-        return NotImplemented if right is None else make(Op.MUL, self.dtype, (self, right))
+        return NotImplemented if right is None else _combined(Op.MUL, self, right)
 
     def __rmul__(self, other: Scalar) -> UOp:
-        return make(Op.MUL, self.dtype, (_operand(self, other), self))
+        return _combined(Op.MUL, _operand(self, other), self)
 
     def __floordiv__(self, other: UOp | Scalar) -> UOp:
         right = _try_operand(self, other)
@@ -158,9 +159,29 @@ class UOp:
         return make(Op.WHERE, x.dtype, (self, x, _operand(x, y)))
 
     def cast(self, dtype: DType) -> UOp:
-        return self if dtype is self.dtype else make(Op.CAST, dtype, (self,))
+        if dtype is self.dtype:
+            return self
+        if dtype.kind == COMPLEX or self.dtype.kind == COMPLEX:
+            return _cast_parts(self, dtype)
+        return make(Op.CAST, dtype, (self,))
 
-    def const_like(self, value: Scalar) -> UOp:
+    @property
+    def real(self) -> UOp:
+        """The real part; a real value is its own."""
+        if self.dtype.kind != COMPLEX:
+            return self
+        return make(Op.REAL, self.dtype.part, (self,))
+
+    @property
+    def imag(self) -> UOp:
+        """The imaginary part of a complex value."""
+        return make(Op.IMAG, self.dtype.part, (self,))
+
+    def conjugate(self) -> UOp:
+        """The complex conjugate; a real value is its own."""
+        return complex_from(self.real, -self.imag) if self.dtype.kind == COMPLEX else self
+
+    def const_like(self, value: Number) -> UOp:
         """The constant `value` in this node's dtype."""
         return const(self.dtype, value)
 
@@ -186,7 +207,7 @@ class UOp:
     def __bool__(self) -> bool:
         raise DTypeError(
             "a UOp has no truth value",
-            law="a node stands for a value that is not known yet",
+            rule="a node stands for a value that is not known yet",
             fix="compare nodes with `is`, and build conditions with `&`, `|`, `~` and `where`;"
             " int(size) is the value of a bound size",
         )
@@ -202,6 +223,24 @@ class UOp:
         return (parse, (dump(self),))
 
 
+def complex_from(real: UOp, imag: UOp) -> UOp:
+    """A complex value of its two parts, which are floats of one dtype."""
+    return make(
+        Op.COMPLEX, dtypes.complex128 if real.dtype.bits == 64 else dtypes.complex64, (real, imag)
+    )
+
+
+def _cast_parts(node: UOp, dtype: DType) -> UOp:
+    """A cast from or to complex numbers: of both parts, or of the real one."""
+    if dtype.kind != COMPLEX:
+        if dtype is dtypes.bool:
+            return ~make(Op.EQUAL, dtype, (node, const(node.dtype, 0)))
+        return node.real.cast(dtype)
+    real = node.real.cast(dtype.part)
+    is_real = node.dtype.kind != COMPLEX
+    return complex_from(real, const(dtype.part, 0) if is_real else node.imag.cast(dtype.part))
+
+
 def bool_like(node: UOp) -> DType:
     """The dtype of a comparison of `node`: bool, with as many lanes."""
     lanes = node.dtype.lanes
@@ -213,17 +252,34 @@ def _operand(node: UOp, other: UOp | Scalar) -> UOp:
         if other.dtype is not node.dtype:
             raise DTypeError(
                 f"operands differ in dtype ({node.dtype.name} and {other.dtype.name})",
-                law="the sources of a node have one dtype; nothing is promoted below the tensor",
+                rule="the sources of a node have one dtype; nothing is promoted below the tensor",
                 fix=f"cast one of them: x.cast({other.dtype!r})",
             )
         return other
     if other.__class__ is float and node.dtype.kind == INDEX:
         raise DTypeError(
             f"expected a whole number as a size, got {other}",
-            law="sizes and indices are whole numbers",
+            rule="sizes and indices are whole numbers",
             fix="divide with //, or compute with a tensor: Tensor(size) * 2.5",
         )
     return const(node.dtype, other)
+
+
+# What sizes that a program computes are made of.
+_SIZES: Final = 1 << Op.VARIABLE | 1 << Op.BIND | 1 << Op.CONST | 1 << Op.ADD | 1 << Op.MUL
+_SIZES_AND_NEGATION: Final = _SIZES | 1 << Op.NEG
+
+
+def _combined(op: int, a: UOp, b: UOp) -> UOp:
+    """A sum or product; of sizes, one node for all that are equal whatever their variables are."""
+    made = make(op, a.dtype, (a, b))
+    ops = made.ops
+    if ops >> Op.VARIABLE & 1 and not ops & ~_SIZES_AND_NEGATION and a.dtype.kind == INDEX:
+        from weft.ir.sizes import normal_size
+
+        size = normal_size(made)
+        return const(made.dtype, size) if isinstance(size, int) else size
+    return made
 
 
 def _try_operand(node: UOp, other: UOp | Scalar) -> UOp | None:
@@ -232,10 +288,36 @@ def _try_operand(node: UOp, other: UOp | Scalar) -> UOp | None:
     return _operand(node, other) if is_own else None
 
 
+class _Held(ref[UOp]):
+    """A node that its users hold; with it goes its key."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+def _drop(held: _Held) -> None:
+    # In one step: another node may have come for the key, and then it stays.
+    _remove_dead_weakref(_HELD_BY_USERS, held.key)
+
+
+def _hold(key: tuple[Any, ...], node: UOp) -> UOp:
+    """Enter a node above memory; the one that is there already, if another thread was faster."""
+    held = _Held(node, _drop)
+    held.key = key
+    found = _HELD_BY_USERS.setdefault(key, held)
+    if found is not held:
+        there = found()
+        if there is not None:
+            return there
+        _HELD_BY_USERS[key] = held
+    return node
+
+
 # A key whose value is None is a miss: `sweep` is looking whether anybody else holds its node.
 _TABLE: Final[dict[tuple[Any, ...], UOp | None]] = {}
-# Nodes above real memory: these go when their last user goes, and the memory with them.
-_HELD_BY_USERS: Final[WeakValueDictionary[tuple[Any, ...], UOp]] = WeakValueDictionary()
+# Nodes above real memory: these go when their last user goes, and the memory with them. A
+# WeakValueDictionary is Python code at each step, and takes twice as long.
+_HELD_BY_USERS: Final[dict[tuple[Any, ...], _Held]] = {}
 _LOCK: Final = threading.Lock()
 hold_during_fork(_LOCK, NODES)
 _ON_SWEEP: Final[list[Callable[[], None]]] = []
@@ -243,7 +325,7 @@ _sweep_at = 200_000
 
 # Ops that close ranges: the position of the first range among the sources, given the arg.
 _CLOSES: Final[dict[int, Callable[[Arg], int]]] = {
-    Op.REDUCE: lambda arg: 1,
+    Op.REDUCE: lambda arg: 1 if len(arg) == 2 else 1 + arg[3],  # behind what it refers to
     Op.STORE: lambda arg: 2,
     Op.STAGE: lambda arg: 1 + len(arg[1]) + arg[1].count(None) + len(arg[2:]),
     Op.KERNEL: lambda arg: 0,
@@ -252,6 +334,8 @@ _LEAST: Final = [row.least for row in INFO]
 _MOST: Final = [1 << 30 if row.most is None else row.most for row in INFO]
 _BIT: Final = [1 << op for op in range(COUNT)]
 _BUFFER_BIT: Final = _BIT[Op.BUFFER]
+# Set wherever a complex value is below, so that what is there for those alone is skipped.
+_COMPLEX_BIT: Final = _BIT[Op.COMPLEX]
 
 
 def make(op: int, dtype: DType, src: tuple[UOp, ...] = (), arg: Arg = None) -> UOp:
@@ -260,9 +344,15 @@ def make(op: int, dtype: DType, src: tuple[UOp, ...] = (), arg: Arg = None) -> U
     return node if node is not None else _new((op, dtype, src, arg), arg)
 
 
-def const(dtype: DType, value: Scalar) -> UOp:
-    """The constant of `dtype` nearest to `value`: integers wrap, floats round."""
-    value = canonical(dtype, value)
+def const(dtype: DType, value: Number) -> UOp:
+    """The constant of `dtype` nearest to `value`: integers wrap, floats round.
+
+    A complex one is made of two real ones.
+    """
+    if dtype.kind == COMPLEX or value.__class__ is complex:
+        both = complex(value)
+        return complex_from(const(dtype.part, both.real), const(dtype.part, both.imag))
+    value = canonical(dtype, value)  # type: ignore[arg-type]  # not complex, as has been seen
     key: Any = value
     if dtype.kind == FLOAT and (value == 0.0 or value != value):
         key = repr(value)  # "0.0", "-0.0" and "nan" are three keys
@@ -272,14 +362,14 @@ def const(dtype: DType, value: Scalar) -> UOp:
 
 def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     op, dtype, src, _ = key
-    ops = _BIT[op]
+    ops = _BIT[op] if dtype.kind != COMPLEX else _BIT[op] | _COMPLEX_BIT
     ranges = 0
     for child in src:
         ops |= child.ops
         ranges |= child.ranges
     if ops & _BUFFER_BIT:
-        node = _HELD_BY_USERS.get(key)
-        if node is not None:
+        held = _HELD_BY_USERS.get(key)
+        if held is not None and (node := held()) is not None:
             return node
     if arg.__class__ is bool and op != Op.CONST:  # True equals 1, and so the key of another node
         raise InternalError(f"the arg of {INFO[op].name} is a bool")
@@ -300,7 +390,7 @@ def _new(key: tuple[Any, ...], arg: Arg) -> UOp:
     node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
     if ops & _BUFFER_BIT:
-        return _HELD_BY_USERS.setdefault(key, node)
+        return _hold(key, node)
     if len(_TABLE) > _sweep_at:
         sweep()
     with _LOCK:  # against `sweep` in another thread; the hit path in `make` needs no lock
@@ -315,14 +405,13 @@ def make_unique(op: int, dtype: DType, src: tuple[UOp, ...], arg: Arg) -> UOp:
     node.dtype = dtype
     node.src = src
     node.arg = arg
-    ops = _BIT[op]
+    ops = _BIT[op] if dtype.kind != COMPLEX else _BIT[op] | _COMPLEX_BIT
     for child in src:
         ops |= child.ops
     node.ops = ops
     node.ranges = node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
-    _HELD_BY_USERS[op, dtype, src, arg] = node
-    return node
+    return _hold((op, dtype, src, arg), node)
 
 
 def on_sweep(forget: Callable[[], None]) -> None:
@@ -380,6 +469,11 @@ class CollectorPaused:
     def __exit__(self, *_: object) -> None:
         if self.was_on:
             gc.enable()
+
+
+def first_closed(node: UOp) -> int:
+    """The position of the first range among the sources of a node that closes ranges."""
+    return _CLOSES[node.op](node.arg)
 
 
 def range_ids(ranges: int) -> Iterator[int]:

@@ -1,7 +1,8 @@
-"""What a view is of: the ways back from a place to the version and the memory behind it.
+"""What a view is of: the ways back from an address to the version and the memory behind it.
 
-A place is memory, seen through movement ops and indices. A version of memory is the memory itself,
-or AFTER writes to it. In kernels and programs AFTER stands on memory alone, and these hold too.
+An address is memory, seen through movement ops and indices. A version of memory is the memory
+itself, or AFTER writes to it. In kernels and programs AFTER stands on memory alone, and these hold
+too.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ def unmoved(node: UOp) -> UOp:
     return node
 
 
-def version_of(place: UOp) -> UOp:
-    """What a place is a view of, through movement ops and indices: a version, or a value."""
-    while place.op in MOVEMENT or place.op == Op.INDEX:
-        place = place.src[0]
-    return place
+def version_of(address: UOp) -> UOp:
+    """What an address is a view of, through movement ops and indices: a version, or a value."""
+    while address.op in MOVEMENT or address.op == Op.INDEX:
+        address = address.src[0]
+    return address
 
 
 def behind(node: UOp) -> UOp:
@@ -31,17 +32,17 @@ def behind(node: UOp) -> UOp:
     return node
 
 
-def memory_of(place: UOp) -> UOp:
-    """The memory that a place is in, whichever version it is of."""
-    while place.op in MOVEMENT or place.op == Op.INDEX or place.op == Op.AFTER:
-        place = place.src[0]
-    return place
+def memory_of(address: UOp) -> UOp:
+    """The memory that an address is in, whichever version it is of."""
+    while address.op in MOVEMENT or address.op == Op.INDEX or address.op == Op.AFTER:
+        address = address.src[0]
+    return address
 
 
-def views_between(place: UOp) -> tuple[UOp, list[UOp]]:
-    """What a place is a view of, and the views that lead from there to the place."""
+def views_between(address: UOp) -> tuple[UOp, list[UOp]]:
+    """What an address is a view of, and the views that lead from there to the address."""
     views: list[UOp] = []
-    while place.op in MOVEMENT or place.op == Op.INDEX:
-        views.append(place)
-        place = place.src[0]
-    return place, views[::-1]
+    while address.op in MOVEMENT or address.op == Op.INDEX:
+        views.append(address)
+        address = address.src[0]
+    return address, views[::-1]

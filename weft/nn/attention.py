@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable
 
 from weft.ir.dtypes import dtypes
+from weft.nn.arguments import also_named
 from weft.nn.initial import constant, require_positive
 from weft.nn.linear import Linear
+from weft.nn.module import Layer
 from weft.nn.normalization import LayerNorm
-from weft.support.errors import ArgumentError, ShapeError
+from weft.support.errors import ArgumentError, NotSupported, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 
-class MultiHeadAttention:
+class MultiHeadAttention(Layer):
     """softmax(q kᵀ / √size + mask) v in several heads, between products with weights.
 
     Sequences are (time, batch, embed_dim), or (batch, time, embed_dim) with `batch_first`.
@@ -40,7 +42,7 @@ class MultiHeadAttention:
         if embed_dim % num_heads:
             raise ArgumentError(
                 f"MultiHeadAttention: {num_heads} heads of {embed_dim} features",
-                law="num_heads divides embed_dim",
+                rule="num_heads divides embed_dim",
             )
         self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
         self.batch_first = batch_first
@@ -52,7 +54,7 @@ class MultiHeadAttention:
         if bias:
             self.out_proj.bias = constant((embed_dim,), 0)
 
-    def __call__(
+    def forward(
         self,
         query: Tensor,
         key: Tensor | None = None,
@@ -92,7 +94,7 @@ class MultiHeadAttention:
             if x.ndim != 3 or x.shape[-1] != size:
                 raise ShapeError(
                     f"MultiHeadAttention: an input of shape {x.shape}",
-                    law=f"an input is (time, batch, {size}), or batch first with batch_first=True",
+                    rule=f"an input is (time, batch, {size}); batch first with batch_first=True",
                 )
             rows = slice(number * size, (number + 1) * size)
             bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
@@ -137,7 +139,38 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class TransformerEncoderLayer:
+class MultiheadAttention(MultiHeadAttention):
+    """`MultiHeadAttention` with the arguments of PyTorch, in their order.
+
+    >>> MultiheadAttention(8, 2, batch_first=True)(Tensor.ones(3, 5, 8))[0].shape
+    (3, 5, 8)
+    """
+
+    @also_named()
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+    ) -> None:
+        others = {"kdim": kdim not in (None, embed_dim), "vdim": vdim not in (None, embed_dim)}
+        others |= {"add_bias_kv": add_bias_kv, "add_zero_attn": add_zero_attn}
+        for name, is_given in others.items():
+            if is_given:
+                raise NotSupported(
+                    f"MultiheadAttention: {name} is given",
+                    rule="keys and values have embed_dim features, and there are no others",
+                )
+        super().__init__(embed_dim, num_heads, dropout, bias, batch_first)
+
+
+class TransformerEncoderLayer(Layer):
     """Attention of a sequence to itself, then two products, each beside a residual path.
 
     With `norm_first` each part normalizes its input, otherwise the sum behind it.
@@ -161,7 +194,7 @@ class TransformerEncoderLayer:
         if isinstance(activation, str) and activation not in _ACTIVATIONS:
             raise ArgumentError(
                 f"TransformerEncoderLayer: unknown activation {activation!r}",
-                law=f"activation is a function, or one of {', '.join(_ACTIVATIONS)}",
+                rule=f"activation is a function, or one of {', '.join(_ACTIVATIONS)}",
             )
         self.self_attn = MultiHeadAttention(d_model, nhead, dropout, bias, batch_first)
         self.linear1 = Linear(d_model, dim_feedforward, bias)
@@ -171,7 +204,7 @@ class TransformerEncoderLayer:
         self.dropout, self.norm_first = dropout, norm_first
         self.activation = activation if callable(activation) else _ACTIVATIONS[activation]
 
-    def __call__(
+    def forward(
         self,
         src: Tensor,
         src_mask: Tensor | None = None,
@@ -182,14 +215,14 @@ class TransformerEncoderLayer:
             output, _ = self.self_attn(
                 x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal
             )
-            return output.dropout(self.dropout)
+            return output.dropout(self.dropout)  # type: ignore[no-any-return]
 
         if self.norm_first:
             src = src + attend(self.norm1(src))
             return src + self._feed_forward(self.norm2(src))
         src = self.norm1(src + attend(src))
-        return self.norm2(src + self._feed_forward(src))
+        return self.norm2(src + self._feed_forward(src))  # type: ignore[no-any-return]
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         inner = self.activation(self.linear1(x)).dropout(self.dropout)
-        return self.linear2(inner).dropout(self.dropout)
+        return self.linear2(inner).dropout(self.dropout)  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.ir.array_values import storage_dtype
+from weft.ir.arrays.values import storage_dtype
 from weft.ir.dtypes import scalar_dtype
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.tensor import Tensor
@@ -39,7 +39,7 @@ def size_of(dataset: Any) -> int | None:
             raise ShapeError(
                 f"DataLoader: arrays with {', '.join(map(str, sorted(sizes)))} rows",
                 facts=[(number, each.shape) for number, each in enumerate(columns)],
-                law="every array has a row for each sample",
+                rule="every array has a row for each sample",
             )
         return sizes.pop()
     if hasattr(type(dataset), "__getitem__") and hasattr(type(dataset), "__len__"):
@@ -47,7 +47,7 @@ def size_of(dataset: Any) -> int | None:
     if not hasattr(type(dataset), "__iter__"):
         raise ArgumentTypeError(
             f"DataLoader: expected a dataset, got {type(dataset).__name__}",
-            law="a dataset is arrays, has __len__ and __getitem__, or is an iterable",
+            rule="a dataset is arrays, has __len__ and __getitem__, or is an iterable",
         )
     return None
 

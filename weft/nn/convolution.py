@@ -10,7 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from weft.nn.arguments import also_named
 from weft.nn.initial import require_positive, uniform
+from weft.nn.module import Layer
 from weft.support.errors import ArgumentError
 from weft.tensor.neural.convolution import each_axis, named_padding
 from weft.tensor.tensor import Tensor
@@ -18,7 +20,7 @@ from weft.tensor.tensor import Tensor
 Ints = int | Sequence[int]
 
 
-class _Convolution:
+class _Convolution(Layer):
     """The parts of every convolution: sizes, weight and bias.
 
     Both are drawn between ±1/√fan, where fan is the weight's second axis times the kernel's
@@ -36,12 +38,12 @@ class _Convolution:
         if len(kernel) != rank:
             raise ArgumentError(
                 f"{name}: a kernel of {len(kernel)} sizes",
-                law=f"the kernel size is an int or {rank} ints here",
+                rule=f"the kernel size is an int or {rank} ints here",
             )
         if channels[0] % groups or channels[1] % groups:
             raise ArgumentError(
                 f"{name}: {groups} groups of {channels[0]} to {channels[1]} channels",
-                law="groups divides the input channels and the output channels",
+                rule="groups divides the input channels and the output channels",
             )
         self.kernel_size, self.groups = kernel, groups
         shape = (*self._weight_channels(*channels), *kernel)
@@ -63,6 +65,7 @@ class Conv2d(_Convolution):
     (2, 8, 5, 5)
     """
 
+    @also_named()
     def __init__(
         self,
         in_channels: int,
@@ -73,9 +76,15 @@ class Conv2d(_Convolution):
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
     ) -> None:
         super().__init__((in_channels, out_channels), kernel_size, groups, bias)
-        self.stride, self.dilation = stride, dilation
+        self.stride, self.dilation, self.padding_mode = stride, dilation, padding_mode
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ArgumentError(
+                f"{type(self).__name__}: unknown padding_mode {padding_mode!r}",
+                rule="it is zeros, reflect, replicate or circular",
+            )
         self.padding = self._edges(padding) if isinstance(padding, str) else padding
 
     def _edges(self, padding: str) -> Ints:
@@ -87,8 +96,19 @@ class Conv2d(_Convolution):
         pairs = named_padding(name, padding, self.kernel_size, strides, gaps)
         return tuple(edge for pair in reversed(pairs) for edge in pair)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def _pairs(self) -> tuple[int, ...]:
+        """The padding, flat with the last axis first."""
+        rank = self.spatial_axes
+        given = (self.padding,) * rank if isinstance(self.padding, int) else tuple(self.padding)
+        if len(given) == 2 * rank:
+            return given
+        return tuple(amount for each in reversed(given) for amount in (each, each))
+
+    def forward(self, x: Tensor) -> Tensor:
         assert not isinstance(self.padding, str)
+        if self.padding_mode != "zeros":
+            padded = x.pad(self._pairs(), self.padding_mode)
+            return padded.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation)
         return x.conv2d(
             self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding
         )
@@ -124,6 +144,7 @@ class ConvTranspose2d(_Convolution):
     (1, 2, 8, 8)
     """
 
+    @also_named()
     def __init__(
         self,
         in_channels: int,
@@ -143,7 +164,7 @@ class ConvTranspose2d(_Convolution):
     def _weight_channels(self, inputs: int, outputs: int) -> tuple[int, int]:
         return inputs, outputs // self.groups
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return x.conv_transpose2d(
             self.weight,
             self.bias,
@@ -163,3 +184,13 @@ class ConvTranspose1d(ConvTranspose2d):
     """
 
     spatial_axes = 1
+
+
+class ConvTranspose3d(ConvTranspose2d):
+    """ConvTranspose2d with three spatial axes.
+
+    >>> ConvTranspose3d(3, 2, 2, stride=2)(Tensor.ones(1, 3, 2, 2, 2)).shape
+    (1, 2, 4, 4, 4)
+    """
+
+    spatial_axes = 3

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from weft.ir.array_values import storage_dtype
+from weft.ir.arrays.values import storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
@@ -47,4 +47,4 @@ def require_positive(layer: str, **sizes: int) -> None:
     """Raise unless every size is an int from 1 on."""
     for name, size in sizes.items():
         if not isinstance(size, int) or size < 1:
-            raise ArgumentError(f"{layer}: {name} is {size}", law=f"{name} is an int from 1 on")
+            raise ArgumentError(f"{layer}: {name} is {size}", rule=f"{name} is an int from 1 on")

@@ -86,7 +86,7 @@ class DataLoader:
                                    ("prefetch_factor", prefetch_factor, 1)):  # fmt: skip
             if value < least:
                 raise ArgumentError(
-                    f"DataLoader: {name} is {value}", law=f"{name} is {least} or more"
+                    f"DataLoader: {name} is {value}", rule=f"{name} is {least} or more"
                 )
         self.dataset, self.batch_size, self.shuffle, self.seed = dataset, batch_size, shuffle, seed
         self.sampler, self.batch_sampler, self.drop_last = sampler, batch_sampler, drop_last
@@ -109,19 +109,19 @@ class DataLoader:
         if self.size is None and named:
             raise ArgumentError(
                 "DataLoader: an iterable cannot be shuffled or sampled",
-                law="an order of its own needs __len__ and __getitem__",
+                rule="an order of its own needs __len__ and __getitem__",
                 fix="shuffle where the samples come from, or make a list of them",
             )
         if len(named) > 1:
-            raise ArgumentError(f"DataLoader: {' and '.join(named)}", law="one of them is given")
+            raise ArgumentError(f"DataLoader: {' and '.join(named)}", rule="one of them is given")
         if self.batch_sampler is not None and (self.batch_size != 1 or self.drop_last):
             raise ArgumentError(
                 "DataLoader: batch_sampler together with batch_size or drop_last",
-                law="a batch_sampler decides what a batch is",
+                rule="a batch_sampler decides what a batch is",
             )
         if self.batch_size is None and self.drop_last:
             raise ArgumentError(
-                "DataLoader: drop_last without a batch_size", law="one sample is always whole"
+                "DataLoader: drop_last without a batch_size", rule="one sample is always whole"
             )
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class DataLoader:
         if missing:
             raise ArgumentError(
                 f"DataLoader: the state lacks {', '.join(sorted(missing))}",
-                law="a state has seed, epoch and batch",
+                rule="a state has seed, epoch and batch",
             )
         self.seed, self._epoch, self._batch = state["seed"], state["epoch"], state["batch"]
         self._is_started = False

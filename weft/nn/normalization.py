@@ -9,8 +9,10 @@ import math
 from collections.abc import Sequence
 
 from weft.ir.dtypes import DType, dtypes
+from weft.nn.arguments import also_named
 from weft.nn.initial import constant, require_positive, state
-from weft.support.errors import ArgumentError, ShapeError
+from weft.nn.module import Layer
+from weft.support.errors import ArgumentError, NotSupported, ShapeError
 from weft.tensor.autodiff.custom_gradient import with_body
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -29,7 +31,7 @@ def _moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     return mean, (centered * centered).mean(axes)
 
 
-class BatchNorm:
+class BatchNorm(Layer):
     """Normalize each channel over the batch and all spatial axes: (batch, channels, …).
 
     y = (x - mean) / √(var + eps) · weight + bias. While `Tensor.training` is set, mean and
@@ -43,6 +45,7 @@ class BatchNorm:
     (4, 3, 2, 2)
     """
 
+    @also_named(num_features="sz")
     def __init__(
         self,
         sz: int,
@@ -51,16 +54,22 @@ class BatchNorm:
         track_running_stats: bool = True,
         momentum: float | None = 0.1,
     ) -> None:
+        if not isinstance(affine, bool):  # PyTorch's order: momentum comes third
+            is_last = isinstance(momentum, bool)
+            momentum, affine, track_running_stats = (
+                affine, track_running_stats, momentum if is_last else True,
+            )  # fmt: skip
         require_positive(type(self).__name__, sz=sz)
         self.eps, self.momentum, self.track_running_stats = eps, momentum, track_running_stats
         self.weight = constant((sz,), 1) if affine else None
         self.bias = constant((sz,), 0) if affine else None
         if track_running_stats:
-            self.running_mean, self.running_var = state((sz,), 0.0), state((sz,), 1.0)
-            self.num_batches_tracked = state((), 0, dtype=dtypes.int64)
+            self.register_buffer("running_mean", state((sz,), 0.0))
+            self.register_buffer("running_var", state((sz,), 1.0))
+            self.register_buffer("num_batches_tracked", state((), 0, dtype=dtypes.int64))
         self.channels = sz
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         self._require_channels(x)
         if Tensor.training or not self.track_running_stats:
             return self._by_batch(x)
@@ -118,8 +127,12 @@ class BatchNorm:
         if x.ndim < 2 or x.shape[1] != self.channels:
             raise ShapeError(
                 f"{type(self).__name__}: an input of shape {x.shape} for {self.channels} channels",
-                law="the input is (batch, channels, …)",
+                rule="the input is (batch, channels, …)",
             )
+
+
+class BatchNorm1d(BatchNorm):
+    """BatchNorm, under the name for (batch, channels) and (batch, channels, length)."""
 
 
 class BatchNorm2d(BatchNorm):
@@ -130,13 +143,14 @@ class BatchNorm3d(BatchNorm):
     """BatchNorm, under the name for three spatial axes."""
 
 
-class GroupNorm:
+class GroupNorm(Layer):
     """Normalize groups of channels of each example: (batch, channels, …).
 
     >>> GroupNorm(2, 6)(Tensor.ones(4, 6, 3)).shape
     (4, 6, 3)
     """
 
+    @also_named()
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True
     ) -> None:
@@ -145,18 +159,18 @@ class GroupNorm:
         if num_channels % num_groups:
             raise ArgumentError(
                 f"{name}: {num_groups} groups of {num_channels} channels",
-                law="the number of groups divides the number of channels",
+                rule="the number of groups divides the number of channels",
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = constant((num_channels,), 1) if affine else None
         self.bias = constant((num_channels,), 0) if affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(
                 f"{type(self).__name__}: an input of shape {x.shape} for {self.num_channels} "
                 "channels",
-                law="the input is (batch, channels, …)",
+                rule="the input is (batch, channels, …)",
             )
         groups = x.reshape((x.shape[0], self.num_groups, -1)).layernorm(eps=self.eps)
         return _affine(groups.reshape(x.shape), self.weight, self.bias, 1)
@@ -173,6 +187,38 @@ class InstanceNorm(GroupNorm):
         super().__init__(num_features, num_features, eps, affine)
 
 
+class _InstanceNorm(InstanceNorm):
+    """`InstanceNorm` with PyTorch's arguments and defaults; there are no running statistics."""
+
+    @also_named()
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+    ) -> None:
+        if track_running_stats:
+            raise NotSupported(
+                f"{type(self).__name__}: track_running_stats is given",
+                rule="each example is normalized by itself",
+            )
+        super().__init__(num_features, eps, affine)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalize each channel of each example, (batch, channels, length)."""
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalize each channel of each example, (batch, channels, height, width)."""
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalize each channel of each example, (batch, channels, depth, height, width)."""
+
+
 def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int) -> Tensor:
     """x · weight + bias along an axis, in the dtype of x."""
     shape = [1] * x.ndim
@@ -182,13 +228,14 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int) ->
     return result.cast(x.dtype)
 
 
-class LayerNorm:
+class LayerNorm(Layer):
     """Normalize over the last axes, those of `normalized_shape`.
 
     >>> LayerNorm(4)(Tensor([[1.0, 2.0, 3.0, 4.0]])).sum().item() < 1e-6
     True
     """
 
+    @also_named()
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -201,13 +248,13 @@ class LayerNorm:
         self.weight = constant(self.normalized_shape, 1) if elementwise_affine else None
         self.bias = constant(self.normalized_shape, 0) if elementwise_affine and bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         rank = len(self.normalized_shape)
         if x.shape[x.ndim - rank :] != self.normalized_shape or x.ndim < rank:
             raise ShapeError(
                 f"{type(self).__name__}: an input of shape {x.shape}",
                 facts=[("normalized_shape", self.normalized_shape)],
-                law="the last axes of the input are normalized_shape",
+                rule="the last axes of the input are normalized_shape",
             )
         result = x.layernorm(tuple(range(x.ndim - rank, x.ndim)), self.eps)
         dtype = result.dtype
@@ -223,27 +270,28 @@ class LayerNorm2d(LayerNorm):
     (2, 3, 4, 4)
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class RMSNorm:
+class RMSNorm(Layer):
     """Divide by the root of the mean square over the last axis: x / √(mean(x²) + eps) · weight.
 
     >>> RMSNorm(2, eps=0)(Tensor([[3.0, 3.0]])).tolist()
     [[1.0, 1.0]]
     """
 
+    @also_named(normalized_shape="dim")
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
         require_positive("RMSNorm", dim=dim)
         self.dim, self.eps = dim, eps
         self.weight = constant((dim,), 1) if elementwise_affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         if not x.ndim or x.shape[-1] != self.dim:
             raise ShapeError(
                 f"RMSNorm: an input of shape {x.shape} for {self.dim} features",
-                law="the last axis of the input has dim elements",
+                rule="the last axis of the input has dim elements",
             )
         dtype: DType = x.dtype
         wide = _wide(x)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from weft.nn.initial import require_positive, uniform
+from weft.nn.module import Layer
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -44,11 +45,11 @@ def _require_input(layer: str, x: Tensor, features: int, ranks: tuple[int, ...])
     if x.ndim not in ranks or x.shape[-1] != features:
         raise ShapeError(
             f"{layer}: an input of shape {x.shape} for {features} features",
-            law=f"the input has {' or '.join(map(str, ranks))} axes, the last of input_size",
+            rule=f"the input has {' or '.join(map(str, ranks))} axes, the last of input_size",
         )
 
 
-class _Cell:
+class _Cell(Layer):
     """The weights of one step: (gates · hidden, input) and (gates · hidden, hidden)."""
 
     gates: ClassVar[int] = 1
@@ -84,9 +85,7 @@ class LSTMCell(_Cell):
 
     gates = 4
 
-    def __call__(
-        self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         gates = self._of_input(x)
         h, c = (self._zeros(x), self._zeros(x)) if hc is None else hc
         made: tuple[Tensor, Tensor] = _lstm_step(gates, h, c, self.weight_hh, self.bias_hh)
@@ -104,13 +103,13 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def __call__(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
         gates = self._of_input(x)
         h = self._zeros(x) if h is None else h
         return _gru_step(gates, h, self.weight_hh, self.bias_hh)
 
 
-class _Recurrent:
+class _Recurrent(Layer):
     """Layers of cells over a sequence, in one direction or both."""
 
     gates: ClassVar[int] = 1
@@ -130,7 +129,7 @@ class _Recurrent:
             name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers
         )
         if not 0 <= dropout <= 1:
-            raise ArgumentError(f"{name}: dropout is {dropout}", law="dropout is from 0 to 1")
+            raise ArgumentError(f"{name}: dropout is {dropout}", rule="dropout is from 0 to 1")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         self.has_bias = bias
@@ -213,7 +212,7 @@ class _Recurrent:
         if given.shape != shape:
             raise ShapeError(
                 f"{type(self).__name__}: a first state of shape {given.shape}",
-                law=f"it is (layers * directions, batch, hidden_size), here {shape}",
+                rule=f"it is (layers * directions, batch, hidden_size), here {shape}",
             )
         return [given[number] for number in range(count)]
 
@@ -238,7 +237,7 @@ class LSTM(_Recurrent):
 
     gates = 4
 
-    def __call__(
+    def forward(
         self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         rank, x = x.ndim, self._sequence(x)
@@ -266,7 +265,7 @@ class GRU(_Recurrent):
 
     gates = 3
 
-    def __call__(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
         rank, x = x.ndim, self._sequence(x)
         output, last = self._run(x, [[each] for each in self._unfold(h, x, rank)])
         return self._folded(output, [states[0] for states in last], rank)

@@ -6,6 +6,7 @@ tensor, as in PyTorch (`layers.0.weight`).
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -20,9 +21,11 @@ from weft.io import (
     torch_load,
     zip_extract,
 )
-from weft.ir.dtypes import DType
+from weft.ir.dtypes import DType, dtypes
+from weft.nn.module_walk import PRIVATE, tensors_below
 from weft.support.errors import ArgumentError
 from weft.support.message import nearest
+from weft.support.module_names import missing_name
 from weft.tensor.jit.jit import Jit
 from weft.tensor.tensor import Tensor
 
@@ -78,19 +81,25 @@ def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
         yield from ((str(number), part) for number, part in enumerate(obj))
     elif not isinstance(obj, (type, ModuleType)):
         own = getattr(obj, "__dict__", None)
-        yield from own.items() if isinstance(own, dict) else ()
+        if isinstance(own, dict):
+            yield from ((name, part) for name, part in own.items() if name not in PRIVATE)
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
     """Return every tensor below an object once, those that require no gradient too.
 
-    An optimizer tells parameters from state by `requires_grad`.
+    An optimizer tells parameters from state by `requires_grad`. Of an `nn.Module` these are its
+    parameters and buffers: a constant that it has is none of them.
 
     >>> from weft.nn.linear import Linear
     >>> [each.shape for each in get_parameters(Linear(2, 3))]
     [(3, 2), (3,)]
     """
-    return list({id(each): each for each in get_state_dict(obj).values()}.values())
+    if hasattr(type(obj), "named_modules"):
+        listed = [f.tensor for f in tensors_below(obj, "", True) if f.is_parameter or f.is_buffer]
+    else:
+        listed = list(get_state_dict(obj).values())
+    return list({id(each): each for each in listed}.values())
 
 
 class _Mismatch(NamedTuple):
@@ -123,26 +132,55 @@ def load_state_dict(
     True
     """
     own = get_state_dict(model)
-    found = _compare(own, state_dict, strict)
-    if found.wrong or (strict and (found.missing or found.unexpected)):
-        raise _error(found, own, state_dict, strict)
+    loaded, found = _load(own, state_dict, strict, consume)
     if verbose and (found.missing or found.unexpected):
         for word, names in (("missing", found.missing), ("unexpected", found.unexpected)):
             if names:
                 print(f"load_state_dict: {word}: {', '.join(names)}", file=sys.stderr)
-    loaded = []
-    for name, tensor in own.items():
-        if name in state_dict:
-            value = state_dict.pop(name) if consume else state_dict[name]
-            loaded.append(tensor.replace(_copied(value, tensor)))
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
 
 
+def load_into(
+    own: Mapping[str, Tensor], given: dict[str, Any], strict: bool, title: str
+) -> tuple[list[str], list[str]]:
+    """Load by name for a module called `title`; the names that only one side has."""
+    values = {
+        name: each if isinstance(each, Tensor) else Tensor(each) for name, each in given.items()
+    }
+    loaded, found = _load(own, values, strict, False, title)
+    if loaded:
+        loaded[0].realize(*loaded[1:])
+    return found.missing, found.unexpected
+
+
+def _load(
+    own: Mapping[str, Tensor],
+    given: dict[str, Tensor],
+    strict: bool,
+    consume: bool,
+    title: str = "",
+) -> tuple[list[Tensor], _Mismatch]:
+    found = _compare(own, given, strict)
+    if found.wrong or (strict and (found.missing or found.unexpected)):
+        raise _error(found, own, given, strict, title)
+    loaded = []
+    for name, tensor in own.items():
+        if name in given:
+            value = given.pop(name) if consume else given[name]
+            requires_grad = tensor.requires_grad
+            tensor.replace(_copied(value, tensor))
+            tensor.requires_grad = requires_grad
+            loaded.append(tensor)
+    return loaded, found
+
+
 def _copied(value: Tensor, place: Tensor) -> Tensor:
     """The value in a storage of its own, as the model's tensor needs it."""
-    return value.detach().to(place.device).cast(place.dtype)._same()
+    value = value.detach()
+    moved = value.to(place.device) if isinstance(place.device, str) else value.shard_like(place)
+    return moved.cast(place.dtype)._same()
 
 
 def _compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool) -> _Mismatch:
@@ -166,7 +204,11 @@ def _loses(source: DType, target: DType) -> bool:
 
 
 def _error(
-    found: _Mismatch, own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool
+    found: _Mismatch,
+    own: Mapping[str, Tensor],
+    given: Mapping[str, Tensor],
+    strict: bool,
+    title: str,
 ) -> ArgumentError:
     rows: list[tuple[str, ...]] = []
     for name, mine, theirs in found.wrong[:_SHOWN]:
@@ -190,10 +232,56 @@ def _error(
     ]
     only_names = not found.wrong
     return ArgumentError(
-        f"load_state_dict: the model and the dict differ ({', '.join(counts)})",
+        f"load_state_dict: {title or 'the model'} and the dict differ ({', '.join(counts)})",
         facts=rows,
-        law="each tensor of the model has one of its name and shape in the dict, and none is left"
+        rule="each tensor of the model has one of its name and shape in the dict, and none is left"
         if strict
         else "tensors of one name have one shape",
         fix="to load only what matches, pass strict=False" if only_names else "",
     )
+
+
+class TensorIO(io.RawIOBase):
+    """A tensor of bytes as a file that can be read. tinygrad: TensorIO.
+
+    >>> TensorIO(Tensor(b"abc")).read(2)
+    b'ab'
+    """
+
+    def __init__(self, t: Tensor) -> None:
+        if t.ndim != 1 or t.dtype is not dtypes.uint8:
+            raise ArgumentError(
+                f"TensorIO: a tensor of {t.dtype.name} with {t.ndim} axes",
+                rule="a file is bytes: uint8 along one axis",
+            )
+        self._tensor, self._position = t, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        end = int(self._tensor.numel())
+        if size is not None and size >= 0:
+            end = min(end, self._position + size)
+        part = self._tensor[self._position : end]
+        self._position = max(self._position, end)
+        return bytes(part.data()) if part.numel() else b""
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        start = (0, self._position, int(self._tensor.numel()))[whence]
+        self._position = min(int(self._tensor.numel()), max(0, start + offset))
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+
+__getattr__ = missing_name(__name__)

@@ -17,17 +17,17 @@ from weft.ir.ops import Op, name
 from weft.ir.uop import UOp, range_ids
 from weft.ir.walk import topological
 from weft.reference.fault import fault
-from weft.reference.kernel_values import Facts, KernelValues, Point, is_local, memory_below
-from weft.reference.memory import Cell, Memory, Value, store
+from weft.reference.kernel_values import KernelFacts, KernelValues, Point, is_local, memory_below
+from weft.reference.memory import Cell, ElementMemory, Value, store
 
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 
 
 def run_kernel(
     kernel: UOp,
-    arguments: Sequence[Memory],
+    arguments: Sequence[ElementMemory],
     variables: Mapping[str, int] | None = None,
-    buffers: Mapping[int, Memory] | None = None,
+    buffers: Mapping[int, ElementMemory] | None = None,
 ) -> None:
     """Run a KERNEL or a SINK of STOREs; the memory it stores to is written in place.
 
@@ -36,7 +36,7 @@ def run_kernel(
     if kernel.op not in (Op.KERNEL, Op.SINK):
         raise fault(f"a kernel is a KERNEL or a SINK of STOREs, not {name(kernel.op)}", kernel)
     memories = _memories(kernel, arguments, buffers or {})
-    facts = Facts(topological(kernel))
+    facts = KernelFacts(topological(kernel))
     stores = [node for node in topological(kernel) if _is_output(node)]
     targets = {memories[memory_below(node)] for node in stores}
     copies = {memory: memory.copy() for memory in targets}
@@ -44,7 +44,7 @@ def run_kernel(
     for group in _groups(stores):
         live = {memories[memory_below(node)] for node in group}
         seen = {n: memory if memory in live else start[n] for n, memory in memories.items()}
-        _Run(facts, variables or {}, seen, live, start).perform(group, memories, {})
+        _KernelRun(facts, variables or {}, seen, live, start).perform(group, memories, {})
 
 
 def _is_output(node: UOp) -> bool:
@@ -53,9 +53,9 @@ def _is_output(node: UOp) -> bool:
 
 
 def _memories(
-    kernel: UOp, arguments: Sequence[Memory], buffers: Mapping[int, Memory]
-) -> dict[UOp, Memory]:
-    found: dict[UOp, Memory] = {}
+    kernel: UOp, arguments: Sequence[ElementMemory], buffers: Mapping[int, ElementMemory]
+) -> dict[UOp, ElementMemory]:
+    found: dict[UOp, ElementMemory] = {}
     for node in topological(kernel):
         if node.op == Op.PARAM and node.arg[0] < len(arguments):
             found[node] = arguments[node.arg[0]]
@@ -88,23 +88,25 @@ def _loops(node: UOp) -> tuple[UOp, ...]:
     return (*outer, *own)
 
 
-class _Run(KernelValues):
+class _KernelRun(KernelValues):
     """The stores of a kernel on some state of its memory; `start` is that from before it."""
 
     def __init__(
         self,
-        facts: Facts,
+        facts: KernelFacts,
         variables: Mapping[str, int],
-        memories: Mapping[UOp, Memory],
-        live: set[Memory],
-        start: Mapping[UOp, Memory],
+        memories: Mapping[UOp, ElementMemory],
+        live: set[ElementMemory],
+        start: Mapping[UOp, ElementMemory],
     ) -> None:
         super().__init__(facts, variables, memories, live)
         self.start = start
         # An accumulator that a loop hands on: how many iterations are done, and what it holds.
-        self.carried: dict[tuple[UOp, tuple[int, ...]], tuple[int, Memory | None]] = {}
+        self.carried: dict[tuple[UOp, tuple[int, ...]], tuple[int, ElementMemory | None]] = {}
 
-    def perform(self, group: list[UOp], targets: Mapping[UOp, Memory], outer: Point) -> None:
+    def perform(
+        self, group: list[UOp], targets: Mapping[UOp, ElementMemory], outer: Point
+    ) -> None:
         """Run the stores of a group, writing into `targets`."""
         loops = [
             part for part in (*_loops(group[0]), *self.facts.counters) if part.arg not in outer
@@ -114,58 +116,69 @@ class _Run(KernelValues):
             for node in group:
                 index = node.src[0]
                 if index.op != Op.INDEX:
-                    raise fault("STORE takes an INDEX as its place", node)
-                place = self.place(index, targets[memory_below(index)], point)
-                writes.append((place, self.value(node.src[1], point)))
-            for node, (place, value) in zip(group, writes, strict=True):
-                store(place, value, node)
+                    raise fault("STORE takes an INDEX as its address", node)
+                address = self.address(index, targets[memory_below(index)], point)
+                writes.append((address, self.value(node.src[1], point)))
+            for node, (address, value) in zip(group, writes, strict=True):
+                store(address, value, node)
 
-    def version(self, node: UOp, point: Point) -> Memory:
+    def version(self, node: UOp, point: Point) -> ElementMemory:
         """The memory of an AFTER: a copy of what it follows, with its stores done."""
         first = node.src[0]
         memory = memory_below(first)
         stores = [part for part in node.src[1:] if part.op != Op.RANGE]
-        for each in stores:
+        is_continued = first is memory and stores[0].src[0].src[0].op == Op.AFTER
+        for each in stores[: 1 if is_continued else None]:
             if each.op != Op.STORE or memory_below(each) is not memory:
                 raise fault("AFTER in a kernel follows STOREs to the memory it reads", node)
         if is_local(node):
             point = {n: at for n, at in point.items() if n not in self.facts.threads}
-        if len(stores) == 1 and first is memory and stores[0].src[0].src[0].op == Op.AFTER:
-            return self.continued(stores[0], point)
+        if is_continued:
+            return self.continued(stores, point)
         after = self.contents(first, point).copy()
         for each in stores:
             self.on(memory, memory, after).perform([each], {memory: after}, point)
         return after
 
-    def continued(self, update: UOp, point: Point) -> Memory:
-        """What memory holds after a STORE that goes on from a version of it, which it may read."""
+    def continued(self, updates: Sequence[UOp], point: Point) -> ElementMemory:
+        """What memory holds after a STORE that goes on from a version of it, which it may read.
+
+        Other STOREs go on together with it: each sees what the iteration before left of all.
+        """
+        update, *others = updates
         before = update.src[0].src[0]
         memory = memory_below(before)
         loop = next((part for part in before.src if part.op == Op.RANGE), None)
         if loop is None:
-            after = self.memory(before, point).copy()
-            self.on(memory, before, after).perform([update], {memory: after}, point)
-            return after
+            together, states = self, {}
+            for each in updates:
+                version = each.src[0].src[0]
+                states[memory_below(version)] = copy = self.memory(version, point).copy()
+                together = together.on(memory_below(version), version, copy)
+            together.perform(list(updates), states, point)
+            return states[memory]
+        if others:
+            raise fault("STOREs that go on together close their loop", update)
         outside = {n: at for n, at in point.items() if n != loop.arg}
         key = (update, tuple(outside.values()))
         done, state = self.carried.get(key, (0, None))
         if state is None or done > point[loop.arg] + 1:
             done, state = 0, self.memory(before, point)
         after = state.copy()
-        for turn in range(done, point[loop.arg] + 1):
+        for iteration in range(done, point[loop.arg] + 1):
             run = self.on(memory, before, after)
-            run.perform([update], {memory: after}, outside | {loop.arg: turn})
+            run.perform([update], {memory: after}, outside | {loop.arg: iteration})
         self.carried[key] = (point[loop.arg] + 1, after)
         return after
 
-    def contents(self, version: UOp, point: Point) -> Memory:
+    def contents(self, version: UOp, point: Point) -> ElementMemory:
         """What a version of memory holds; memory inside the kernel has nothing to begin with."""
         if version.op == Op.MEMORY:
             title, _, size = version.arg
-            return Memory(version.dtype, size, name=title)
+            return ElementMemory(version.dtype, size, name=title)
         return self.start[version] if version in self.start else self.memory(version, point)
 
-    def on(self, memory: UOp, version: UOp, state: Memory) -> _Run:
+    def on(self, memory: UOp, version: UOp, state: ElementMemory) -> _KernelRun:
         """A run that reads and writes a state of some memory.
 
         A version of an argument follows from the contents before the kernel. Memory inside it is
@@ -174,4 +187,4 @@ class _Run(KernelValues):
         is_inside = memory.op == Op.MEMORY
         seen = {**(self.memories if is_inside else self.start), memory: state, version: state}
         live = {*self.live, state} if is_inside else {state}
-        return _Run(self.facts, self.variables, seen, live, self.start)
+        return _KernelRun(self.facts, self.variables, seen, live, self.start)

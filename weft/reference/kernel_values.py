@@ -1,10 +1,10 @@
 """The value of an expression of a kernel at a point, that is, for given values of its ranges.
 
 REDUCE and STAGE are evaluated when first needed, and remembered per value of the ranges they
-depend on, as the compiled kernel computes them once per turn of those loops. A SCAN is continued
-from the turn it was last asked for. Every index is checked against its axis, and every read
-against what was written. In lowered kernels a place has one flat index, vectors are tuples, and
-the counters of groups and threads are ranges like others.
+depend on, as the compiled kernel computes them once per iteration of those loops. A SCAN is
+continued from the iteration it was last asked for. Every index is checked against its axis, and
+every read against what was written. In lowered kernels an address has one flat index, vectors are
+tuples, and the counters of groups and threads are ranges like others.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Final, cast
 
 from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
+from weft.ir.reduction.joined import is_joined, references
 from weft.ir.shapes import shape_of
 from weft.ir.stage import is_global
-from weft.ir.uop import UOp, range_ids
+from weft.ir.uop import UOp, first_closed, range_ids
 from weft.ir.views import behind, memory_of
 from weft.ir.walk import topological
 from weft.reference import lanes
 from weft.reference.fault import fault
-from weft.reference.folds import fold, prefixes
-from weft.reference.memory import Cell, Memory, Value, load, store
+from weft.reference.memory import Cell, ElementMemory, Value, load, store
+from weft.reference.reductions import joined_value, prefixes, reduction
+from weft.reference.tiles import Tiles, contract_value
 
 # The value of each range, by its number, and of each hardware counter, by its kind and axis.
 Point = dict[int | tuple[str, int], int]
@@ -31,10 +33,10 @@ Point = dict[int | tuple[str, int], int]
 _COUNTERS: Final = (Op.RANGE, Op.SPECIAL)
 _MEMORIES: Final = (Op.PARAM, Op.BUFFER)
 # What an expression reads is evaluated on its own, at the same or at other points.
-_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN, Op.SHUFFLE)
+_READS: Final = (Op.LOAD, Op.INDEX, Op.READ, Op.REDUCE, Op.SCAN, Op.SHUFFLE, Op.CONTRACT)
 
 
-class Facts:
+class KernelFacts:
     """What all runs over one kernel share: its counters, and values of what no store changes."""
 
     def __init__(self, nodes: Sequence[UOp]) -> None:
@@ -47,10 +49,11 @@ class Facts:
         # Threads of a group share its local memory, so each sees what all of them have stored.
         self.threads: set[int | tuple[str, int]] = {n for n, k in kinds.items() if k == "thread"}
         self.threads |= {arg for arg in counters if arg[0] == "thread"}
-        # In a kernel of flat memory every place has one index, whatever the shape of its memory.
+        # In a kernel of flat memory every address has one index, whatever the shape of its memory.
         self.is_flat = all(len(node.src) == 3 for node in nodes if node.op == Op.INDEX)
-        self.remembered: dict[tuple[UOp, tuple[int, ...]], Value | Memory] = {}
+        self.remembered: dict[tuple[UOp, tuple[int, ...]], Value | ElementMemory] = {}
         self.orders: dict[UOp, list[UOp]] = {}
+        self.tiles: Tiles = {}  # products of tiles, by what they are of
         self.reads: dict[UOp, list[UOp] | None] = {}
 
     def reads_of(self, node: UOp) -> list[UOp] | None:
@@ -75,12 +78,12 @@ def _is_settled(node: UOp) -> bool:
     return node.op == Op.AFTER and memory_below(node).op != Op.MEMORY
 
 
-def memory_below(place: UOp) -> UOp:
+def memory_below(address: UOp) -> UOp:
     """The memory that a STORE, an INDEX or a version of memory leads to."""
-    place = memory_of(place.src[0] if place.op == Op.STORE else place)
-    if place.op not in _MEMORIES and place.op != Op.MEMORY:
-        raise fault(f"STORE into {name(place.op)}, which is no memory of a kernel", place)
-    return place
+    address = memory_of(address.src[0] if address.op == Op.STORE else address)
+    if address.op not in _MEMORIES and address.op != Op.MEMORY:
+        raise fault(f"STORE: expected memory of a kernel, got {name(address.op)}", address)
+    return address
 
 
 class KernelValues:
@@ -88,10 +91,10 @@ class KernelValues:
 
     def __init__(
         self,
-        facts: Facts,
+        facts: KernelFacts,
         variables: Mapping[str, int],
-        memories: Mapping[UOp, Memory],
-        live: set[Memory],
+        memories: Mapping[UOp, ElementMemory],
+        live: set[ElementMemory],
     ) -> None:
         self.facts = facts
         self.variables = variables
@@ -145,30 +148,40 @@ class KernelValues:
         if node.op == Op.SHUFFLE:
             value, counter = node.src
             return self.value(value, point | {counter.arg: point[counter.arg] ^ node.arg[0]})
+        if node.op == Op.CONTRACT:
+            return self._contract(node, point)
         if node.op in _READS:  # an INDEX that nobody loads is a value itself
             index = node.src[0] if node.op == Op.LOAD else node
-            return load(self.place(index, self.memory(index.src[0], point), point), node)
+            return load(self.address(index, self.memory(index.src[0], point), point), node)
         raise fault(f"{name(node.op)} has no meaning in a kernel", node)
 
-    def memory(self, node: UOp, point: Point) -> Memory:
+    def _contract(self, node: UOp, point: Point) -> Value:
+        """An element of a product of tiles, or all that a thread has."""
+        factors = [self.memories[memory] for memory in node.src[:2]]
+        tiles = self.facts.tiles if self.live.isdisjoint(factors) else {}
+        return contract_value(
+            node, self.memories.__getitem__, lambda x: self.number(x, point), tiles
+        )
+
+    def memory(self, node: UOp, point: Point) -> ElementMemory:
         """The memory that an INDEX or READ reads."""
         if node in self.memories:
             return self.memories[node]
         if node.op not in (Op.STAGE, Op.AFTER):
-            raise fault(f"{name(node.op)} is no memory", node)
-        return cast("Memory", self._remember(node, point))
+            raise fault(f"expected memory, got {name(node.op)}", node)
+        return cast("ElementMemory", self._remember(node, point))
 
-    def place(self, index: UOp, memory: Memory, point: Point) -> Cell:
-        """Where an INDEX or READ points; behind a closed gate it may be anywhere."""
-        gate = self.value(index.src[1], point)
-        if not (any(gate) if isinstance(gate, tuple) else gate):
-            return Cell(memory, gate, 0)
+    def address(self, index: UOp, memory: ElementMemory, point: Point) -> Cell:
+        """Where an INDEX or READ points; where the mask is false it may be anywhere."""
+        mask = self.value(index.src[1], point)
+        if not (any(mask) if isinstance(mask, tuple) else mask):
+            return Cell(memory, mask, 0)
         sizes = self._sizes(index.src[0], point)
         is_flat = index.op == Op.INDEX and self.facts.is_flat
         if is_flat and (len(sizes) != 1 or index.dtype.lanes > 1):
             # The memory itself knows its bounds, lane by lane.
-            return Cell(memory, gate, self.number(index.src[2], point))
-        return Cell(memory, gate, self.position(index, index.src[2:], sizes, point))
+            return Cell(memory, mask, self.number(index.src[2], point))
+        return Cell(memory, mask, self.position(index, index.src[2:], sizes, point))
 
     def _sizes(self, memory: UOp, point: Point) -> Sequence[int]:
         memory = behind(memory)
@@ -193,7 +206,7 @@ class KernelValues:
             position = position * size + number
         return position
 
-    def _remember(self, node: UOp, point: Point) -> Value | Memory:
+    def _remember(self, node: UOp, point: Point) -> Value | ElementMemory:
         """What a REDUCE, STAGE or AFTER makes, once per value of the ranges it depends on."""
         if not self._is_fixed(node):
             return self._materialize(node, point)
@@ -220,40 +233,58 @@ class KernelValues:
             self._fixed[node] = memories is not None and self.live.isdisjoint(memories)
         return self._fixed[node]
 
-    def _materialize(self, node: UOp, point: Point) -> Value | Memory:
+    def _materialize(self, node: UOp, point: Point) -> Value | ElementMemory:
         if node.op == Op.AFTER:
             return self.version(node, point)
         return (self._reduce if node.op == Op.REDUCE else self._stage)(node, point)
 
-    def version(self, node: UOp, point: Point) -> Memory:
+    def version(self, node: UOp, point: Point) -> ElementMemory:
         """The memory of an AFTER; whoever runs stores says what that is."""
-        raise fault("AFTER follows a STORE, which is no expression", node)
+        raise fault("AFTER: expected an expression, got a STORE", node)
 
     def _reduce(self, node: UOp, point: Point) -> Value:
-        """The fold of the value over the ranges; of a vector, lane by lane."""
+        """The reduction of the value over the ranges; of a vector, lane by lane."""
+        if is_joined(node):
+            return self._joined(node, point)
         values = [self.value(node.src[0], inner) for inner in self.points(node.src[1:], point)]
         dtype = node.dtype.scalar
         rows = [lanes.lanes_of(value) for value in values]
         columns = [[row[lane] for row in rows] for lane in range(node.dtype.lanes)]
-        folded = tuple(fold(node.arg[0], dtype, column) for column in columns)
-        return folded if node.dtype.lanes > 1 else folded[0]
+        reduced = tuple(reduction(node.arg[0], dtype, column) for column in columns)
+        return reduced if node.dtype.lanes > 1 else reduced[0]
+
+    def _joined(self, node: UOp, point: Point) -> Value:
+        """The parts of a joined reduction and of its references, joined in a mixed-up order.
+
+        Neighbors are joined, any two first: the order is not specified.
+        """
+        refers, ranges = references(node), node.src[first_closed(node) :]
+        parts = [
+            [lanes.lanes_of(self.value(each.src[0], inner)) for each in (node, *refers)]
+            for inner in self.points(ranges, point)
+        ]
+        rows: list[Scalar] = []
+        for lane in range(node.dtype.lanes):
+            states = [[row[lane if len(row) > 1 else 0] for row in part] for part in parts]
+            rows.append(joined_value(node, states))
+        return tuple(rows) if node.dtype.lanes > 1 else rows[0]
 
     def _scan(self, node: UOp, point: Point) -> Value:
-        """The fold of the turns up to this one; those before it are not evaluated again."""
+        """The reduction of the iterations up to this one; none is evaluated again."""
         loop = node.src[1].arg
         outer = [number for number in range_ids(node.ranges) if number != loop]
         key = (node, tuple([point[number] for number in outer]))
         if key not in self._scans:
             self._scans[key] = _Prefixes(node)
         known = self._scans[key]
-        for turn in range(len(known.values), point[loop] + 1):
-            known.extend(self.value(node.src[0], point | {loop: turn}))
+        for iteration in range(len(known.values), point[loop] + 1):
+            known.extend(self.value(node.src[0], point | {loop: iteration}))
         return known.values[point[loop]]
 
-    def _stage(self, node: UOp, point: Point) -> Memory:
+    def _stage(self, node: UOp, point: Point) -> ElementMemory:
         space, sizes = node.arg
         indices, ranges = node.src[1 : 1 + len(sizes)], node.src[1 + len(sizes) :]
-        memory = Memory(node.dtype.scalar, math.prod(sizes), name=f"{space} stage")
+        memory = ElementMemory(node.dtype.scalar, math.prod(sizes), name=f"{space} stage")
         for inner in self.points(ranges, point):
             position = self.position(node, indices, sizes, inner)
             store(Cell(memory, True, position), self.value(node.src[0], inner), node)
@@ -269,17 +300,17 @@ def is_local(node: UOp) -> bool:
 
 
 class _Prefixes:
-    """The values of a SCAN for its first turns; of a vector, lane by lane."""
+    """The values of a SCAN for its first iterations; of a vector, lane by lane."""
 
     def __init__(self, node: UOp) -> None:
         self.values: list[Value] = []
         self._next: list[Scalar] = []
-        self._lanes = [self._folds(node, lane) for lane in range(node.dtype.lanes)]
+        self._lanes = [self._reductions(node, lane) for lane in range(node.dtype.lanes)]
 
-    def _folds(self, node: UOp, lane: int) -> Iterator[Scalar]:
+    def _reductions(self, node: UOp, lane: int) -> Iterator[Scalar]:
         return prefixes(node.arg[0], node.dtype.scalar, iter(lambda: self._next[lane], None))
 
     def extend(self, value: Value) -> None:
         self._next = list(lanes.lanes_of(value))
-        folded = tuple([next(each) for each in self._lanes])
-        self.values.append(folded if len(folded) > 1 else folded[0])
+        reduced = tuple([next(each) for each in self._lanes])
+        self.values.append(reduced if len(reduced) > 1 else reduced[0])

@@ -1,6 +1,6 @@
 """Memory that trusts nobody: it knows its bounds, what was written, and who touched it.
 
-The interpreters of kernels and of programs keep every buffer in a `Memory` of Python scalars.
+The interpreters of kernels and of programs keep every buffer in such memory, of Python scalars.
 Reading outside it, or an element that nobody wrote, raises and names the node. `SharedMemory` is
 the local memory of a group of threads; it also finds two threads that touch one element, one of
 them writing, without a barrier in between.
@@ -20,11 +20,11 @@ from weft.reference.fault import fault
 Value = Scalar | tuple[Scalar, ...]
 
 
-class Memory:
+class ElementMemory:
     """`size` elements of a scalar dtype. None stands for an element that was never written.
 
     >>> from weft.ir.dtypes import dtypes
-    >>> Memory(dtypes.int16, 2, [1, 70000]).to_bytes().hex()
+    >>> ElementMemory(dtypes.int16, 2, [1, 70000]).to_bytes().hex()
     '01007011'
     """
 
@@ -47,7 +47,7 @@ class Memory:
             raise fault(f"{name} has {size} elements, not {len(self.values)}")
 
     @classmethod
-    def from_bytes(cls, dtype: DType, data: bytes, name: str = "memory") -> Memory:
+    def from_bytes(cls, dtype: DType, data: bytes, name: str = "memory") -> ElementMemory:
         """Memory with the contents of a buffer, little-endian."""
         width = dtype.itemsize
         starts = range(0, len(data), width)
@@ -61,8 +61,8 @@ class Memory:
             to_bits(self.dtype, self.get(i)).to_bytes(width, "little") for i in range(self.size)
         )
 
-    def copy(self) -> Memory:
-        return Memory(self.dtype, self.size, self.values, self.name)
+    def copy(self) -> ElementMemory:
+        return ElementMemory(self.dtype, self.size, self.values, self.name)
 
     def get(self, index: int, node: UOp | None = None) -> Scalar:
         """The element at `index`; `node` is who reads it."""
@@ -89,11 +89,11 @@ class Memory:
             )
 
 
-def reinterpreted(memory: Memory, dtype: DType) -> Memory:
+def reinterpreted(memory: ElementMemory, dtype: DType) -> ElementMemory:
     """The same bytes as elements of another dtype; those that nobody wrote stay so.
 
     >>> from weft.ir.dtypes import dtypes
-    >>> reinterpreted(Memory(dtypes.int64, 2, [-1, None]), dtypes.uint32).values
+    >>> reinterpreted(ElementMemory(dtypes.int64, 2, [-1, None]), dtypes.uint32).values
     [4294967295, 4294967295, None, None]
     """
     if memory.dtype is dtype:
@@ -109,10 +109,10 @@ def reinterpreted(memory: Memory, dtype: DType) -> Memory:
         is_whole = len(written) == dtype.itemsize
         pattern = int.from_bytes(bytes(written), "little")
         values.append(from_bits(dtype, pattern) if is_whole else None)
-    return Memory(dtype, len(values), values, memory.name)
+    return ElementMemory(dtype, len(values), values, memory.name)
 
 
-class SharedMemory(Memory):
+class SharedMemory(ElementMemory):
     """The local memory of one group; `thread` is who runs now, `epoch` counts the barriers."""
 
     def __init__(self, dtype: DType, size: int, name: str = "memory") -> None:
@@ -152,36 +152,36 @@ class SharedMemory(Memory):
 
 
 class Cell(NamedTuple):
-    """Where an INDEX points. A false gate, or false lanes of it, means that nothing is touched."""
+    """Where an INDEX points. A false mask, or false lanes of it, means that nothing is touched."""
 
-    memory: Memory
-    gate: Value
+    memory: ElementMemory
+    mask: Value
     position: int
 
 
-def load(place: Cell, node: UOp) -> Value:
-    """The value at a place, 0 where it is gated; a vector is consecutive elements."""
+def load(address: Cell, node: UOp) -> Value:
+    """The value at an address, 0 where it is masked; a vector is consecutive elements."""
     dtype = node.dtype
-    gates = _gates(place, dtype.lanes, node)
+    masks = _masks(address, dtype.lanes, node)
     zero = canonical(dtype, 0)
     lanes = tuple(
-        place.memory.get(place.position + lane, node) if gate else zero
-        for lane, gate in enumerate(gates)
+        address.memory.get(address.position + lane, node) if mask else zero
+        for lane, mask in enumerate(masks)
     )
     return lanes if dtype.lanes > 1 else lanes[0]
 
 
-def store(place: Cell, value: Value, node: UOp) -> None:
-    """Write a value at a place, where it is not gated; a vector goes to consecutive elements."""
+def store(address: Cell, value: Value, node: UOp) -> None:
+    """Write a value at an address, where it is not masked; a vector fills consecutive elements."""
     lanes = value if isinstance(value, tuple) else (value,)
-    for lane, gate in enumerate(_gates(place, len(lanes), node)):
-        if gate:
-            place.memory.set(place.position + lane, lanes[lane], node)
+    for lane, mask in enumerate(_masks(address, len(lanes), node)):
+        if mask:
+            address.memory.set(address.position + lane, lanes[lane], node)
 
 
-def _gates(place: Cell, lanes: int, node: UOp) -> tuple[Scalar, ...]:
-    if not isinstance(place.gate, tuple):
-        return (place.gate,) * lanes
-    if len(place.gate) != lanes:
-        raise fault(f"a gate of {len(place.gate)} lanes guards {lanes} lanes", node)
-    return place.gate
+def _masks(address: Cell, lanes: int, node: UOp) -> tuple[Scalar, ...]:
+    if not isinstance(address.mask, tuple):
+        return (address.mask,) * lanes
+    if len(address.mask) != lanes:
+        raise fault(f"a mask of {len(address.mask)} lanes guards {lanes} lanes", node)
+    return address.mask

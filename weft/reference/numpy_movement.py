@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import Size
 from weft.ir.ops import Op, name
 from weft.ir.shapes import fill_pairs, fill_sizes
 from weft.ir.uop import UOp
 from weft.reference.fault import fault
-from weft.reference.folds import accumulator
 from weft.reference.numpy_ops import elementwise
+from weft.reference.reductions import accumulator
 
 SizeOf = Callable[[Size], int]
 
@@ -64,43 +64,43 @@ def _misfit(node: UOp, source: Array, wanted: object) -> Exception:
     return fault(f"{name(node.op)} does not fit its source", node, source=source.shape, arg=wanted)
 
 
-def pick(node: UOp, source: Array, gate: Array, indices: list[Array]) -> Array:
-    """The value of INDEX: the elements of the leading axes, 0 where the gate is false.
+def pick(node: UOp, source: Array, mask: Array, indices: list[Array]) -> Array:
+    """The value of INDEX: the elements of the leading axes, 0 where the mask is false.
 
-    Where the gate is false an index may be anything; elsewhere it must lie in its axis.
+    Where the mask is false an index may be anything; elsewhere it must lie in its axis.
     """
-    gate, safe = _places(node, source, gate, indices)
+    mask, safe = _addresses(node, source, mask, indices)
     rest = source.shape[len(indices) :]
-    if not gate.any():
-        return np.zeros(gate.shape + rest, source.dtype)
-    mask = gate.reshape(gate.shape + (1,) * len(rest))
-    return np.where(mask, source[safe], np.zeros((), source.dtype))
+    if not mask.any():
+        return np.zeros(mask.shape + rest, source.dtype)
+    wide = mask.reshape(mask.shape + (1,) * len(rest))
+    return np.where(wide, source[safe], np.zeros((), source.dtype))
 
 
-def _places(
-    node: UOp, source: Array, gate: Array, indices: list[Array]
+def _addresses(
+    node: UOp, source: Array, mask: Array, indices: list[Array]
 ) -> tuple[Array, tuple[Array, ...]]:
-    """The gate of each position, and the indices there, 0 where it is closed."""
+    """The mask of each position, and the indices there, 0 where it is false."""
     shape = np.broadcast_shapes(*(index.shape for index in indices))
-    gate = np.broadcast_to(gate, shape)
+    mask = np.broadcast_to(mask, shape)
     for axis, index in enumerate(indices):
         extent = source.shape[axis]
-        outside = gate & ((index < 0) | (index >= extent))
+        outside = mask & ((index < 0) | (index >= extent))
         if outside.any():
             wrong = np.broadcast_to(index, shape)[outside].flat[0]
             what = f"{name(node.op)} is on axis {axis} out of bounds at {wrong}"
             raise fault(what, node, index=wrong, size=extent)
-    return gate, tuple(np.where(gate, index, 0).astype(np.int64) for index in indices)
+    return mask, tuple(np.where(mask, index, 0).astype(np.int64) for index in indices)
 
 
-def scatter(node: UOp, source: Array, updates: Array, gate: Array, indices: list[Array]) -> Array:
-    """The value of SCATTER: updates folded in one after the other, floats rounded at the end."""
-    gate, safe = _places(node, source, gate, indices)
+def scatter(node: UOp, source: Array, updates: Array, mask: Array, indices: list[Array]) -> Array:
+    """The value of SCATTER: updates reduced in one after the other, floats rounded at the end."""
+    mask, safe = _addresses(node, source, mask, indices)
     op, dtype = node.arg[0], node.dtype
     wide = accumulator(dtype)
-    folded = elementwise(Op.CAST, wide, dtype, source).copy()
+    reduced = elementwise(Op.CAST, wide, dtype, source).copy()
     rows = elementwise(Op.CAST, wide, dtype, updates)
-    for position in zip(*np.nonzero(gate), strict=True) if gate.ndim else [()] * bool(gate):
-        place = tuple(int(index[position]) for index in safe)
-        folded[place] = elementwise(op, wide, wide, folded[place], rows[position])
-    return elementwise(Op.CAST, dtype, wide, folded)
+    for position in zip(*np.nonzero(mask), strict=True) if mask.ndim else [()] * bool(mask):
+        address = tuple(int(index[position]) for index in safe)
+        reduced[address] = elementwise(op, wide, wide, reduced[address], rows[position])
+    return elementwise(Op.CAST, dtype, wide, reduced)

@@ -1,4 +1,4 @@
-"""Every elementwise op on arrays, and folds by them.
+"""Every elementwise op on arrays, and reductions by them.
 
 Floats are computed in double and rounded to their dtype once, as `weft.ir.scalar` does. For
 + - * / and the square root that is the correctly rounded result in every dtype up to float32: a
@@ -15,19 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.array_casts import bitcast, cast
-from weft.ir.array_values import Array, round_values, value_dtype
-from weft.ir.dtypes import BOOL, FLOAT, INDEX, INTEGER, DType, canonical
-from weft.ir.folds import identity
-from weft.ir.ops import COMPARE, Op, name
+from weft.ir.arrays.casts import bitcast, cast
+from weft.ir.arrays.values import Array, round_values, value_dtype
+from weft.ir.dtypes import BOOL, COMPLEX, FLOAT, INDEX, INT, INTEGER, DType, canonical
+from weft.ir.ops import COMPARE, TRANSCENDENTAL, Op, name
+from weft.ir.reduction.reductions import identity
 from weft.ir.scalar import meaning
 from weft.reference.fault import fault
-from weft.reference.folds import accumulator
-
-# Computed by the functions of weft.ir.scalar: correctly rounded nowhere, so defined in one place.
-_TRANSCENDENTAL: Final = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
-)
+from weft.reference.reductions import accumulator
 
 
 def elementwise(op: int, dtype: DType, source: DType, *values: Array) -> Array:
@@ -39,14 +34,21 @@ def elementwise(op: int, dtype: DType, source: DType, *values: Array) -> Array:
             return bitcast(values[0], source, dtype)
         if op == Op.WHERE:
             return np.where(*values)
+        if op == Op.COMPLEX:
+            return _joined(dtype, *np.broadcast_arrays(*values))
+        if op in (Op.REAL, Op.IMAG):
+            return np.array(values[0].real if op == Op.REAL else values[0].imag)
         if op in COMPARE:
             return np.asarray(_COMPARE[op](*values))
+        if source.kind == COMPLEX:
+            wide = [value.astype(np.complex128) for value in values]
+            return np.asarray(_FLOAT[op](*wide)).astype(value_dtype(dtype))
         if source.kind == FLOAT:
             return _on_floats(op, dtype, source, values)
         if op == Op.POW and source.kind & INTEGER:
             return _integer_power(source, *values)
         table = _BOOL if source.kind == BOOL else _INTEGER
-        if op not in table:
+        if op not in table or (op == Op.DOT_BYTES and source.kind != INT):
             raise fault(f"{name(op)} has no meaning on {source.name}")
         if source.kind == INDEX and op in (Op.ADD, Op.MUL):
             _verify_exact(_FLOAT[op](*(value.astype(np.float64) for value in values)))
@@ -59,10 +61,10 @@ def _verify_exact(result: Array) -> None:
         raise fault("an index passes the 64 bits that this interpreter has for it")
 
 
-def fold(op: int, dtype: DType, values: Array, axes: Sequence[int]) -> Array:
-    """The fold over some axes, which keep size 1.
+def reduction(op: int, dtype: DType, values: Array, axes: Sequence[int]) -> Array:
+    """The reduction over some axes, which keep size 1.
 
-    Halves are folded into each other until one is left: few steps, each by `elementwise`.
+    Halves are reduced into each other until one is left: few steps, each by `elementwise`.
     """
     kept = [1 if axis in axes else extent for axis, extent in enumerate(values.shape)]
     count = math.prod(values.shape[axis] for axis in axes)
@@ -73,24 +75,24 @@ def fold(op: int, dtype: DType, values: Array, axes: Sequence[int]) -> Array:
     rows = elementwise(Op.CAST, wide, dtype, rows)
     while (count := len(rows)) > 1:
         half = count // 2
-        folded = elementwise(op, wide, wide, rows[:half], rows[half : 2 * half])
-        rows = np.concatenate([folded, rows[2 * half :]])
+        reduced = elementwise(op, wide, wide, rows[:half], rows[half : 2 * half])
+        rows = np.concatenate([reduced, rows[2 * half :]])
     return elementwise(Op.CAST, dtype, wide, rows[0])
 
 
 def scan(op: int, dtype: DType, values: Array, axis: int) -> Array:
-    """The folds of all prefixes along an axis, each rounded once."""
+    """The reductions of all prefixes along an axis, each rounded once."""
     wide = accumulator(dtype)
     rows = elementwise(Op.CAST, wide, dtype, np.moveaxis(values, axis, 0))
     done = rows.copy()
-    for turn in range(1, len(rows)):
-        done[turn] = elementwise(op, wide, wide, done[turn - 1], rows[turn])
+    for iteration in range(1, len(rows)):
+        done[iteration] = elementwise(op, wide, wide, done[iteration - 1], rows[iteration])
     return np.moveaxis(elementwise(Op.CAST, dtype, wide, done), 0, axis)
 
 
 def _on_floats(op: int, dtype: DType, source: DType, values: tuple[Array, ...]) -> Array:
     wide = [value.astype(np.float64) for value in values]
-    if op in _TRANSCENDENTAL:
+    if op in TRANSCENDENTAL:
         function = np.frompyfunc(meaning(op, source), len(wide), 1)
         return round_values(dtype, np.asarray(function(*wide)).astype(np.float64))
     if op not in _FLOAT:
@@ -136,6 +138,21 @@ def _integer_power(dtype: DType, x: Array, y: Array) -> Array:
     return np.asarray(wrapped(x, y)).astype(value_dtype(dtype))
 
 
+def _joined(dtype: DType, real: Array, imag: Array) -> Array:
+    """Complex numbers of their parts; a product with i would make NaN of infinities."""
+    result = np.empty(real.shape, value_dtype(dtype))
+    result.real, result.imag = real, imag
+    return result
+
+
+def _dot_bytes(x: Array, y: Array) -> Array:
+    """The sum over the bytes of words, unsigned ones of x by signed ones of y."""
+    wide, other = x.astype(np.int64), y.astype(np.int64)
+    places = range(0, x.dtype.itemsize * 8, 8)
+    parts = [(wide >> low & 255) * (((other >> low & 255) ^ 128) - 128) for low in places]
+    return np.asarray(sum(parts, np.zeros_like(wide))).astype(x.dtype)
+
+
 _Table = dict[int, Callable[..., Any]]
 _COMPARE: Final[_Table] = {
     Op.LESS: np.less,
@@ -162,6 +179,7 @@ _INTEGER: Final[_Table] = {
     Op.FLOORMOD: np.remainder,
     Op.TRUNCDIV: _truncated_quotient,
     Op.TRUNCMOD: _truncated_rest,
+    Op.DOT_BYTES: _dot_bytes,
     Op.SHL: _shifted(np.left_shift),
     Op.SHR: _shifted(np.right_shift),
 }

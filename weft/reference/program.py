@@ -20,36 +20,41 @@ from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.reference import lanes
+from weft.reference.async_ops import GroupState
 from weft.reference.fault import fault
-from weft.reference.memory import Cell, Memory, SharedMemory, Value, load, store
+from weft.reference.memory import Cell, ElementMemory, SharedMemory, Value, load, store
 from weft.reference.scopes import match_ends, verify_scopes
+from weft.reference.tiles import Tiles, contract_value
 
 # What an instruction can have as its result.
-Result = Value | Memory | Cell | None
+Result = Value | ElementMemory | Cell | None
 Environment = dict[UOp, Result]
 
 
 class Meeting(NamedTuple):
-    """Where a thread waits for the others, and the value that it brings to a shuffle."""
+    """Where a thread waits for the others, the value that it brings, and addresses of memory."""
 
     node: UOp | None
     value: Value | None = None
+    cells: tuple[Cell, ...] = ()
 
 
 Thread = Generator[Meeting, Value | None, None]
 
 KINDS: Final = ("group", "thread")
+# Memory that the threads of a group share.
+SHARED: Final = ("local", "dynamic")
 
 
 def run_program(
-    program: UOp, arguments: Sequence[Memory], variables: Mapping[str, int] | None = None
+    program: UOp, arguments: Sequence[ElementMemory], variables: Mapping[str, int] | None = None
 ) -> None:
     """Run a LINEAR of instructions for every group and thread; the arguments are written in place.
 
     `arguments[slot]` is the memory of `PARAM(slot)`. The grid is what the SPECIALs say it is.
     """
     verify_scopes(program)
-    run = _Run(program, arguments, variables or {})
+    run = _ProgramRun(program, arguments, variables or {})
     sizes = {kind: run.extents(kind) for kind in KINDS}
     for group in _counters("group", sizes["group"]):
         run.run_group(group, list(_counters("thread", sizes["thread"])))
@@ -62,16 +67,17 @@ def _counters(kind: str, extents: dict[int, int]) -> Iterator[dict[tuple[str, in
         yield {(kind, axis): count for axis, count in zip(axes, counts, strict=True)}
 
 
-class _Run:
+class _ProgramRun:
     """A program with its arguments."""
 
     def __init__(
-        self, program: UOp, arguments: Sequence[Memory], variables: Mapping[str, int]
+        self, program: UOp, arguments: Sequence[ElementMemory], variables: Mapping[str, int]
     ) -> None:
         self.instructions = program.src
         self.ends = match_ends(program)
         self.leaves = [node for node in topological(program) if not _needs_running(node)]
         self.variables = variables
+        self.tiles: Tiles = {}  # products of tiles, which no instruction changes
         self.memories = {
             node: self._argument(node, arguments) for node in self.leaves if node.op == Op.PARAM
         }
@@ -95,9 +101,12 @@ class _Run:
         shared = {
             node: SharedMemory(node.dtype, node.arg[2], node.arg[0])
             for node in self.leaves
-            if node.op == Op.MEMORY and node.arg[1] == "local"
+            if node.op == Op.MEMORY and node.arg[1] in SHARED
         }
-        running = [self._thread(self._leaf_values(group | thread, shared)) for thread in threads]
+        beside = GroupState(len(threads))
+        running = [
+            self._thread(self._leaf_values(group | thread, shared), beside) for thread in threads
+        ]
         received: list[Value | None] = [None] * len(running)
         while True:
             waiting: list[Meeting] = []
@@ -115,11 +124,14 @@ class _Run:
             if first.op == Op.SHUFFLE:
                 received = _exchanged(first, threads, [meeting.value for meeting in waiting])
                 continue
+            if first.op != Op.BARRIER:
+                _meet(beside, first, waiting)
+                continue
             for memory in shared.values():
                 memory.epoch += 1
 
     def _leaf_values(
-        self, counters: dict[tuple[str, int], int], shared: Mapping[UOp, Memory]
+        self, counters: dict[tuple[str, int], int], shared: Mapping[UOp, ElementMemory]
     ) -> Environment:
         """What a thread knows before its first instruction; its register memory is its own."""
         known: Environment = {}
@@ -135,16 +147,16 @@ class _Run:
             elif node in shared:
                 known[node] = shared[node]
             elif node.arg[1] == "register":
-                known[node] = Memory(node.dtype, node.arg[2], name=node.arg[0])
+                known[node] = ElementMemory(node.dtype, node.arg[2], name=node.arg[0])
             else:
                 raise fault(f"MEMORY in the unknown space {node.arg[1]!r}", node)
         return known
 
-    def _argument(self, node: UOp, arguments: Sequence[Memory]) -> Memory:
+    def _argument(self, node: UOp, arguments: Sequence[ElementMemory]) -> ElementMemory:
         slot, shape = node.arg
         if slot >= len(arguments):
             raise fault(f"argument {slot} is missing", node, arguments=len(arguments))
-        memory: Memory = arguments[slot]
+        memory: ElementMemory = arguments[slot]
         sizes = fill_sizes(node, shape, 0)
         size = math.prod(
             lanes.size_value(extent, self.variables) if isinstance(extent, UOp) else extent
@@ -155,8 +167,8 @@ class _Run:
             raise fault(f"argument {slot} is {given}, not {size} of {node.dtype.name}", node)
         return memory
 
-    def _thread(self, known: Environment) -> Thread:
-        """Run the instructions of one thread; yield each BARRIER and SHUFFLE it reaches."""
+    def _thread(self, known: Environment, beside: GroupState) -> Thread:
+        """Run the instructions of one thread; yield where it waits for others."""
         position = 0
         while position < len(self.instructions):
             node = self.instructions[position]
@@ -165,6 +177,15 @@ class _Run:
                 yield Meeting(node)
             elif node.op == Op.SHUFFLE:
                 known[node] = yield Meeting(node, _value(known, node.src[0]))
+            elif node.op in (Op.MMA, Op.MMA_GROUP) or _is_wait(node):
+                yield _meeting(node, known)
+            elif node.op in (Op.COPY_BOX, Op.MBARRIER):
+                _start(beside, node, known)
+            elif node.op == Op.CONTRACT:
+                known[node] = contract_value(
+                    *(node, self.memories.__getitem__),
+                    *(lambda x: _number(known, x), self.tiles),
+                )
             elif node.op == Op.RANGE:
                 known[node] = 0
                 if _number(known, node.src[0]) <= 0:
@@ -202,6 +223,44 @@ def _exchanged(
     return received
 
 
+def _is_wait(node: UOp) -> bool:
+    return node.op == Op.MBARRIER and node.arg[0] == "wait"
+
+
+def _meeting(node: UOp, known: Environment) -> Meeting:
+    """What a thread brings to something that all threads do together."""
+    cells = tuple([_address(known, source) for source in node.src if source.op == Op.INDEX])
+    return Meeting(node, _value(known, node.src[2]) if _is_wait(node) else None, cells)
+
+
+def _meet(beside: GroupState, node: UOp, threads: Sequence[Meeting]) -> None:
+    """Do what all threads do together."""
+    if node.op == Op.MMA_GROUP:
+        beside.group(node, [meeting.cells[0] for meeting in threads])
+    elif node.op == Op.MMA:
+        beside.multiply(node, [(x, y, z) for _, _, (x, y, z) in threads])
+    else:
+        parities = [int(cast("Scalar", meeting.value)) for meeting in threads]
+        beside.wait([meeting.cells[0] for meeting in threads], parities, node)
+
+
+def _start(beside: GroupState, node: UOp, known: Environment) -> None:
+    """Do what one thread starts, where its mask holds."""
+    is_copy = node.op == Op.COPY_BOX
+    if not _value(known, node.src[3 if is_copy else 1]):
+        return
+    if is_copy:
+        target, barrier = _address(known, node.src[0]), _address(known, node.src[2])
+        source = _lookup(known, node.src[1])
+        assert isinstance(source, ElementMemory)
+        at = [_number(known, each) for each in node.src[4:-1]]
+        beside.copy_box(target, source, node.src[1], at, barrier)
+    else:
+        kind, number = node.arg
+        act = beside.make_barriers if kind == "init" else beside.expect
+        act(_address(known, node.src[0]), number, node)
+
+
 def _needs_running(node: UOp) -> bool:
     return node.op not in (Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL)
 
@@ -214,8 +273,8 @@ def _lookup(known: Environment, node: UOp) -> Result:
 
 def _value(known: Environment, node: UOp) -> Value:
     found = _lookup(known, node)
-    if found is None or isinstance(found, Memory | Cell):
-        raise fault(f"{name(node.op)} is no value", node)
+    if found is None or isinstance(found, ElementMemory | Cell):
+        raise fault(f"expected a value, got {name(node.op)}", node)
     return found
 
 
@@ -223,10 +282,10 @@ def _number(known: Environment, node: UOp) -> int:
     return int(cast("Scalar", _value(known, node)))
 
 
-def _place(known: Environment, node: UOp) -> Cell:
+def _address(known: Environment, node: UOp) -> Cell:
     found = _lookup(known, node)
     if not isinstance(found, Cell):
-        raise fault(f"{name(node.op)} is no place in memory", node)
+        raise fault(f"expected an address, got {name(node.op)}", node)
     return found
 
 
@@ -236,14 +295,16 @@ def _step(node: UOp, known: Environment) -> Result:
         return lanes.apply(node, tuple([_value(known, source) for source in node.src]))
     if node.op == Op.INDEX:
         memory = _lookup(known, node.src[0])
-        if not isinstance(memory, Memory) or len(node.src) != 3:
-            raise fault("INDEX takes memory, a gate and one flat index", node)
+        if not isinstance(memory, ElementMemory) or len(node.src) != 3:
+            raise fault("INDEX takes memory, a mask and one flat index", node)
         return Cell(memory, _value(known, node.src[1]), _number(known, node.src[2]))
     if node.op == Op.LOAD:
-        return load(_place(known, node.src[0]), node)
+        return load(_address(known, node.src[0]), node)
     if node.op == Op.STORE:
-        store(_place(known, node.src[0]), _value(known, node.src[1]), node)
+        store(_address(known, node.src[0]), _value(known, node.src[1]), node)
         return None
+    if node.op == Op.TENSOR_MAP:
+        return _lookup(known, node.src[0])
     if node.op in (Op.AFTER, Op.BIND):
         return _lookup(known, node.src[0 if node.op == Op.AFTER else 1])
-    raise fault(f"{name(node.op)} is no instruction", node)
+    raise fault(f"expected an instruction, got {name(node.op)}", node)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from weft.ir.array_values import Array, from_storage, storage_dtype, to_storage, value_dtype
+from weft.ir.arrays.values import Array, from_storage, storage_dtype, to_storage, value_dtype
 from weft.ir.build import param, sink, store
 from weft.ir.ops import Op, name
 from weft.ir.ranged import Member, members_of
@@ -23,20 +23,20 @@ from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
-from weft.reference.kernel_values import Facts, KernelValues, Point
+from weft.reference.kernel_values import KernelFacts, KernelValues, Point
 from weft.reference.lanes import size_value
-from weft.reference.memory import Cell, Memory, Value
+from weft.reference.memory import Cell, ElementMemory, Value
 from weft.reference.memory import store as write
 from weft.reference.tensor import evaluate_stores
 
 
 def run_ranged(
-    root: UOp, arguments: Sequence[Memory], variables: Mapping[str, int] | None = None
+    root: UOp, arguments: Sequence[ElementMemory], variables: Mapping[str, int] | None = None
 ) -> None:
     """Run a ranged graph; `arguments[slot]` is the memory of `PARAM(slot)`, written in place."""
     if root.op != Op.SINK:
         raise fault(f"expected a SINK of kernels and calls, got {name(root.op)}", root)
-    run = _Run(arguments, variables or {})
+    run = _RangedRun(arguments, variables or {})
     done: set[Member] = set()
     for member in reversed(members_of(root)):
         stack = [member]
@@ -54,13 +54,13 @@ def run_ranged(
                 run.perform(last)
 
 
-class _Run:
+class _RangedRun:
     """The memory of a ranged graph, and what has been done to it."""
 
-    def __init__(self, arguments: Sequence[Memory], variables: Mapping[str, int]) -> None:
+    def __init__(self, arguments: Sequence[ElementMemory], variables: Mapping[str, int]) -> None:
         self.arguments = arguments
         self.variables = variables
-        self._values: dict[UOp, Memory] = {}  # of stages and results of calls
+        self._values: dict[UOp, ElementMemory] = {}  # of stages and results of calls
 
     def perform(self, member: Member) -> None:
         """Run one member on the memory as it is now."""
@@ -77,34 +77,34 @@ class _Run:
             is_store = output.op == Op.STORE
             loops = output.src[2:] if is_store else stage_parts(output).ranges
             groups.setdefault(loops, []).append(output)
-        facts = Facts(member.nodes)
+        facts = KernelFacts(member.nodes)
         for group in groups.values():
             live = {targets[output] for output in group}
-            seen: dict[UOp, Memory] = {}
+            seen: dict[UOp, ElementMemory] = {}
             for node in member.memories:  # others see what was there before the kernel
                 memory = self.memory(node)
                 seen[node] = memory if memory in live else start.get(memory, memory)
             _Outputs(facts, self.variables, seen, live).write_all(group, targets)
 
-    def memory(self, node: UOp) -> Memory:
+    def memory(self, node: UOp) -> ElementMemory:
         """The memory that a node of a kernel means."""
         node = behind(node)
         if node in self._values:
             return self._values[node]
         if node.op == Op.PARAM and node.arg[0] < len(self.arguments):
-            memory: Memory = self.arguments[node.arg[0]]
+            memory: ElementMemory = self.arguments[node.arg[0]]
             if memory.dtype is not node.dtype:
                 raise fault(f"PARAM {node.arg[0]} is {memory.dtype.name}", node)
             return memory
         raise fault(f"{name(node.op)} stands for no memory", node)
 
-    def _target(self, output: UOp) -> Memory:
+    def _target(self, output: UOp) -> ElementMemory:
         """The memory that an output fills."""
         return self.memory(output.src[0].src[0] if output.op == Op.STORE else output)
 
-    def _fresh(self, node: UOp, title: str) -> Memory:
+    def _fresh(self, node: UOp, title: str) -> ElementMemory:
         sizes = [self._size(size) for size in shape_of(node)]
-        return Memory(node.dtype, math.prod(sizes), name=title)
+        return ElementMemory(node.dtype, math.prod(sizes), name=title)
 
     def _size(self, size: int | UOp) -> int:
         return size_value(size, self.variables) if isinstance(size, UOp) else size
@@ -126,7 +126,9 @@ class _Run:
         else:
             self._evaluate(body, call, given, results)
 
-    def _evaluate(self, body: UOp, call: UOp, given: list[Memory], results: list[Memory]) -> None:
+    def _evaluate(
+        self, body: UOp, call: UOp, given: list[ElementMemory], results: list[ElementMemory]
+    ) -> None:
         """The values of a tensor graph over its arguments."""
         values = body.src if body.op == Op.TUPLE else (body,)
         arrays = [self._array(memory, node) for memory, node in zip(given, call.src, strict=True)]
@@ -138,9 +140,9 @@ class _Run:
         after = evaluate_stores(sink(*stores), arrays, self.variables)
         for memory, array in zip(results, after[len(given) :], strict=True):
             data = to_storage(memory.dtype, array).tobytes()
-            memory.values[:] = Memory.from_bytes(memory.dtype, data).values
+            memory.values[:] = ElementMemory.from_bytes(memory.dtype, data).values
 
-    def _array(self, memory: Memory, node: UOp) -> Array:
+    def _array(self, memory: ElementMemory, node: UOp) -> Array:
         sizes = [self._size(size) for size in shape_of(node)]
         raw = np.frombuffer(memory.to_bytes(), storage_dtype(memory.dtype))
         return from_storage(memory.dtype, raw[: math.prod(sizes)].reshape(sizes))
@@ -149,7 +151,7 @@ class _Run:
 class _Outputs(KernelValues):
     """Outputs of a kernel over the same ranges: at each point all are computed, then written."""
 
-    def write_all(self, outputs: Sequence[UOp], targets: Mapping[UOp, Memory]) -> None:
+    def write_all(self, outputs: Sequence[UOp], targets: Mapping[UOp, ElementMemory]) -> None:
         first = outputs[0]
         loops = first.src[2:] if first.op == Op.STORE else stage_parts(first).ranges
         for point in self.points(loops, {}):
@@ -163,10 +165,10 @@ class _Outputs(KernelValues):
     def computed(self, output: UOp, point: Point) -> Value:
         return self.value(output.src[1 if output.op == Op.STORE else 0], point)
 
-    def target(self, output: UOp, memory: Memory, point: Point) -> Cell:
+    def target(self, output: UOp, memory: ElementMemory, point: Point) -> Cell:
         """Where an output is written at a point."""
         if output.op == Op.STORE:
-            return self.place(output.src[0], memory, point)
+            return self.address(output.src[0], memory, point)
         parts = stage_parts(output)
         if parts.mask is not None and not self.value(parts.mask, point):
             return Cell(memory, False, 0)

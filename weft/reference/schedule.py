@@ -14,15 +14,15 @@ from weft.ir.views import behind, memory_of
 from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 
 
 def run_schedule(
     schedule: UOp,
-    buffers: Mapping[int, Memory],
+    buffers: Mapping[int, ElementMemory],
     variables: Mapping[str, int] | None = None,
-    arguments: Sequence[Memory] = (),
+    arguments: Sequence[ElementMemory] = (),
 ) -> None:
     """Run the CALLs of a LINEAR; the memory of `buffers` and `arguments` is written in place.
 
@@ -47,7 +47,7 @@ def run_schedule(
 class _Arena:
     """The temporaries of a planned schedule: writing one ends what others hold in its bytes."""
 
-    def __init__(self, schedule: UOp, arguments: Sequence[Memory]) -> None:
+    def __init__(self, schedule: UOp, arguments: Sequence[ElementMemory]) -> None:
         size, offsets = schedule.arg if len(schedule.arg or ()) == 2 else (0, ())
         self.arguments = arguments
         self.spans: dict[int, tuple[int, int]] = {}
@@ -81,7 +81,9 @@ def is_schedule(node: UOp) -> bool:
     return node.op == Op.LINEAR and all(source.op == Op.CALL for source in node.src)
 
 
-def _argument(node: UOp, buffers: Mapping[int, Memory], arguments: Sequence[Memory]) -> Memory:
+def _argument(
+    node: UOp, buffers: Mapping[int, ElementMemory], arguments: Sequence[ElementMemory]
+) -> ElementMemory:
     node = behind(node)
     if node.op in (Op.BUFFER, Op.PARAM):
         number: int = node.arg[0]

@@ -3,7 +3,7 @@
 Nothing here is lazy or in place. A node has one value; a write makes a new array, and AFTER is its
 first source read again with the new arrays in the places of the old. So what was read before a
 write keeps the old version without any care for order. Arrays hold values in the form of
-`weft.ir.array_values`; memory goes through `from_storage` before and `to_storage` after.
+`weft.ir.arrays.values`; memory goes through `from_storage` before and `to_storage` after.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from weft.ir.array_values import (
+from weft.ir.arrays.values import (
     Array,
     from_storage,
     require_values,
@@ -32,15 +32,17 @@ from weft.ir.walk import topological
 from weft.reference.fault import fault
 from weft.reference.kernel import run_kernel
 from weft.reference.lanes import variable_value
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.numpy_movement import move, pick, scatter
-from weft.reference.numpy_ops import elementwise, fold, scan
+from weft.reference.numpy_ops import elementwise, reduction, scan
 from weft.reference.tensor_writes import Contents, Write, element_numbers, memory_below
 from weft.support.errors import NotSupported
 
 # An array, the values of a TUPLE, or None for what has no value of its own (STORE, SINK).
 Value = Any
 Values = dict[UOp, Value]
+# A called body, the values that it was given, and those of the variables.
+Calls = dict[UOp, tuple[list[Value], dict[str, int]]]
 
 
 def evaluate(
@@ -64,15 +66,30 @@ def evaluate(
 
 
 def evaluate_stores(
-    root: UOp, arguments: Sequence[Array], variables: Mapping[str, int] | None = None
+    root: UOp,
+    arguments: Sequence[Array],
+    variables: Mapping[str, int] | None = None,
+    calls: Calls | None = None,
 ) -> list[Array]:
-    """The arguments after the stores of a SINK over PARAMs; those given are not changed."""
-    scope = _Scope({}, dict(variables or {}), arguments)
+    """The arguments after the stores of a SINK over PARAMs; those given are not changed.
+
+    What each called body was first given is written down in `calls`.
+    """
+    scope = _Scope({}, dict(variables or {}), arguments, calls)
     scope.run(root)
     after = list(arguments)
     for memory, now in scope.final_contents(root).items():
         after[memory.arg[0]] = np.array(now)
     return after
+
+
+def evaluate_nodes(
+    root: UOp, arguments: Sequence[Array], variables: Mapping[str, int] | None = None
+) -> Mapping[UOp, Any]:
+    """The value of every node below a SINK over PARAMs, sources first."""
+    scope = _Scope({}, dict(variables or {}), arguments)
+    scope.run(root)
+    return scope.values
 
 
 def _fresh(value: Value) -> Value:
@@ -84,8 +101,13 @@ class _Scope:
     """A graph, or the body of one CALL, with what its leaves stand for."""
 
     def __init__(
-        self, buffers: dict[int, Array], variables: dict[str, int], arguments: Sequence[Value]
+        self,
+        buffers: dict[int, Array],
+        variables: dict[str, int],
+        arguments: Sequence[Value],
+        calls: Calls | None = None,
     ) -> None:
+        self.calls: Calls = {} if calls is None else calls
         self.buffers = buffers
         self.variables = variables
         self.arguments = arguments
@@ -159,22 +181,22 @@ class _Scope:
         self.writes[node] = [self.write(node.src[0], values[node.src[1]], values)]
         return None
 
-    def write(self, place: UOp, value: Array, values: Values) -> Write:
-        """The patch that puts a value at a place."""
-        memory = memory_below(place)
+    def write(self, address: UOp, value: Array, values: Values) -> Write:
+        """The patch that puts a value at an address."""
+        memory = memory_below(address)
         require_values(memory.dtype, value)
         start: Array = values[memory]
         numbers = element_numbers(
-            place, start.shape, values, lambda size: _size(size, values)
+            address, start.shape, values, lambda size: _size(size, values)
         ).reshape(-1)
-        shape = values[place].shape
-        before = self._version_below(place).get(memory, start)
+        shape = values[address].shape
+        before = self._version_below(address).get(memory, start)
         return Write(memory, before, numbers, np.broadcast_to(value, shape).reshape(-1))
 
-    def _version_below(self, place: UOp) -> Contents:
-        while place.src and place.op != Op.AFTER:
-            place = place.src[0]
-        return self.versions.get(place, {})
+    def _version_below(self, address: UOp) -> Contents:
+        while address.src and address.op != Op.AFTER:
+            address = address.src[0]
+        return self.versions.get(address, {})
 
     def after(self, node: UOp, values: Values) -> Value:
         """Read the first source again, now that the others have happened."""
@@ -208,16 +230,18 @@ class _Scope:
         body: UOp = node.arg
         if body.op in FILLING:
             return self._fill(node, values)
-        inner = _Scope(self.buffers, self.variables, [values[source] for source in node.src])
+        given = [values[source] for source in node.src]
+        self.calls.setdefault(body, (given, dict(self.variables)))
+        inner = _Scope(self.buffers, self.variables, given, self.calls)
         inner.run(body)
         if body.op != Op.SINK:
             return inner.values[body]
         self.writes[node] = []
         for memory, contents in inner.final_contents(body).items():
-            place = node.src[memory.arg[0]] if memory.op == Op.PARAM else memory
-            if place.op == Op.BUFFER and place not in values:
-                values[place] = self.memory(place, inner.values)
-            self.writes[node].append(self.write(place, contents, values))
+            address = node.src[memory.arg[0]] if memory.op == Op.PARAM else memory
+            if address.op == Op.BUFFER and address not in values:
+                values[address] = self.memory(address, inner.values)
+            self.writes[node].append(self.write(address, contents, values))
         return None
 
     def _fill(self, node: UOp, values: Values) -> Value:
@@ -226,7 +250,7 @@ class _Scope:
         if body.op == Op.PROGRAM:
             raise NotSupported(
                 f"the interpreter cannot run the program {body.arg[0]!r}",
-                law=f"it is written for {body.arg[1]}",
+                rule=f"it is written for {body.arg[1]}",
                 fix="run it on a device of that target",
             )
         memory = [_to_memory(source.dtype, values[source]) for source in node.src]
@@ -236,17 +260,19 @@ class _Scope:
             for size in part.src:
                 sizes.run(size)
             shapes.append(tuple(_size(size, sizes.values) for size in shape_of(part)))
-            memory.append(Memory(part.dtype, math.prod(shapes[-1])))
+            memory.append(ElementMemory(part.dtype, math.prod(shapes[-1])))
         run_kernel(body, memory, self.variables)
         filled = zip(memory[len(node.src) :], shapes, strict=True)
         return tuple(_from_memory(part).reshape(shape) for part, shape in filled)
 
 
-def _to_memory(dtype: DType, value: Array) -> Memory:
-    return Memory.from_bytes(dtype, to_storage(dtype, np.ascontiguousarray(value)).tobytes())
+def _to_memory(dtype: DType, value: Array) -> ElementMemory:
+    return ElementMemory.from_bytes(
+        dtype, to_storage(dtype, np.ascontiguousarray(value)).tobytes()
+    )
 
 
-def _from_memory(memory: Memory) -> Array:
+def _from_memory(memory: ElementMemory) -> Array:
     raw = np.frombuffer(memory.to_bytes(), storage_dtype(memory.dtype))
     return from_storage(memory.dtype, raw)
 
@@ -270,7 +296,7 @@ def _reduce(scope: _Scope, node: UOp, values: Values) -> Value:
     if len(node.src) != 1:
         raise fault("REDUCE over ranges has no meaning in a tensor graph", node)
     op, axes = node.arg
-    return fold(op, node.dtype, values[node.src[0]], axes)
+    return reduction(op, node.dtype, values[node.src[0]], axes)
 
 
 def _scan(scope: _Scope, node: UOp, values: Values) -> Value:
@@ -281,13 +307,13 @@ def _scan(scope: _Scope, node: UOp, values: Values) -> Value:
 
 
 def _index(scope: _Scope, node: UOp, values: Values) -> Value:
-    source, gate, *indices = (values[part] for part in node.src)
-    return pick(node, source, gate, indices)
+    source, mask, *indices = (values[part] for part in node.src)
+    return pick(node, source, mask, indices)
 
 
 def _scatter(scope: _Scope, node: UOp, values: Values) -> Value:
-    source, updates, gate, *indices = (values[part] for part in node.src)
-    return scatter(node, source, updates, gate, indices)
+    source, updates, mask, *indices = (values[part] for part in node.src)
+    return scatter(node, source, updates, mask, indices)
 
 
 def _first(scope: _Scope, node: UOp, values: Values) -> Value:
@@ -314,5 +340,6 @@ _RULES: Final[dict[int, _Rule]] = {
     Op.TUPLE: lambda scope, node, values: tuple(values[source] for source in node.src),
     Op.ITEM: lambda scope, node, values: cast("tuple[Value, ...]", values[node.src[0]])[node.arg],
     Op.SINK: lambda scope, node, values: None,
-    **dict.fromkeys((Op.STAGE, Op.COPY, Op.SHARD, Op.DETACH, Op.CUSTOM_GRADIENT), _first),
+    **dict.fromkeys((Op.STAGE, Op.COPY, Op.SHARD, Op.DETACH), _first),
+    **dict.fromkeys((Op.CUSTOM_GRADIENT, Op.INLINE), _first),
 }

@@ -1,7 +1,7 @@
 """Writes through views, as values: a write is a patch, and a version of a buffer is a new array.
 
 Which elements of a buffer a view names is found by pushing their numbers through the same movement
-ops that make the view. The numbers start at 1, so what a PAD or a closed gate fills in is 0 and
+ops that make the view. The numbers start at 1, so what a PAD or a false mask fills in is 0 and
 names nothing.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.ops import Op, name
 from weft.ir.uop import UOp
 from weft.ir.views import memory_of
@@ -42,20 +42,20 @@ class Write(NamedTuple):
         return after.reshape(contents.shape)
 
 
-def memory_below(place: UOp) -> UOp:
-    """The BUFFER or PARAM that a place is a view of."""
-    node = memory_of(place)
+def memory_below(address: UOp) -> UOp:
+    """The BUFFER or PARAM that an address is a view of."""
+    node = memory_of(address)
     if node.op not in (Op.BUFFER, Op.PARAM):
-        raise fault(f"STORE into {name(node.op)}, which is no memory", place)
+        raise fault(f"STORE: expected memory, got {name(node.op)}", address)
     return node
 
 
 def element_numbers(
-    place: UOp, shape: tuple[int, ...], values: Mapping[UOp, Array], size_of: SizeOf
+    address: UOp, shape: tuple[int, ...], values: Mapping[UOp, Array], size_of: SizeOf
 ) -> Array:
     """For each element of a view, the number of the element of the memory it is, from 1; or 0."""
     chain: list[UOp] = []
-    node = place
+    node = address
     while node.op not in (Op.BUFFER, Op.PARAM):
         if node.op != Op.AFTER:
             chain.append(node)
@@ -64,8 +64,8 @@ def element_numbers(
     for step in reversed(chain):
         before = numbers.size
         if step.op == Op.INDEX:
-            gate, *indices = (values[source] for source in step.src[1:])
-            numbers = pick(step, numbers, gate, indices)
+            mask, *indices = (values[source] for source in step.src[1:])
+            numbers = pick(step, numbers, mask, indices)
         else:
             numbers = move(step, numbers, size_of)
         if step.op == Op.EXPAND and numbers.size > before:

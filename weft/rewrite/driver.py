@@ -37,6 +37,8 @@ def rewrite(root: UOp, rules: RuleSet, context: Any = None) -> UOp:
     active = trace.active()
     if active is not None:
         return _rewrite_traced(root, rules, context, active)
+    if not root.ops & rules.roots:
+        return root
     table = rules.table
     bit = rules.bit
     if bit:
@@ -66,17 +68,27 @@ def allowance(root: UOp) -> int:
 
 
 def _rewrite_traced(root: UOp, rules: RuleSet, context: Any, active: trace.RewriteTrace) -> UOp:
-    """Nothing remembered is used, so that every rule that fires is seen."""
-    with active.rewriting(rules) as table:
-        memo: dict[UOp, UOp] = {}
-        budget = [FIRST_BUDGET + allowance(root)]
-        try:
-            result = _visit(root, table, context, 0, memo, budget, 0)
-        except _TOO_MANY:
-            trace.report_loop(root, rules, lambda table: _some_hits(root, table, context))
-            raise
-        active.visited(len(memo))
-        return result
+    """What other calls remembered is not used, so that every rule that fires is seen.
+
+    A trace that remembers skips what is in normal form: no rule fires there.
+    """
+    if active.remembers and not root.ops & rules.roots:
+        return root
+    bit = rules.bit if active.remembers else 0
+    if bit and root.done & bit:
+        return root
+    table, memo = active.table_of(rules), active.memo_of(rules)
+    if (found := memo.get(root)) is not None:
+        return found
+    before = len(memo)
+    budget = [FIRST_BUDGET + allowance(root)]
+    try:
+        result = _visit(root, table, context, bit, memo, budget, 0)
+    except _TOO_MANY:
+        trace.report_loop(root, rules, lambda table: _some_hits(root, table, context))
+        raise
+    active.visited(len(memo) - before)
+    return result
 
 
 def _some_hits(root: UOp, table: list[Matcher | None], context: Any) -> None:

@@ -37,21 +37,33 @@ class Variant(NamedTuple):
     tests: tuple[tuple[Path, int], ...]  # ops that must be at a path, nearest the root first
 
 
-def generate(rules: tuple[Rule, ...], constants_right: bool, trace: bool) -> str:
-    """The source of `match_<OP>(n, context)` for every root op, and of the dispatch table."""
+def generate(
+    rules: tuple[Rule, ...], constants_right: bool, trace: bool, left_out: int = 0
+) -> str:
+    """The source of a function that makes `match_<OP>(n, context)` for every root op.
+
+    What the rules call comes as arguments, so that the text can be compiled ahead. `left_out` is a
+    mask of root ops whose decision functions somebody has already.
+    """
     by_op: dict[int, list[Variant]] = {}
+    called: list[str] = []
     for number, item in enumerate(rules):
-        if item.lhs.op is None:
-            raise InternalError(f"rule {item.name} has no root op")
+        assert item.lhs.op is not None
+        if left_out >> item.lhs.op & 1:
+            continue
+        called += [f"f{number} = functions[{number}]"] if item.function is not None else []
+        called += [f"w{number} = guards[{number}]"] if item.when is not None else []
         for pattern in _orders(item.lhs, constants_right, _repeated(item.lhs)):
             by_op.setdefault(item.lhs.op, []).append(_variant(number, item, pattern))
-    lines: list[str] = []
+    lines = list(called)
     for op, variants in sorted(by_op.items()):
         lines.append(f"def match_{INFO[op].name}(n, context):")
         lines += _by_kind(op, variants, trace)
         lines.append("    return None")
     entries = ", ".join(f"{op}: match_{INFO[op].name}" for op in sorted(by_op))
-    return "\n".join([*lines, f"TABLE = {{{entries}}}", ""])
+    lines.append(f"return {{{entries}}}")
+    head = "def table(make, const, bool_like, record, functions, guards):"
+    return "\n".join([head, *[f"    {line}" for line in lines], ""])
 
 
 def _repeated(pattern: Pattern) -> frozenset[str]:

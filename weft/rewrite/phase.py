@@ -16,7 +16,8 @@ from weft.ir.ops import mask_of
 from weft.ir.spec.spec import Spec, verify
 from weft.ir.uop import CollectorPaused, UOp
 from weft.rewrite import trace
-from weft.rewrite.record import PhaseRecord
+from weft.rewrite.record import begin_record
+from weft.rewrite.trace_file import wants_graphs
 from weft.support.settings import settings
 
 
@@ -88,8 +89,8 @@ def run_phase(
         with trace.tracing() as current:
             root = _run(phase, root, context, reports, watch)
         print(current)
-    elif settings.VIZ and trace.active() is None:
-        with trace.tracing():
+    elif settings.VIZ and trace.active() is None and wants_graphs():
+        with trace.tracing(remembers=True):
             root = _run(phase, root, context, reports, watch)
     else:
         root = _run(phase, root, context, reports, watch)
@@ -105,12 +106,12 @@ def _run(
     reports: list[PassReport] | None,
     watch: Watch | None,
 ) -> UOp:
-    record = PhaseRecord(phase, root) if settings.VIZ else None
+    record = begin_record(phase, root) if settings.VIZ else None
     with CollectorPaused():
         for step in phase.passes:
-            root, report = _run_pass(step, root, context)
+            root, report, rewrites = _run_pass(step, root, context)
             if record is not None:
-                record.add(step, report, root)
+                record.add(step, report, root, rewrites)
             if reports is not None:
                 reports.append(report)
             if settings.SPEC and (spec := step.spec(context)) is not None:
@@ -122,19 +123,21 @@ def _run(
     return root
 
 
-def _run_pass(step: Pass, root: UOp, context: Any) -> tuple[UOp, PassReport]:
+def _run_pass(
+    step: Pass, root: UOp, context: Any
+) -> tuple[UOp, PassReport, trace.PassTrace | None]:
     if step.needs and not root.ops & mask_of(*step.needs):
-        return root, PassReport(step.name, 0.0, skipped=True, changed=False)
+        return root, PassReport(step.name, 0.0, skipped=True, changed=False), None
     start = time.perf_counter()
     active = trace.active()
     if active is None:
         result = step.run(root, context)
         seconds = time.perf_counter() - start
-        return result, PassReport(step.name, seconds, False, result is not root)
+        return result, PassReport(step.name, seconds, False, result is not root), None
     with active.named(step.name) as record:
         result = step.run(root, context)
     seconds = time.perf_counter() - start
     report = PassReport(
         step.name, seconds, False, result is not root, record.visits, record.counts
     )
-    return result, report
+    return result, report, record

@@ -1,68 +1,74 @@
-"""`VIZ=1`: each phase that runs is written to a trace file, which `weft.viz` makes a page of.
-
-The file has one line of JSON for each run of a phase: its name, what it was given, and for each
-pass the time, the rules that fired and the graph as text, where it changed. A process writes one
-new file, `weft-trace-PID-….jsonl`, in the folder where it was started.
-"""
+"""What a run of a phase says in a trace: its graph, its passes, and every rewrite of each."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import os
-import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.ops import Op
-from weft.ir.text import dump
 from weft.ir.uop import UOp
+from weft.rewrite.trace import PassTrace
+from weft.rewrite.trace_file import TraceFile, current
 
 if TYPE_CHECKING:
     from weft.rewrite.phase import Pass, PassReport, Phase
 
-_started: list[str] = []
-
-
-def trace_file() -> str:
-    """The file of this process; it is named at exit, when it has been written to."""
-    if not _started:
-        from tempfile import mkstemp  # slow to import, and not needed without VIZ
-
-        # A name that nobody can foresee, and no link: the folder may be one that others write to.
-        handle, path = mkstemp(".jsonl", f"weft-trace-{os.getpid()}-", os.getcwd())
-        os.close(handle)
-        _started.append(path)
-        atexit.register(_say, path)
-    return _started[0]
-
-
-def _say(path: str) -> None:
-    print(f"VIZ: python -m weft.viz {path}", file=sys.stderr)
+# Of the rewrites of one pass; the counts of its rules are always whole.
+MOST_REWRITES: Final = 2000
 
 
 class PhaseRecord:
     """What is written about one run of a phase."""
 
-    def __init__(self, phase: Phase, root: UOp) -> None:
-        title = root.arg[0] if root.op == Op.KERNEL else f"{len(root.src)} outputs"
-        self._line: dict[str, Any] = {"phase": phase.name, "title": title, "given": dump(root)}
+    def __init__(self, phase: Phase, root: UOp, trace: TraceFile) -> None:
+        self.number = trace.thread.phase = trace.number()
+        self._trace = trace
+        self._start = time.perf_counter()
         self._passes: list[dict[str, Any]] = []
-        self._line["passes"] = self._passes
+        title = root.arg[0] if root.op == Op.KERNEL else _outputs(len(root.src))
+        self._fields = {"phase": phase.name, "title": title, "given": trace.graph(root)}
 
-    def add(self, step: Pass, report: PassReport, root: UOp) -> None:
+    def add(self, step: Pass, report: PassReport, root: UOp, rewrites: PassTrace | None) -> None:
         """Note a pass that has run."""
-        self._passes.append(
-            {
-                "name": step.name,
-                "because": step.because,
-                "seconds": report.seconds,
-                "skipped": report.skipped,
-                "visits": report.visits,
-                "rules": dict(report.rules.most_common()) if report.rules else {},
-                "text": dump(root) if report.changed else None,
-            }
-        )
+        fields: dict[str, Any] = {"name": step.name, "because": step.because}
+        if report.skipped:
+            fields["skipped"] = True
+        else:
+            fields["start"] = self._trace.at(time.perf_counter() - report.seconds)
+            fields["us"] = round(report.seconds * 1e6, 1)
+        if report.changed:
+            fields["root"] = self._trace.graph(root)
+        if report.rules:
+            fields["rules"] = dict(report.rules.most_common())
+        if rewrites is not None and rewrites.steps:
+            fields["rewrites"] = self._rewrites(rewrites)
+        self._passes.append(fields)
+
+    def _rewrites(self, rewrites: PassTrace) -> list[list[Any]]:
+        """Rule, node before, node after and reason of each rewrite, in their order."""
+        trace, found = self._trace, []
+        for step in rewrites.steps[:MOST_REWRITES]:
+            before, after = trace.graph(step.before), trace.graph(step.after)
+            if before is None or after is None:
+                break
+            row = [trace.rule(rewrites.name, step.rule.name), before, after]
+            found.append([*row, step.why] if step.rule.why else row)
+        return found
 
     def write(self) -> None:
-        with open(trace_file(), "a", encoding="utf-8") as file:
-            file.write(json.dumps(self._line) + "\n")
+        trace = self._trace
+        start, end = trace.at(self._start), trace.now()
+        trace.thread.phase = self.number
+        trace.write(
+            "phase", id=self.number, start=start, end=end, **self._fields, passes=self._passes
+        )
+
+
+def _outputs(count: int) -> str:
+    return "1 output" if count == 1 else f"{count} outputs"
+
+
+def begin_record(phase: Phase, root: UOp) -> PhaseRecord | None:
+    """A record of a phase that begins, where a trace is written."""
+    trace = current()
+    return None if trace is None else PhaseRecord(phase, root, trace)

@@ -1,9 +1,10 @@
 """Rule sets: named, ordered rules, compiled into decision functions when first used.
 
 `rules("divide", rule(…), …)` makes one; sets are merged by naming them inside another, and a
-merged set is one decision function per op, not several tries. The generated code is kept in the
-disk cache under everything it depends on, so a process that has seen a rule set before loads it in
-no time.
+merged set is one decision function per op, not several tries. A set that is mostly another one
+takes over its decision functions where it adds no rule. The generated code of the large sets comes
+with Weft, in `shipped.py`, and that of others is kept in the disk cache, each under everything it
+depends on: a process generates only what nobody has seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from weft.support.errors import InternalError
 Matcher = Callable[[UOp, Any], UOp | None]
 Record = Callable[[int, UOp, UOp, dict[str, Any] | None], None]
 
-_CACHE: Final = DiskCache("matchers", 1)
+# Sets whose generated code is in `shipped.py`; `tools/matchers.py` writes it.
+SHIPPED: Final = ("fold", "kernel", "normalize", "simplify")
+
+_CACHE: Final = DiskCache("matchers", 2)
 _generator_checksum: int | None = None
 
 
@@ -44,12 +48,19 @@ class RuleSet:
         items: tuple[Rule, ...],
         constants_right: bool = False,
         allow: frozenset[str] = frozenset(),
+        members: tuple[RuleSet, ...] = (),
     ) -> None:
         self.name = name
         self.all_rules = items
         self.rules = tuple(item for item in items if set(item.assumes) <= allow)
         self.constants_right = constants_right
         self.allow = allow
+        self.members = members
+        self.roots = 0  # root ops: a graph without any of them is in normal form already
+        for item in self.rules:
+            if item.lhs.op is None:
+                raise InternalError(f"rule {item.name} has no root op")
+            self.roots |= 1 << item.lhs.op
         self.forward: dict[UOp, UOp] = {}
         self._bit: int | None = None
         self._table: list[Matcher | None] | None = None
@@ -85,51 +96,75 @@ class RuleSet:
                 on_sweep(self.forward.clear)
         return self._bit
 
-    @property
-    def roots(self) -> int:
-        """The mask of root ops: a graph without any of them is in normal form already."""
-        mask = 0
-        for item in self.rules:
-            assert item.lhs.op is not None
-            mask |= 1 << item.lhs.op
-        return mask
-
     def allowing(self, *assumptions: str) -> RuleSet:
         """The set with the rules that make these assumptions switched on."""
         allowed = self.allow | set(assumptions)
         return RuleSet(self.name, self.all_rules, self.constants_right, allowed)
 
-    def source(self, trace: bool = False) -> str:
+    def source(self, trace: bool = False, left_out: int = 0) -> str:
         """The generated code."""
-        return matcher.generate(self.rules, self.constants_right, trace)
+        return matcher.generate(self.rules, self.constants_right, trace, left_out)
 
     def compile(self, record: Record | None) -> list[Matcher | None]:
         """Decision functions that report every rule that fires, or do not, at no cost."""
-        trace = record is not None
-        key = self._key(trace)
-        stored = _CACHE.get(key)
-        if stored is None:
-            code = compile(self.source(trace), f"<weft rules {self.name}>", "exec")
-            _CACHE.put(key, marshal.dumps(code))
-        else:
-            code = marshal.loads(stored)
-        space: dict[str, Any] = {"make": make, "const": const, "bool_like": bool_like}
-        space["record"] = record
-        for number, item in enumerate(self.rules):
-            space[f"f{number}"] = item.function
-            space[f"w{number}"] = item.when
-        exec(code, space)
         table: list[Matcher | None] = [None] * COUNT
-        for op, function in space["TABLE"].items():
+        left_out = self.take_over(table) if record is None else 0
+        make_table = self._generated(record is not None, left_out)
+        functions = [item.function for item in self.rules]
+        guards = [item.when for item in self.rules]
+        made = make_table(make, const, bool_like, record, functions, guards)
+        for op, function in made.items():
             table[op] = function
         return table
 
-    def _key(self, trace: bool) -> str:
+    def take_over(self, table: list[Matcher | None]) -> int:
+        """Fill in the functions of a member that is most of this set, and return their ops.
+
+        They are those of the roots for which this set has no other rule.
+        """
+        main = max(self.members, key=len, default=None)
+        if main is None or 2 * len(main) < len(self):
+            return 0
+        if (main.constants_right, main.allow) != (self.constants_right, self.allow):
+            return 0
+        counts = [0] * COUNT
+        for item in self.rules:
+            counts[item.lhs.op or 0] += 1
+        for item in main.rules:
+            counts[item.lhs.op or 0] -= 1
+        taken = 0
+        for op, function in enumerate(main.table):
+            if function is not None and not counts[op]:
+                table[op] = function
+                taken |= 1 << op
+        return taken
+
+    def _generated(self, trace: bool, left_out: int) -> Callable[..., dict[int, Matcher]]:
+        """The function that makes the decision functions: shipped, from the disk, or generated."""
+        content = self.content(trace, left_out)
+        if self.name in SHIPPED and not trace:
+            # Most processes use them, but importing Weft alone does not.
+            from weft.rewrite import shipped
+
+            if zlib.crc32(content.encode()) == shipped.KEYS.get(self.name):
+                return shipped.TABLES[self.name]
+        key = sys.version + content
+        stored = _CACHE.get(key)
+        if stored is None:
+            code = compile(self.source(trace, left_out), f"<weft rules {self.name}>", "exec")
+            _CACHE.put(key, marshal.dumps(code))
+        else:
+            code = marshal.loads(stored)
+        space: dict[str, Any] = {}
+        exec(code, space)
+        return space["table"]  # type: ignore[no-any-return]
+
+    def content(self, trace: bool, left_out: int = 0) -> str:
         """All that the generated code depends on.
 
         Every process asks, once for each set that it uses, so no rule costs a call.
         """
-        parts: list[object] = [sys.version, _checksum_of_generator(), self.constants_right, trace]
+        parts: list[object] = [_checksum_of_generator(), self.constants_right, trace, left_out]
         for _, lhs, rhs, function, when, over, why, _ in self.rules:
             parts.append((lhs.key, rhs and rhs.key, over, bool(why)))
             for called in (function, when):
@@ -156,7 +191,8 @@ def rules(name: str, *items: Rule | RuleSet, constants_right: bool = False) -> R
     flat: list[Rule] = []
     for item in items:
         flat += item.all_rules if isinstance(item, RuleSet) else (item,)
-    return RuleSet(name, tuple(flat), constants_right)
+    members = tuple(item for item in items if isinstance(item, RuleSet))
+    return RuleSet(name, tuple(flat), constants_right, members=members)
 
 
 def _require_unique_names(made: RuleSet) -> None:

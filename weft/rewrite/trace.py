@@ -62,29 +62,45 @@ class PassTrace:
 
 
 class RewriteTrace:
-    """All that was rewritten while it was active."""
+    """All that was rewritten while it was active.
 
-    def __init__(self) -> None:
+    One that `remembers` shows each rewrite of a pass once and does not visit again what is known
+    to be in normal form; else every visit is counted.
+    """
+
+    def __init__(self, remembers: bool = False) -> None:
         self.passes: list[PassTrace] = []
+        self.remembers = remembers
         self._name: str | None = None
+        self._tables: dict[RuleSet, list[Matcher | None]] = {}
+        self._memos: dict[RuleSet, dict[UOp, UOp]] = {}
 
     @contextmanager
     def named(self, name: str) -> Iterator[PassTrace]:
         """Gather the rewrites inside under the name of a pass."""
         outer, self._name = self._name, name
         self.passes.append(PassTrace(name))
+        self._memos.clear()
         try:
             yield self.passes[-1]
         finally:
             self._name = outer
 
-    @contextmanager
-    def rewriting(self, rules: RuleSet) -> Iterator[list[Matcher | None]]:
-        """The decision functions of a rule set that report to this trace."""
+    def table_of(self, rules: RuleSet) -> list[Matcher | None]:
+        """The decision functions of a rule set that report to the pass of this trace."""
         if self._name is None:
             self.passes.append(PassTrace(rules.name))
-        steps = self.passes[-1].steps
-        yield rules.compile(_recorder(rules, steps))
+        table = self._tables.get(rules)
+        if table is None:
+            table = rules.compile(_recorder(rules, lambda: self.passes[-1].steps))
+            self._tables[rules] = table
+        return table
+
+    def memo_of(self, rules: RuleSet) -> dict[UOp, UOp]:
+        """What this pass knows of a rule set already; nothing where every visit counts."""
+        if not self.remembers or not rules.bit:
+            return {}
+        return self._memos.setdefault(rules, {})
 
     def visited(self, count: int) -> None:
         self.passes[-1].visits += count
@@ -93,10 +109,10 @@ class RewriteTrace:
         return "\n".join(map(str, self.passes))
 
 
-def _recorder(rules: RuleSet, steps: list[Rewritten]) -> Callable[..., None]:
+def _recorder(rules: RuleSet, steps: Callable[[], list[Rewritten]]) -> Callable[..., None]:
     def record(number: int, before: UOp, after: UOp, bindings: dict[str, Any] | None) -> None:
         if after is not before:
-            steps.append(Rewritten(rules.rules[number], before, after, bindings))
+            steps().append(Rewritten(rules.rules[number], before, after, bindings))
 
     return record
 
@@ -107,9 +123,9 @@ def active() -> RewriteTrace | None:
 
 
 @contextmanager
-def tracing() -> Iterator[RewriteTrace]:
+def tracing(remembers: bool = False) -> Iterator[RewriteTrace]:
     """Record every rewrite in this scope."""
-    token = _ACTIVE.set(RewriteTrace())
+    token = _ACTIVE.set(RewriteTrace(remembers))
     try:
         current = _ACTIVE.get()
         assert current is not None
@@ -124,7 +140,7 @@ def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]],
     Returns where few rules fired: then the caller's own stack was too deep, and nothing loops.
     """
     steps: list[Rewritten] = []
-    run(rules.compile(_recorder(rules, steps)))
+    run(rules.compile(_recorder(rules, lambda: steps)))
     if len(steps) < FEWEST_OF_A_LOOP:
         return
     cycle = _cycle(steps)
@@ -137,7 +153,7 @@ def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]],
         what = f"rewriting does not end: the graph keeps growing by {', '.join(names)}"
     facts = [(s.rule.name, show(s.before), f"-> {show(s.after)}") for s in cycle[:10]]
     raise InternalError(
-        what, pass_name=rules.name, rule=names[-1], facts=facts, ir_text=show(root)
+        what, pass_name=rules.name, rewrite_rule=names[-1], facts=facts, ir_text=show(root)
     )
 
 

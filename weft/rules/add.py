@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, INTEGER
-from weft.ir.linear import LONGEST, from_linear, in_order, linear, order
+from weft.ir.linear import LONGEST, LONGEST_VALUE, from_linear, in_order, linear, order
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.rewrite.pattern import any_
@@ -28,7 +28,7 @@ def collect_terms(node: UOp, x: UOp, y: UOp) -> UOp | None:
     """
     constant, terms = linear(x)
     more, extra = linear(y)
-    if len(terms) + len(extra) > LONGEST:
+    if len(terms) + len(extra) > (LONGEST if node.dtype.kind == INDEX else LONGEST_VALUE):
         return None
     if terms and not constant:
         if not extra and more:

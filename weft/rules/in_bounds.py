@@ -1,8 +1,8 @@
-"""The proof that an index stays inside its memory wherever its gate holds.
+"""The proof that an index stays inside its memory wherever its mask holds.
 
 The schedule asks it for every access and guards what it cannot prove; codegen asks again after
-every opt. Indices are proven by intervals, with what the gate says; symbolic extents by putting in
-the last turn of each range.
+every opt. Indices are proven by intervals, with what the mask says; symbolic extents by putting in
+the last iteration of each range.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from weft.rules.validity import limits, substitute_values
 _FAR: Final = 1 << 62
 
 
-def is_in_bounds(each: UOp, size: Size, gate: UOp | None) -> bool:
-    """Whether 0 <= index < size wherever the gate holds.
+def is_in_bounds(each: UOp, size: Size, mask: UOp | None) -> bool:
+    """Whether 0 <= index < size wherever the mask holds.
 
     >>> from weft.ir.build import range_
     >>> i = range_(0, 8)
@@ -33,18 +33,18 @@ def is_in_bounds(each: UOp, size: Size, gate: UOp | None) -> bool:
     """
     limit = size if isinstance(size, int) else bounds(size)[0]
     low, high = bounds(each)
-    for least, most in _intervals_under(each, gate):
+    for least, most in _intervals_under(each, mask):
         low, high = max(low, least), min(high, most)
         if low >= 0 and high < limit:
             return True
-    return low >= 0 and (_is_below(each, simplify(index(size)), gate) or _ends(each, size))
+    return low >= 0 and (_is_below(each, simplify(index(size)), mask) or _ends(each, size))
 
 
-def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
-    """Whether the gate itself, or the range of the index, says that it is below a size."""
+def _is_below(each: UOp, size: UOp, mask: UOp | None) -> bool:
+    """Whether the mask itself, or the range of the index, says that it is below a size."""
     if each.op == Op.RANGE and each.src[0] is size:
         return True
-    if gate is not None and simplify(each < size) in conditions(gate):
+    if mask is not None and simplify(each < size) in conditions(mask):
         return True
     constant, terms = linear(each)
     for term, factor in terms:
@@ -55,19 +55,19 @@ def _is_below(each: UOp, size: UOp, gate: UOp | None) -> bool:
                 each.dtype, constant, [pair for pair in terms if pair[0] is not term]
             )
             whole = simplify(dividend + rest * divisor)
-            if _is_below(whole, simplify(size * divisor), gate):
+            if _is_below(whole, simplify(size * divisor), mask):
                 return True
     return False
 
 
-def _intervals_under(each: UOp, gate: UOp | None) -> Iterator[Interval]:
-    """Intervals of an index where the gate holds, the cheap ones first.
+def _intervals_under(each: UOp, mask: UOp | None) -> Iterator[Interval]:
+    """Intervals of an index where the mask holds, the cheap ones first.
 
-    What the gate compares are sums with known intervals. The index is a sum and a rest, or it is
+    What the mask compares are sums with known intervals. The index is a sum and a rest, or it is
     written with sums in the places of some of its terms: one sum for each of its terms, then two.
     """
     yield bounds(each)
-    spans = limits(conditions(gate)) if gate is not None else {}
+    spans = limits(conditions(mask)) if mask is not None else {}
     parts = [(x, span) for x, span in spans.items() if not x.ranges or x.ranges & each.ranges]
     for x, (least, most) in parts:
         low, high = bounds(simplify(each - x))
@@ -96,7 +96,7 @@ def _solved(subject: UOp, span: Interval, number: int) -> list[tuple[UOp, UOp]]:
 
 
 def _ends(each: UOp, size: Size) -> bool:
-    """Whether an index is below a symbolic size with every range at its last turn."""
+    """Whether an index is below a symbolic size with every range at its last iteration."""
     below = simplify(_last(simplify(each)) < index(size))
     return below.op == Op.CONST and bool(below.arg)
 

@@ -1,4 +1,4 @@
-"""Reads of memory under a gate: they are 0 where the gate is false, and need no other choice."""
+"""Reads of memory under a mask: they are 0 where the mask is false, and need no other choice."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from weft.rules.simplify import SIMPLIFY
 a = any_("a")
 
 
-def where_of_gated_read(a: UOp, x: UOp, node: UOp) -> UOp | None:
-    """Drop a choice between a gated read and zero, where the gate says the same.
+def where_of_masked_read(a: UOp, x: UOp, node: UOp) -> UOp | None:
+    """Drop a choice between a masked read and zero, where the mask says the same.
 
     before: where(g, load p[i if g], 0)
     after:  load p[i if g]
     """
     zero = node.src[2]
-    gate = (x.src[0] if x.op == Op.LOAD else x).src[1]
+    mask = (x.src[0] if x.op == Op.LOAD else x).src[1]
     if zero.arg != 0 or str(zero.arg).startswith("-"):
         return None
-    return x if set(conditions(a)) <= set(conditions(gate)) else None
+    return x if set(conditions(a)) <= set(conditions(mask)) else None
 
 
 def _over(read: int) -> Rule:
-    return structural(where_(a, op_(read, "x"), node_(Op.CONST)))(where_of_gated_read)
+    return structural(where_(a, op_(read, "x"), node_(Op.CONST)))(where_of_masked_read)
 
 
 MEMORY_RULES = rules("memory", _over(Op.LOAD), _over(Op.READ))

@@ -1,4 +1,4 @@
-"""Leaves that are known: a range of one turn is 0, a variable of one value is that value."""
+"""Leaves that are known: a range of one iteration is 0, a variable of one value is that value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.rewrite.ruleset import rules
 
 @structural(op_(Op.RANGE))
 def range_of_one(node: UOp) -> UOp | None:
-    """Replace a loop of one turn by its only value.
+    """Replace a loop of one iteration by its only value.
 
     before: range_(9, 1)
     after:  const(0)

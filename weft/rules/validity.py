@@ -1,8 +1,8 @@
-"""What is known where a condition holds: values and conditions simplified under a gate.
+"""What is known where a condition holds: values and conditions simplified under a mask.
 
-A gate such as `2 <= i + k < 58` bounds the expressions it compares. `narrow` simplifies a value
+A mask such as `2 <= i + k < 58` bounds the expressions it compares. `narrow` simplifies a value
 with those tighter bounds: each compared expression is replaced by a variable that has them, the
-result is simplified, and the expression is put back. The value may change where the gate is false;
+result is simplified, and the expression is put back. The value may change where the mask is false;
 there nobody looks. These are functions and not rules, because they look at two nodes at once.
 """
 
@@ -21,18 +21,18 @@ from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
 
 
-def narrow(node: UOp, gate: UOp) -> UOp:
-    """The simplest form of a value that is only looked at where the gate holds.
+def narrow(node: UOp, mask: UOp) -> UOp:
+    """The simplest form of a value that is only looked at where the mask holds.
 
     >>> from weft.ir.build import range_
     >>> i = range_(0, 64)
     >>> narrow((i - 4) // 16, (~(i < 4)) & (i < 20))
     0
     """
-    node, gate = simplify(node), simplify(gate)
-    if gate.op == Op.CONST and not gate.arg:
+    node, mask = simplify(node), simplify(mask)
+    if mask.op == Op.CONST and not mask.arg:
         return node.const_like(0)
-    return _narrow_by(node, limits(conditions(gate)))
+    return _narrow_by(node, limits(conditions(mask)))
 
 
 def _narrow_by(node: UOp, spans: dict[UOp, Interval]) -> UOp:
@@ -46,26 +46,26 @@ def _narrow_by(node: UOp, spans: dict[UOp, Interval]) -> UOp:
     return node
 
 
-def narrow_gate(gate: UOp) -> UOp:
+def narrow_mask(mask: UOp) -> UOp:
     """A conjunction without the conditions that the others imply.
 
     >>> from weft.ir.build import range_
     >>> i, j = range_(0, 8), range_(1, 8)
-    >>> narrow_gate((i < 2) & (i + j < 9) & (j < 6))
+    >>> narrow_mask((i < 2) & (i + j < 9) & (j < 6))
     ((r0 < 2) & (r1 < 6))
     """
-    gate = simplify(gate)
+    mask = simplify(mask)
     before = None
-    while before is not gate:
-        before = gate
-        kept = conditions(gate)
+    while before is not mask:
+        before = mask
+        kept = conditions(mask)
         for condition in kept if len(kept) > 1 else ():
             others = [other for other in kept if other is not condition]
             narrowed = _narrow_by(condition, limits(others))
             if size(narrowed) < size(condition):
-                gate = simplify(all_of(narrowed, *others))
+                mask = simplify(all_of(narrowed, *others))
                 break
-    return gate
+    return mask
 
 
 def limits(parts: list[UOp]) -> dict[UOp, Interval]:
@@ -101,10 +101,10 @@ def _under(node: UOp, known: list[tuple[UOp, Interval]]) -> UOp:
         terms = linear(subject)[1]
         for term, factor in terms:
             if abs(factor) == 1 and term not in solved:
-                stand_in = variable(f"narrowed {number}", *interval)
+                placeholder = variable(f"narrowed {number}", *interval)
                 rest = [(t, -f * factor) for t, f in terms if t is not term]
-                solved[term] = stand_in * factor + from_linear(subject.dtype, 0, rest)
-                subjects[stand_in] = subject
+                solved[term] = placeholder * factor + from_linear(subject.dtype, 0, rest)
+                subjects[placeholder] = subject
                 break
     replaced = substitute_values(node, solved)
     if replaced is node:

@@ -79,6 +79,13 @@ class LaunchList(Protocol):
     @property
     def words(self) -> MutableSequence[int] | Any: ...
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether `run_timed` can time its kernels one by one."""
+
+    def run_timed(self) -> list[float]:
+        """Run all of them: `time.perf_counter` before the first one and after each."""
+
     def __len__(self) -> int: ...
 
     def __call__(self) -> None:

@@ -22,10 +22,12 @@ from weft.target.cpu import DEFAULT_CACHES, LEVELS, Measured, best_level, cpu_ta
 from weft.target.target import Costs, Peaks, Target
 
 _ARCHS: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_AVX512: Final = frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"))
 # What a machine needs before a feature of a target may be used on it.
 _NEEDS: Final = {
     "avx2": frozenset(("avx2", "fma", "bmi", "bmi2", "lzcnt", "movbe", "f16c")),
-    "avx512f": frozenset(("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+    "avx512vnni": _AVX512 | {"avx512vnni"},
+    "avx512f": _AVX512,
 }
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CACHE_FOLDER: Final = "/sys/devices/system/cpu/cpu0/cache"
@@ -52,7 +54,7 @@ def host() -> Host:
     if arch is None:
         raise NotSupported(
             f"CPU: no code is made for {platform.machine()}",
-            law=f"the architectures are: {', '.join(LEVELS)}",
+            rule=f"the architectures are: {', '.join(LEVELS)}",
         )
     with LOCK:
         cpu = llvm.get_host_cpu_name()
@@ -88,7 +90,7 @@ def _require_runs(target: Target, here: Host) -> Target:
     raise DeviceError(
         f"TARGET: this machine does not run {target.arch}",
         facts=[("expected", f"{own}, or less"), ("got", target.arch)],
-        law="the device CPU runs kernels on this machine; for other machines code can be made,\n"
+        rule="the device CPU runs kernels on this machine; for other machines code can be made,\n"
         "and not run",
         fix=f"unset TARGET, or set TARGET=CPU:LLVM:{own}",
         where=NOWHERE,

@@ -1,6 +1,6 @@
 """Long scans with few rows are cut into blocks, so that all threads have work.
 
-In and Out: a tensor graph. Each block is scanned by itself, and what comes before it is folded
+In and Out: a tensor graph. Each block is scanned by itself, and what comes before it is reduced
 onto it. The totals of the blocks are a kernel; their prefixes, few enough to be summed again for
 each block, and the scans of the blocks are another.
 
@@ -19,27 +19,33 @@ from collections.abc import Mapping
 from typing import Final
 
 from weft.ir.build import Size, reduce_axes, scan_axis
-from weft.ir.folds import identity
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
+from weft.ir.reduction.reductions import identity
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import map_graph, with_sources
-from weft.schedule.context import Context
+from weft.schedule.context import ScheduleContext
 from weft.target.compute import Simt
 from weft.target.target import Target
 
 # Blocks for each thread, so that a slow one does not hold up the others.
-TURNS_PER_THREAD: Final = 4
+ITERATIONS_PER_THREAD: Final = 4
 
 
-def block_scans(root: UOp, context: Context) -> UOp:
+def block_scans(root: UOp, context: ScheduleContext) -> UOp:
     """The graph with its long and lonely scans in blocks."""
 
     def blocked(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         count = block_count(new, context.target) if new.op == Op.SCAN else 1
-        return _blocked(new, count) if count > 1 else new
+        if count < 2:
+            return new
+        is_single = new.arg[0] == Op.ADD and new.dtype is dtypes.float32
+        if is_single and dtypes.float64 in context.target.native_dtypes:
+            return _blocked_in(dtypes.float64, new, count)
+        return _blocked(new, count)
 
     return map_graph(root, blocked)
 
@@ -56,10 +62,17 @@ def block_count(scan: UOp, target: Target) -> int:
     if isinstance(compute, Simt):
         lanes = wanted = compute.units * min(target.grid.group_threads, compute.scan_threads)
     else:
-        wanted *= TURNS_PER_THREAD
+        wanted *= ITERATIONS_PER_THREAD
     if lanes < 2 or rows >= lanes:
         return 1
     return min(math.isqrt(size), -(-wanted // rows))
+
+
+def _blocked_in(dtype: DType, scan: UOp, count: int) -> UOp:
+    """A scan in blocks that is computed in a wider dtype, for the error of a long sum is large."""
+    op, (axis,) = scan.arg
+    wide = scan_axis(scan.src[0].cast(dtype), op, axis)
+    return _blocked(wide, count).cast(scan.dtype)
 
 
 def _blocked(scan: UOp, count: int) -> UOp:
@@ -72,13 +85,13 @@ def _blocked(scan: UOp, count: int) -> UOp:
     head, tail = shape[:axis], shape[axis + 1 :]
     blocks = reshape(_pad(x, axis, count * size - length), (*head, count, size, *tail))
     total = reduce_axes(blocks, op, (axis + 1,))
-    before = expand(_folded_before(total, op, axis), (*head, count, size, *tail))
+    before = expand(_reduced_before(total, op, axis), (*head, count, size, *tail))
     joined = make(op, x.dtype, (before, scan_axis(blocks, op, axis + 1)))
     return _shrink(reshape(joined, (*head, count * size, *tail)), axis, length)
 
 
-def _folded_before(total: UOp, op: int, axis: int) -> UOp:
-    """For each block the fold of the totals before it: (…, blocks, 1, …)."""
+def _reduced_before(total: UOp, op: int, axis: int) -> UOp:
+    """For each block the reduction of the totals before it: (…, blocks, 1, …)."""
     shape = shape_of(total)
     head, count, tail = shape[:axis], shape[axis], shape[axis + 2 :]
     square = (*head, count, count, *tail)

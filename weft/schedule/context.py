@@ -22,7 +22,7 @@ class Body(NamedTuple):
     results: int
 
 
-class Context:
+class ScheduleContext:
     """The target, the slot of the first temporary, and how a called function is scheduled.
 
     `log` is a trace: the passes write their decisions down and never read them.

@@ -1,6 +1,6 @@
 """Movement ops as index arithmetic: where an element of a view lies in what it views.
 
-A use of a value is a tuple with one index expression per dimension, and a gate: the condition
+A use of a value is a tuple with one index expression per dimension, and a mask: the condition
 under which the use looks at the value at all. `through` carries a use from a movement op to its
 source. Every expression is in normal form, so uses that look at the same elements have the same
 tuple.
@@ -19,62 +19,62 @@ from weft.rules.simplify import simplify
 Indices = tuple[UOp, ...]
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """Which element of a value is meant, and when."""
 
     indices: Indices
-    gate: UOp
+    mask: UOp
 
 
-def everywhere(indices: Indices) -> Place:
-    return Place(indices, true())
+def everywhere(indices: Indices) -> Address:
+    return Address(indices, true())
 
 
-def through(node: UOp, place: Place) -> Place:
-    """The place in the source of a movement op that a place in the op's result shows."""
+def through(node: UOp, address: Address) -> Address:
+    """The address in the source of a movement op that an address in the op's result shows."""
     source = shape_of(node.src[0])
-    indices, gate = place
+    indices, mask = address
     if node.op == Op.RESHAPE:
-        return Place(reshape_indices(indices, shape_of(node), source), gate)
+        return Address(reshape_indices(indices, shape_of(node), source), mask)
     if node.op == Op.EXPAND:
         zero = index(0)
         shown = zip(indices, source, shape_of(node), strict=True)
-        return Place(tuple(i if s is n or s == n else zero for i, s, n in shown), gate)
+        return Address(tuple(i if s is n or s == n else zero for i, s, n in shown), mask)
     if node.op == Op.PERMUTE:
         back = sorted(range(len(indices)), key=node.arg.__getitem__)
-        return Place(tuple(indices[axis] for axis in back), gate)
+        return Address(tuple(indices[axis] for axis in back), mask)
     if node.op == Op.FLIP:
-        return Place(
+        return Address(
             tuple(
                 simplify(index(size) - 1 - i) if axis in node.arg else i
                 for axis, (i, size) in enumerate(zip(indices, source, strict=True))
             ),
-            gate,
+            mask,
         )
     if node.op == Op.SHRINK:
         starts = [start for start, _ in fill_pairs(node)]
-        return Place(tuple(map(_shift, indices, starts)), gate)
+        return Address(tuple(map(_shift, indices, starts)), mask)
     assert node.op == Op.PAD
-    return _through_pad(node, place)
+    return _through_pad(node, address)
 
 
-def _through_pad(node: UOp, place: Place) -> Place:
+def _through_pad(node: UOp, address: Address) -> Address:
     source = shape_of(node.src[0])
     indices = []
-    gate = place.gate
-    for i, (before, after), size in zip(place.indices, fill_pairs(node), source, strict=True):
+    mask = address.mask
+    for i, (before, after), size in zip(address.indices, fill_pairs(node), source, strict=True):
         inner = i if _is_zero(before) else simplify(i - index(before))
         if not _is_zero(before):
-            gate = gate & ~(inner < 0)
+            mask = mask & ~(inner < 0)
         if not _is_zero(after):
-            gate = gate & (inner < index(size))
+            mask = mask & (inner < index(size))
         indices.append(inner)
-    return Place(tuple(indices), simplify(gate))
+    return Address(tuple(indices), simplify(mask))
 
 
-def validity(node: UOp, place: Place) -> UOp:
-    """The condition under which a place in the result of a PAD shows its source."""
-    return _through_pad(node, everywhere(place.indices)).gate
+def validity(node: UOp, address: Address) -> UOp:
+    """The condition under which an address in the result of a PAD shows its source."""
+    return _through_pad(node, everywhere(address.indices)).mask
 
 
 def _is_zero(size: Size) -> bool:

@@ -1,7 +1,7 @@
 """Memory behind views, versions and gathers: which memory a node means, and where in it.
 
 The schedule asks these questions of the tensor graph in every pass. A gather is an index that is
-loaded; until the kernel is built, a stand-in takes its place in the index arithmetic.
+loaded; until the kernel is built, a placeholder takes its place in the index arithmetic.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from weft.ir.uop import UOp, make
 from weft.ir.views import memory_of
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
-from weft.schedule.indexing import Place, through
+from weft.schedule.indexing import Address, through
 
 MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.AFTER))
 CALLS: Final = frozenset((Op.CALL, Op.ITEM))
 VIEWS: Final = MOVEMENT | {Op.INDEX}
 
 
-def gather_place(node: UOp, place: Place) -> tuple[Place, Place]:
-    """The place in the source of an INDEX, and the place in its index tensors.
+def gather_address(node: UOp, address: Address) -> tuple[Address, Address]:
+    """The address in the source of an INDEX, and the address in its index tensors.
 
-    The loaded indices are not known yet, so a stand-in stands for each: the element of a PARAM
+    The loaded indices are not known yet, so a placeholder stands for each: the element of a PARAM
     that no program has. `Builder` puts the loaded value there.
     """
     source, _, *indices = node.src
     rank = len(shape_of(node)) - (len(shape_of(source)) - len(indices))
-    at = place.indices[:rank]
-    loaded = [stand_in(node, axis, at, place.gate) for axis in range(len(indices))]
-    gate = place.gate
+    at = address.indices[:rank]
+    loaded = [placeholder(node, axis, at, address.mask) for axis in range(len(indices))]
+    mask = address.mask
     for i, size in zip(loaded, shape_of(source), strict=False):
-        gate = gate & ~(i < 0) & (i < index(size))
-    return Place((*loaded, *place.indices[rank:]), simplify(gate)), Place(at, place.gate)
+        mask = mask & ~(i < 0) & (i < index(size))
+    return Address((*loaded, *address.indices[rank:]), simplify(mask)), Address(at, address.mask)
 
 
-def stand_in(node: UOp, axis: int, at: tuple[UOp, ...], gate: UOp) -> UOp:
-    """What index number `axis` of a gather loads at a place, as an index expression."""
+def placeholder(node: UOp, axis: int, at: tuple[UOp, ...], mask: UOp) -> UOp:
+    """What index number `axis` of a gather loads at an address, as an index expression."""
     slot = (node, axis)
     memory = make(Op.PARAM, dtypes.int64, (), (slot, tuple(1 << 40 for _ in at)))
-    place = make(Op.INDEX, dtypes.int64, (memory, gate, *at))
-    return simplify(make(Op.LOAD, dtypes.int64, (place,)).cast(dtypes.index))
+    address = make(Op.INDEX, dtypes.int64, (memory, mask, *at))
+    return simplify(make(Op.LOAD, dtypes.int64, (address,)).cast(dtypes.index))
 
 
 def written_slots(body: UOp) -> frozenset[int]:
@@ -56,16 +56,18 @@ def written_slots(body: UOp) -> frozenset[int]:
 
 
 def target_of(effect: UOp) -> UOp:
-    """The view of memory that a STORE writes to: where a SCATTER folds its updates in, that."""
-    place, value = effect.src
+    """The view of memory that a STORE writes to: where a SCATTER reduces its updates in, that."""
+    address, value = effect.src
     if value.op != Op.SCATTER:
-        return place
-    return make(Op.INDEX, place.dtype, (place, *value.src[2:]))
+        return address
+    return make(Op.INDEX, address.dtype, (address, *value.src[2:]))
 
 
-def resolve_view(view: UOp, place: Place) -> tuple[UOp, Place]:
-    """The memory behind a view, and where in it a place of the view lies."""
+def resolve_view(view: UOp, address: Address) -> tuple[UOp, Address]:
+    """The memory behind a view, and where in it an address of the view lies."""
     while view.op in VIEWS:
-        place = through(view, place) if view.op in MOVEMENT else gather_place(view, place)[0]
+        address = (
+            through(view, address) if view.op in MOVEMENT else gather_address(view, address)[0]
+        )
         view = view.src[0]
-    return view, place
+    return view, address

@@ -19,7 +19,7 @@ from weft.rewrite.pattern import node_, op_
 from weft.rewrite.rule import structural
 from weft.rewrite.ruleset import rules
 from weft.rules.fold import FOLD_RULES
-from weft.schedule.context import Context
+from weft.schedule.context import ScheduleContext
 from weft.schedule.memory import written_slots
 
 
@@ -46,7 +46,7 @@ def item_of_tuple(x: UOp, node: UOp) -> UOp | None:
 NORMALIZE = rules("normalize", FOLD_RULES, value_with_gradient, item_of_tuple)
 
 
-def normalize(root: UOp, context: Context) -> UOp:
+def normalize(root: UOp, context: ScheduleContext) -> UOp:
     """The graph with constants folded, written values forwarded, and none kept twice."""
     return store_directly(forward_writes(rewrite(root, NORMALIZE)))
 

@@ -7,11 +7,15 @@ from typing import Final
 from weft.ir.ops import Op
 from weft.ir.spec.ranged import RANGED_SPEC
 from weft.ir.spec.schedule import SCHEDULE_SPEC
-from weft.ir.spec.tensor import NORMALIZED_SPEC, STORED_SPEC, TENSOR_SPEC
+from weft.ir.spec.tensor import NORMALIZED_SPEC, REAL_SPEC, STORED_SPEC, TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
+from weft.schedule.align_factors import align_factors
 from weft.schedule.block_scans import block_scans
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
+from weft.schedule.inline_calls import inline_calls
+from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
+from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
 from weft.schedule.shard.shard import shard
@@ -39,6 +43,26 @@ SCHEDULE: Final = Phase(
     gives=SCHEDULE_SPEC,
     passes=(
         Pass(
+            "lower-complex",
+            lower_complex,
+            because="a complex number is two real ones, and kernels compute with real numbers",
+            needs={Op.COMPLEX},
+            gives=REAL_SPEC,
+        ),
+        Pass(
+            "outline",
+            outline,
+            because="values that differ in the memory they read alone are one program",
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
+            "inline-calls",
+            inline_calls,
+            because="random numbers are calls of one body, and are fused with what reads them",
+            needs={Op.CALL, Op.INLINE},
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
             "normalize",
             normalize,
             because="constants are folded before they are copied into kernels",
@@ -52,23 +76,30 @@ SCHEDULE: Final = Phase(
             gives=NORMALIZED_SPEC,
         ),
         Pass(
+            "align-factors",
+            align_factors,
+            because="matrix units are fed by copies whose rows begin at multiples of 16 bytes",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
             "split-reductions",
             split_reductions,
-            because="a long fold with few results leaves threads without work",
+            because="a long reduction with few results leaves threads without work",
             needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),
         Pass(
             "block-scans",
             block_scans,
-            because="a scan runs turn by turn, and a long one needs parts that run together",
+            because="a scan is sequential, and a long one needs parts that run together",
             needs={Op.SCAN},
             gives=NORMALIZED_SPEC,
         ),
         Pass(
             "store-scatters",
             store_scatters,
-            because="updates are folded where they go, in memory, one after the other",
+            because="updates are reduced where they go, in memory, one after the other",
             needs={Op.SCATTER},
             gives=STORED_SPEC,
         ),

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
-from weft.schedule.context import Context
+from weft.schedule.context import ScheduleContext
 
 ALIGNMENT: Final = 256  # what any device asks of a part of its memory
 
@@ -31,7 +31,7 @@ def plan_of(schedule: UOp) -> Plan:
 
 
 class _Placed(NamedTuple):
-    """A temporary with its place, from its first kernel to its last."""
+    """A temporary with its offset, from its first kernel to its last."""
 
     offset: int
     end: int
@@ -39,7 +39,7 @@ class _Placed(NamedTuple):
     dies: int
 
 
-def plan_memory(schedule: UOp, context: Context) -> UOp:
+def plan_memory(schedule: UOp, context: ScheduleContext) -> UOp:
     """Give each temporary the lowest place that is free for as long as it lives."""
     spans = _lifetimes(schedule, schedule.arg[0])
     placed: list[_Placed] = []

@@ -1,9 +1,9 @@
 """Where a scan can run: over a loop that passes its elements one by one, from the first on.
 
 A scan is computed in the kernel of its consumer if a loop of that kernel is its axis: then its
-accumulator is carried from turn to turn. `scan_loop` finds that loop. A kernel that is made for a
-value with scans in it gets loops that suit them: `loop_forms` finds axes that a scan walks
-backwards, as behind a FLIP, or in blocks, as behind a RESHAPE.
+accumulator is carried from iteration to iteration. `scan_loop` finds that loop. A kernel that is
+made for a value with scans in it gets loops that suit them: `loop_forms` finds axes that a scan
+walks backwards, as behind a FLIP, or in blocks, as behind a RESHAPE.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.schedule.fuse.kernel import Form, Kernel, Path, extent
-from weft.schedule.indexing import Place, everywhere, through
+from weft.schedule.indexing import Address, everywhere, through
 
 _POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY}
 
@@ -29,17 +29,17 @@ class ScanLoop(NamedTuple):
     others: frozenset[UOp]
 
 
-def scan_loop(node: UOp, kernel: Kernel, place: Place, path: Path) -> ScanLoop | None:
-    """The loop of a kernel over which a scan can run at a place inside a path, if there is one."""
+def scan_loop(node: UOp, kernel: Kernel, address: Address, path: Path) -> ScanLoop | None:
+    """The loop of a kernel over which a scan can run at an address inside a path, or None."""
     (axis,) = node.arg[1]
-    loop = place.indices[axis]
+    loop = address.indices[axis]
     if loop.op != Op.RANGE or loop not in path:
         return None
-    rest = [i for number, i in enumerate(place.indices) if number != axis]
-    if any(i.ranges >> loop.arg & 1 for i in rest) or not _opens_at_once(place.gate, loop):
+    rest = [i for number, i in enumerate(address.indices) if number != axis]
+    if any(i.ranges >> loop.arg & 1 for i in rest) or not _holds_at_once(address.mask, loop):
         return None
-    free = place.gate.ranges
-    for i in place.indices:
+    free = address.mask.ranges
+    for i in address.indices:
         free |= i.ranges
     others = frozenset(each for each in path if free >> each.arg & 1 and each is not loop)
     if not _is_innermost(loop, others, kernel.order):
@@ -47,10 +47,10 @@ def scan_loop(node: UOp, kernel: Kernel, place: Place, path: Path) -> ScanLoop |
     return ScanLoop(loop, others)
 
 
-def is_first(node: UOp, place: Place) -> bool:
+def is_first(node: UOp, address: Address) -> bool:
     """Whether only the first element of a scan is meant, which is that of its body."""
     (axis,) = node.arg[1]
-    at = place.indices[axis]
+    at = address.indices[axis]
     return at.op == Op.CONST and bool(at.arg == 0)
 
 
@@ -70,14 +70,14 @@ def enter(found: ScanLoop, kernel: Kernel) -> None:
 
 
 def _is_innermost(loop: UOp, others: Collection[UOp], order: list[UOp]) -> bool:
-    """The loops of a fold are inside those of the stores, in the order of their numbers."""
+    """The loops of a reduction are inside those of the stores, in the order of their numbers."""
     inner = [other for other in others if other not in order]
     return not inner if loop in order else all(other.arg < loop.arg for other in inner)
 
 
-def _opens_at_once(gate: UOp, loop: UOp) -> bool:
-    """Whether a gate that is open in one turn of a loop is open in all turns before it."""
-    parts = [gate]
+def _holds_at_once(mask: UOp, loop: UOp) -> bool:
+    """Whether a mask that holds in an iteration of a loop holds in all before it."""
+    parts = [mask]
     while parts:
         part = parts.pop()
         if not part.ranges >> loop.arg & 1:
@@ -107,12 +107,12 @@ def loop_forms(node: UOp, shape: Shape) -> dict[int, Form]:
     stack = [(node, everywhere(loops))]
     seen = set(stack)
     while stack:
-        part, place = stack.pop()
+        part, address = stack.pop()
         if part.op == Op.SCAN:
-            _note_form(place.indices[part.arg[1][0]], found)
-        below = [(source, place) for source in part.src if shape_of(source)]
+            _note_form(address.indices[part.arg[1][0]], found)
+        below = [(source, address) for source in part.src if shape_of(source)]
         if part.op in MOVEMENT:
-            below = [(part.src[0], through(part, place))]
+            below = [(part.src[0], through(part, address))]
         elif part.op not in _POINTWISE and part.op != Op.SCAN:
             below = []
         fresh = [key for key in below if key not in seen and key[0].ops >> Op.SCAN & 1]
@@ -131,6 +131,8 @@ def _note_form(i: UOp, found: dict[int, Form]) -> None:
         return
     loop, factor = terms[0]
     last = extent(loop) - 1
-    start = constant if factor == 1 else constant - last  # that of the first turn, or of the last
+    start = (
+        constant if factor == 1 else constant - last
+    )  # that of the first iteration, or of the last
     if factor in (1, -1) and (start == 0 if block is None else start % block == 0):
         found.setdefault(loop.arg, Form(block, factor < 0))

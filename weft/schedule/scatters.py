@@ -1,13 +1,13 @@
-"""Scatters become writes: memory gets the value, and then the updates are folded into it there.
+"""Scatters become writes: memory gets the value, and then the updates are reduced into it there.
 
 In: a tensor graph. Out: one in which each SCATTER is stored in the memory that it starts from,
 
-    x.scatter(ADD, v, gate, i)   ->   m1 = m.after(store m = x)
-                                      m1.after(store m1 = m1.scatter(ADD, v, gate, i))
+    x.scatter(ADD, v, mask, i)   ->   m1 = m.after(store m = x)
+                                      m1.after(store m1 = m1.scatter(ADD, v, mask, i))
 
-which fusion makes a kernel over the updates. Small floats are folded in float32. Where the result
-is stored as a whole to memory that nothing else touches, it is folded there; elsewhere `m` is a
-temporary. What updates and indices fold themselves is computed before: the loop over the updates
+which fusion makes a kernel over the updates. Small floats are reduced in float32. Where the result
+is stored as a whole to memory that nothing else touches, it is reduced there; elsewhere `m` is a
+temporary. What updates and indices reduce themselves is computed before: the loop over the updates
 is ordered, so it is no place for other loops.
 """
 
@@ -22,18 +22,18 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, rebuild, topological, users, with_sources
-from weft.schedule.context import Context, next_slot
+from weft.schedule.context import ScheduleContext, next_slot
 
-_FOLDS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
+_REDUCTIONS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
 _INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.DETACH, Op.COPY}
 # Through these what is below is at most as large.
 _REPEATS: Final = frozenset((Op.EXPAND, Op.RESHAPE, Op.PERMUTE, Op.PAD, Op.FLIP))
 
 
-def store_scatters(root: UOp, context: Context) -> UOp:
+def store_scatters(root: UOp, context: ScheduleContext) -> UOp:
     """The graph with every SCATTER in memory."""
-    wanted = _places(root)
-    done: dict[UOp, UOp] = {}  # the STORE of a result -> that which folds the updates
+    wanted = _addresses(root)
+    done: dict[UOp, UOp] = {}  # the STORE of a result -> that which reduces the updates
     slot = next_slot(root)
 
     def stored(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
@@ -52,7 +52,7 @@ def store_scatters(root: UOp, context: Context) -> UOp:
     return map_graph(root, stored)
 
 
-def _places(root: UOp) -> dict[UOp, UOp]:
+def _addresses(root: UOp) -> dict[UOp, UOp]:
     """For scatters that are stored to fresh memory as they are, that STORE."""
     used = users(root)
     found: dict[UOp, UOp] = {}
@@ -81,22 +81,22 @@ def _memory(node: UOp, slot: int) -> UOp:
 
 def _stored(node: UOp, memory: UOp) -> tuple[UOp, UOp | None]:
     """The value of a SCATTER in memory, and the STORE that makes it."""
-    value, updates, gate, *indices = node.src
+    value, updates, mask, *indices = node.src
     if 0 in shape_of(value) or 0 in shape_of(updates):
         return value, None
     if _is_small(node):
         value, updates = value.cast(dtypes.float32), updates.cast(dtypes.float32)
     start = make(Op.AFTER, value.dtype, (memory, store(memory, value)))
-    sources = [_computed(part) for part in (updates, gate, *indices)]
+    sources = [_computed(part) for part in (updates, mask, *indices)]
     effect = store(start, scatter(start, sources[0], sources[1], sources[2:], node.arg[0]))
     result = make(Op.AFTER, value.dtype, (start, effect))
     return (result.cast(node.dtype) if _is_small(node) else result), effect
 
 
 def _computed(node: UOp) -> UOp:
-    """A value, with memory of its own where it holds a fold."""
+    """A value, with memory of its own where it holds a reduction."""
     below = topological(node, enter=lambda part: part.op in _INLINE)
-    if not any(1 << part.op & _FOLDS for part in below):
+    if not any(1 << part.op & _REDUCTIONS for part in below):
         return node
     if node.op in _REPEATS:
         return rebuild(node, (_computed(node.src[0]), *node.src[1:]))

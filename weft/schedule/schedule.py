@@ -14,9 +14,10 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import bodies
 from weft.rewrite.phase import PassReport, Phase, Watch, run_phase
-from weft.schedule.context import Body, Context, next_slot
+from weft.schedule.context import Body, ScheduleContext, next_slot
 from weft.schedule.phases import SCHEDULE
 from weft.schedule.plan import Plan, plan_memory, plan_of
+from weft.support.bounded_cache import BoundedCache
 from weft.support.settings import cache_key
 from weft.target.target import Target
 
@@ -24,8 +25,7 @@ from weft.target.target import Target
 _BODY: Final = SCHEDULE._replace(
     passes=tuple(step for step in SCHEDULE.passes if step.run is not plan_memory)
 )
-_BODIES: Final[dict[tuple[UOp, Target, object], Body]] = {}
-_MOST_BODIES: Final = 4096
+_BODIES: Final[BoundedCache[tuple[UOp, Target, object], Body]] = BoundedCache(4096)
 
 
 class Schedule(NamedTuple):
@@ -41,10 +41,10 @@ class Schedule(NamedTuple):
 def make_schedule(root: UOp, target: Target, watch: Watch | None = None) -> Schedule:
     """Schedule a SINK of STOREs and AFTERs over PARAMs for a target.
 
-    `watch` is called with each pass and what it gives, but not for the bodies of calls.
+    `watch` is called with each pass and what it gives; for the bodies of calls, see `watch_body`.
     """
     for body in bodies(root, has_gradients=False):  # callees first: nesting costs no stack
-        if body.op not in FILLING and body.op != Op.SINK:
+        if body.op not in FILLING and body.op not in (Op.SINK, Op.INLINE):
             schedule_body(body, target)
     return _make_schedule(SCHEDULE, root, target, watch)
 
@@ -52,7 +52,7 @@ def make_schedule(root: UOp, target: Target, watch: Watch | None = None) -> Sche
 def _make_schedule(
     phase: Phase, root: UOp, target: Target, watch: Watch | None = None
 ) -> Schedule:
-    context = Context(root, target, lambda body: schedule_body(body, target))
+    context = ScheduleContext(root, target, lambda body: schedule_body(body, target))
     reports: list[PassReport] = []
     kernels = run_phase(phase, root, context, reports, watch)
     made = plan_of(kernels)
@@ -66,16 +66,23 @@ def schedule_body(body: UOp, target: Target) -> Body:
     key = (body, target, cache_key())
     found = _BODIES.get(key)
     if found is None:
-        values = body.src if body.op == Op.TUPLE else (body,)
-        count = next_slot(body)
-        results = [
-            param(count + number, value.dtype, shape_of(value))
-            for number, value in enumerate(values)
-        ]
-        stores = [store(*pair) for pair in zip(results, values, strict=True)]
-        made = _make_schedule(_BODY, sink(*stores), target)
-        found = Body(made.kernels, count, len(values))
-        if len(_BODIES) >= _MOST_BODIES:  # the oldest goes; it can be made again
-            _BODIES.pop(next(iter(_BODIES)), None)
-        _BODIES[key] = found
+        made = _make_schedule(_BODY, graph_of_body(body), target)
+        results = len(body.src) if body.op == Op.TUPLE else 1
+        found = _BODIES[key] = Body(made.kernels, next_slot(body), results)
     return found
+
+
+def graph_of_body(body: UOp) -> UOp:
+    """A called function as a SINK: its results are stored to parameters behind its own."""
+    values = body.src if body.op == Op.TUPLE else (body,)
+    return sink(
+        *(
+            store(param(slot, value.dtype, shape_of(value)), value)
+            for slot, value in enumerate(values, next_slot(body))
+        )
+    )
+
+
+def watch_body(body: UOp, target: Target, watch: Watch) -> None:
+    """Schedule a called function again, and call `watch` with each pass and what it gives."""
+    _make_schedule(_BODY, graph_of_body(body), target, watch)

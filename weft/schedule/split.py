@@ -1,7 +1,7 @@
 """Cuts the ranged graph at its global stages, and puts the kernels in order.
 
 In: a SINK (RANGED_SPEC). Out: a LINEAR of CALLs (SCHEDULE_SPEC). The body of a call is a KERNEL
-whose parameters are numbered by their place in it, so equal kernels are the same node, whatever
+whose parameters are numbered by their position in it, so equal kernels are the same node, whatever
 buffers they run on. Nothing is decided here: a member of the SINK is a kernel, what it reaches up
 to memory is its body, and it runs after what it reads and what its order edges name.
 """
@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.ir.accumulation import may_meet
 from weft.ir.build import index_of, load, param, range_, true
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.ranged import Member, members_of
+from weft.ir.reduction.accumulation import may_meet
 from weft.ir.results import FILLING, result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage_parts
 from weft.ir.uop import UOp, make
 from weft.ir.views import behind
+from weft.ir.walk import substitute, topological
 from weft.rules.simplify import simplify
-from weft.schedule.context import Body, Context
+from weft.schedule.context import Body, ScheduleContext
 from weft.support.errors import InternalError
 
 
-def split_kernels(root: UOp, context: Context) -> UOp:
+def split_kernels(root: UOp, context: ScheduleContext) -> UOp:
     """The schedule: every kernel once, after all that it waits for."""
-    memory = _Memory(context.first_temporary)
+    memory = _KernelMemory(context.first_temporary)
     calls: list[UOp] = []
     for member in in_order(members_of(root)):
         if member.call is not None:
@@ -71,7 +72,7 @@ def in_order(members: Sequence[Member]) -> list[Member]:
     return sorted(members, key=rounds.__getitem__)
 
 
-class _Memory:
+class _KernelMemory:
     """The PARAM that stands for each memory; temporaries get slots as they are met."""
 
     def __init__(self, first_temporary: int) -> None:
@@ -100,7 +101,7 @@ class _Memory:
         self._known[result] = self.of(memory)
 
 
-def _kernel(member: Member, memory: _Memory) -> UOp:
+def _kernel(member: Member, memory: _KernelMemory) -> UOp:
     """The call of the kernel of a member, on the memory that it writes and reads."""
     written = [o.src[0].src[0] if o.op == Op.STORE else o for o in member.outputs]
     outer = {node: memory.of(node) for node in (*written, *member.memories)}
@@ -122,7 +123,22 @@ def _kernel(member: Member, memory: _Memory) -> UOp:
     body = tuple([simplify(make(Op.STORE, dtypes.void, each.src)) for each in stores])
     name = _name(stores, body, [made[loop] for loop in loops])
     result = make(Op.KERNEL, dtypes.void, body, (name, tuple(enumerate(kinds))))
-    return make(Op.CALL, dtypes.void, tuple(arguments), result)
+    return _from_line(_call(result, arguments), member.outputs[0])
+
+
+def _call(kernel: UOp, memory: Sequence[UOp]) -> UOp:
+    """The call of a kernel on memory by slot, of which it may not use all.
+
+    Values that were read as different ones can be equal once they are loads of one memory, and
+    then what is computed of them may need no memory; a kernel of a user may ignore an input.
+    """
+    used = {node.arg[0]: node for node in topological(kernel) if node.op == Op.PARAM}
+    if len(used) < len(memory):
+        numbers = sorted(used)
+        memory = [memory[n] for n in numbers]
+        again = [param(n, each.dtype, shape_of(each)) for n, each in enumerate(memory)]
+        kernel = substitute(kernel, {used[n]: new for n, new in zip(numbers, again, strict=True)})
+    return make(Op.CALL, dtypes.void, tuple(memory), kernel)
 
 
 def _store(output: UOp, made: dict[UOp, UOp]) -> UOp:
@@ -131,9 +147,9 @@ def _store(output: UOp, made: dict[UOp, UOp]) -> UOp:
         return make(Op.STORE, dtypes.void, tuple([made[s] for s in output.src]), output.arg)
     parts = stage_parts(output)
     mask = true() if parts.mask is None else made[parts.mask]
-    place = index_of(made[output], [made[i] for i in parts.indices], mask)
+    address = index_of(made[output], [made[i] for i in parts.indices], mask)
     ranges = [made[loop] for loop in parts.ranges]
-    return make(Op.STORE, dtypes.void, (place, made[parts.value], *ranges))
+    return make(Op.STORE, dtypes.void, (address, made[parts.value], *ranges))
 
 
 def _sequential(stores: list[UOp]) -> set[UOp]:
@@ -152,7 +168,7 @@ def _name(stores: list[UOp], body: tuple[UOp, ...], loops: list[UOp]) -> str:
     ops = 0
     for each in body:
         ops |= each.ops
-    kind = "scan" if ops >> Op.SCAN & 1 else "fold" if ops >> Op.REDUCE & 1 else "map"
+    kind = "scan" if ops >> Op.SCAN & 1 else "reduce" if ops >> Op.REDUCE & 1 else "map"
     if any(each.arg == "ordered" for each in stores):
         kind = "scatter"
     sizes = [str(r.src[0].arg) if r.src[0].op == Op.CONST else "n" for r in loops]
@@ -163,7 +179,9 @@ def _name(stores: list[UOp], body: tuple[UOp, ...], loops: list[UOp]) -> str:
 # ---- calls
 
 
-def _called(call: UOp, outputs: Sequence[UOp], memory: _Memory, context: Context) -> list[UOp]:
+def _called(
+    call: UOp, outputs: Sequence[UOp], memory: _KernelMemory, context: ScheduleContext
+) -> list[UOp]:
     """The kernels of a called function, on the memory of this call."""
     for output in outputs:
         if output.op == Op.STORE:
@@ -181,12 +199,19 @@ def _called(call: UOp, outputs: Sequence[UOp], memory: _Memory, context: Context
             if inner.arg[0] not in known:
                 known[inner.arg[0]] = memory.temporary(inner)
         src = tuple([known[inner.arg[0]] for inner in part.src])
-        calls.append(make(Op.CALL, dtypes.void, src, part.arg))
+        calls.append(_from_line(make(Op.CALL, dtypes.void, src, part.arg), part))
     return calls
+
+
+def _from_line(call: UOp, origin: UOp) -> UOp:
+    """A call, said to be for the line of the program that its origin is from."""
+    call.line = origin.line
+    return call
 
 
 def _filling(body: UOp, memory: list[UOp]) -> UOp:
     """A kernel on memory by slot; a program says itself in which order it takes it."""
-    if body.op == Op.PROGRAM:
-        memory = [memory[part.arg[0]] for part in body.src if part.op == Op.PARAM]
+    if body.op != Op.PROGRAM:
+        return _call(body, memory)
+    memory = [memory[part.arg[0]] for part in body.src if part.op == Op.PARAM]
     return make(Op.CALL, dtypes.void, tuple(memory), body)

@@ -1,10 +1,10 @@
-"""Long folds with few results are done in two steps, so that all threads have work.
+"""Long reductions with few results are done in two steps, so that all threads have work.
 
-In and Out: a tensor graph. A fold that is long and whose results are fewer than the threads of the
-target, or than the groups of a GPU, first folds equal parts into memory and then folds those. The
-parts are turns of a range of the first kernel, and so they are spread over threads. Sums come out
-more exact too. Results that lie inside the folded axis count as one where all of them fit into
-registers: one thread then reads whole rows, in the order of memory.
+In and Out: a tensor graph. A reduction that is long and whose results are fewer than the threads
+of the target, or than the groups of a GPU, first reduces equal parts into memory and then reduces
+those. The parts are iterations of a range of the first kernel, and so they are spread over
+threads. Sums come out more exact too. Results that lie inside the reduced axis count as one where
+all of them fit into registers: one thread then reads whole rows, in the order of memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
-from weft.schedule.context import Context
+from weft.schedule.context import ScheduleContext
+from weft.schedule.split_joins import try_join_parts
+from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target
 
@@ -31,16 +33,29 @@ ALIGNED_PART: Final = 128
 FILLED_GROUPS: Final = 4
 
 
-def split_reductions(root: UOp, context: Context) -> UOp:
-    """Fold in two steps where one would leave threads without work."""
+def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
+    """Reduction in two steps where one would leave threads without work."""
     parts = wanted_parts(context.target)
     if parts < 2 or not root.ops >> Op.REDUCE & 1:
         return root
+    is_joined = settings.JOIN != "never"
 
     def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
-        steps = _try_split(new, parts, context.target) if new.op == Op.REDUCE else None
-        return new if steps is None else steps
+        if new.op != Op.REDUCE:
+            return new
+        sizes = _known_sizes(new, context.target)
+        goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
+        if goal < 2:
+            return new
+        for axis in node.arg[1]:
+            count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
+            if 2 * count > goal:
+                joined = try_join_parts(node, axis, count, made) if is_joined else None
+                return joined if joined is not None else _in_two_steps(new, axis, count)
+        is_uneven = isinstance(context.target.compute, Simt)
+        rest = _try_with_a_rest(new, goal, sizes) if is_uneven else None
+        return new if rest is None else rest
 
     return map_graph(root, split)
 
@@ -53,28 +68,15 @@ def wanted_parts(target: Target) -> int:
     return compute.units * PARTS_PER_THREAD if compute.units > 1 else 1
 
 
-def _try_split(node: UOp, parts: int, target: Target) -> UOp | None:
-    """The fold in two steps.
-
-    before: reduce ADD axes (0): x[1000]
-    after:  reduce ADD axes (0): stage(reduce ADD axes (1): x.reshape(10, 100))
-    """
+def _known_sizes(node: UOp, target: Target) -> list[int]:
+    """The sizes of what a reduction takes; none where they are symbolic, or not worth parts."""
     body = shape_of(node.src[0])
     sizes = [size for size in body if isinstance(size, int)]
-    if len(sizes) != len(body) or math.prod(sizes) < target.costs.least_split:
-        return None
-    axes = node.arg[1]
-    goal = parts // max(_independent_results(sizes, axes, node, target), 1)
-    if goal < 2:
-        return None
-    for axis in axes:
-        count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
-        if 2 * count > goal:
-            return _in_two_steps(node, axis, count)
-    return _with_a_rest(node, goal, sizes) if isinstance(target.compute, Simt) else None
+    is_long = len(sizes) == len(body) and math.prod(sizes) >= target.costs.least_split
+    return sizes if is_long else []
 
 
-def _with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:
+def _try_with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:
     """The reduction of equal parts in two steps, and of the elements behind them.
 
     before: reduce ADD axes (0): x[1003]
@@ -101,10 +103,9 @@ def _part(value: UOp, axis: int, start: int, end: int) -> UOp:
     return shrink(value, box)
 
 
-def _independent_results(
-    sizes: list[int], axes: tuple[int, ...], node: UOp, target: Target
-) -> int:
+def _independent_results(sizes: list[int], node: UOp, target: Target) -> int:
     """How many threads can compute results without sharing rows of memory."""
+    axes = node.arg[1]
     outside = math.prod(size for axis, size in enumerate(sizes[: max(axes)]) if axis not in axes)
     inside = math.prod(sizes[max(axes) + 1 :])
     bits = inside * node.dtype.bits
@@ -118,6 +119,11 @@ def _independent_results(
 
 
 def _in_two_steps(node: UOp, axis: int, count: int) -> UOp:
+    """The reduction of each part, and then of those.
+
+    before: reduce ADD axes (0): x[1000]
+    after:  reduce ADD axes (0): stage(reduce ADD axes (1): x.reshape(10, 100))
+    """
     op, axes = node.arg
     value = node.src[0]
     shape = shape_of(value)

@@ -15,20 +15,20 @@ from weft.ir.ops import Op
 from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, substitute, topological, users, with_sources
-from weft.schedule.context import Context
+from weft.schedule.context import ScheduleContext
 
 
-def trim_calls(root: UOp, context: Context) -> UOp:
+def trim_calls(root: UOp, context: ScheduleContext) -> UOp:
     """Drop unread results and unused arguments of calls."""
     readers = users(root)
-    places: dict[UOp, dict[int, int]] = {}  # where a result of a call has gone
+    addresses: dict[UOp, dict[int, int]] = {}  # where a result of a call has gone
 
     def trimmed(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         if node.op == Op.CALL and _is_value(node):
-            new, places[node] = _trimmed(new, readers[node])
-        elif node.op == Op.ITEM and node.src[0] in places:
-            position = places[node.src[0]][node.arg]
+            new, addresses[node] = _trimmed(new, readers[node])
+        elif node.op == Op.ITEM and node.src[0] in addresses:
+            position = addresses[node.src[0]][node.arg]
             new = item(new.src[0], position, node.dtype) if _is_tuple(new) else new.src[0]
         return new
 

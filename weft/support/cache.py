@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MEMORY_BYTES = 64 << 20
+# Beside a folder on disk memory is for what is asked for again soon.
+MEMORY_BESIDE_DISK = 4 << 20
+# What an entry takes beside its value.
+_ENTRY_BYTES = 256
 # One put in so many looks at the size of the whole folder.
 PUTS_PER_SCAN = 64
 
@@ -45,7 +49,7 @@ class DiskCache:
         if not kind.replace("-", "").isalnum() or not kind.isascii():
             raise ArgumentError(
                 f"DiskCache: {kind!r} cannot name a folder",
-                law="a kind is made of ASCII letters, digits and dashes",
+                rule="a kind is made of ASCII letters, digits and dashes",
             )
         self._folder = f"{kind}-v{version}"
         self._prefix = self._folder.encode() + b"\0"
@@ -57,16 +61,17 @@ class DiskCache:
         if value is None and (folder := private_folder(make=False)) is not None:
             value = read_entry(self._path(folder.path, digest), digest, folder.key)
             if value is not None:
-                _memory.put(digest, value)
+                _memory.put(digest, value, MEMORY_BESIDE_DISK)
         return value
 
     def put(self, key: bytes | str, value: bytes) -> None:
         """Keep the value, on disk where that is possible."""
         digest = self._digest(key)
-        _memory.put(digest, value)
         folder, limit = private_folder(), settings.CACHE_SIZE_MB << 20
         if folder is None or len(value) > limit:
+            _memory.put(digest, value, MEMORY_BYTES)
             return
+        _memory.put(digest, value, MEMORY_BESIDE_DISK)
         write_entry(self._path(folder.path, digest), digest, value, folder.key)
         # A digest is as good as a random number, and a test can foresee it. A large entry always
         # scans, so that few of them cannot pass the limit unseen.
@@ -99,8 +104,7 @@ class DiskCache:
 class _Memory:
     """The values this process used last, up to a number of bytes."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -117,17 +121,23 @@ class _Memory:
                 self._values[digest] = value
             return value
 
-    def put(self, digest: bytes, value: bytes) -> None:
-        if len(value) > self.limit:
-            return
+    def put(self, digest: bytes, value: bytes, limit: int) -> None:
+        """Remember a value; the oldest go until all of them are within the limit."""
         with self._lock:
-            self.size += len(value) - len(self._values.pop(digest, b""))
-            self._values[digest] = value
-            while self.size > self.limit:
-                self.size -= len(self._values.pop(next(iter(self._values))))
+            self._drop(digest)
+            if len(value) + _ENTRY_BYTES <= limit:
+                self._values[digest] = value
+                self.size += len(value) + _ENTRY_BYTES
+            while self.size > limit:
+                self._drop(next(iter(self._values)))
+
+    def _drop(self, digest: bytes) -> None:
+        value = self._values.pop(digest, None)
+        if value is not None:
+            self.size -= len(value) + _ENTRY_BYTES
 
 
-_memory = _Memory(MEMORY_BYTES)
+_memory = _Memory()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_memory.clear)
 

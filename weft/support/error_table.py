@@ -108,6 +108,20 @@ ERROR_TABLE = (
         program was started in; the message has the path as it was given.""",
     ),
     ErrorRow(
+        errors.NotFinite,
+        """CHECK=nan was on, and a computation made a NaN or an infinity of values that had none.
+        The message names the operation, its element and the values it had there, and your line.
+        Usual causes: a logarithm or division of zero, exp of a large number, a square root of a
+        negative one, a learning rate that is too large. Infinities that a program writes itself,
+        as into a mask, are left alone.""",
+    ),
+    ErrorRow(
+        errors.Busy,
+        """An engine of a language model answers as many requests as it may, and as many as may
+        wait are waiting. A later try finds room. `Engine(waiting=...)` lets more wait, and
+        `streams=...` answers more at once.""",
+    ),
+    ErrorRow(
         errors.FileFormatError,
         """A file is damaged, cut short, or of another format than the one it was read as. The
         message says what was expected and at which byte. An incomplete download is the usual
@@ -141,6 +155,6 @@ def explain(word: str) -> ErrorRow:
     near = nearest(word, rows)
     raise errors.UnknownName(
         f"explain: no error is called {word!r}",
-        law="errors are known by a code such as W101 or a name such as ShapeError",
+        rule="errors are known by a code such as W101 or a name such as ShapeError",
         fix=f"the nearest one is {near}" if near else "",
     )

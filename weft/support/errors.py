@@ -21,12 +21,14 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AxisError",
+    "Busy",
     "DTypeError",
     "DeviceError",
     "FileFormatError",
     "IndexOutOfRange",
     "InternalError",
     "MissingFile",
+    "NotFinite",
     "NotSupported",
     "OptRefused",
     "OutOfMemory",
@@ -50,19 +52,19 @@ class _MessageError(Exception):
         what: str,
         *,
         facts: Iterable[Sequence[object]] = (),
-        law: str = "",
+        rule: str = "",
         fix: str = "",
         where: SourceLine | None = None,
     ) -> None:
         super().__init__(what)
         self.what = what
         self.facts = tuple(tuple(str(cell) for cell in row) for row in facts)
-        self.law = law
+        self.rule = rule
         self.fix = fix
         self.where = user_line(skip=1) if where is None else where
 
     def __str__(self) -> str:
-        return render_message(self.what, self.where, self.facts, law=self.law, fix=self.fix)
+        return render_message(self.what, self.where, self.facts, rule=self.rule, fix=self.fix)
 
     def __reduce__(
         self,
@@ -174,12 +176,24 @@ class MissingFile(DeviceError, FileNotFoundError):
     code = "W304"
 
 
-def file_error(what: str, failure: OSError, *, law: str = "") -> DeviceError:
+class NotFinite(UsageError, FloatingPointError):
+    """A computation made a NaN or an infinity, and CHECK=nan looks for those."""
+
+    code = "W305"
+
+
+class Busy(UsageError, RuntimeError):
+    """As many requests wait as may, so another one is refused at once."""
+
+    code = "W306"
+
+
+def file_error(what: str, failure: OSError, *, rule: str = "") -> DeviceError:
     """Return the error for what the system refused; the reason stands behind `what`."""
     text, where = f"{what}: {failure.strerror or failure}", user_line(skip=1)
     if not isinstance(failure, FileNotFoundError):
-        return DeviceError(text, law=law, where=where)
-    missing = MissingFile(text, law=law, where=where)
+        return DeviceError(text, rule=rule, where=where)
+    missing = MissingFile(text, rule=rule, where=where)
     missing.errno, missing.filename = failure.errno, failure.filename
     return missing
 
@@ -210,18 +224,18 @@ class InternalError(_MessageError):
         what: str,
         *,
         pass_name: str | None = None,
-        rule: str | None = None,
+        rewrite_rule: str | None = None,
         ir_text: str | None = None,
         marked_line: int | None = None,
         facts: Iterable[Sequence[object]] = (),
         where: SourceLine | None = None,
     ) -> None:
-        place = [("pass", pass_name), ("rule", rule)]
+        place = [("pass", pass_name), ("rule", rewrite_rule)]
         named: list[Sequence[object]] = [(word, name) for word, name in place if name]
         super().__init__(
             what,
             facts=[*named, *facts],
-            law="this is a bug in Weft, not a mistake in your program",
+            rule="this is a bug in Weft, not a mistake in your program",
             fix="report it and attach this message",
             where=where,
         )
@@ -238,7 +252,7 @@ class InternalError(_MessageError):
             if path := try_write_report(self):
                 self.fix = f"report it and attach {path}"
         listing = "\n".join(self._shown_lines())
-        return render_message(self.what, self.where, self.facts, listing, self.law, self.fix)
+        return render_message(self.what, self.where, self.facts, listing, self.rule, self.fix)
 
     def _shown_lines(self) -> list[str]:
         """Return the IR around the marked line."""

@@ -9,6 +9,7 @@ only what a thread is doing just then.
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
 import time
@@ -26,6 +27,7 @@ _PAUSE = 0.001
 _PATIENCE = 60.0
 
 _held: list[tuple[int, Any]] = []
+_taken: list[Any] = []  # by the fork that is going on
 _renewed: WeakSet[Any] = WeakSet()
 
 
@@ -45,15 +47,26 @@ def _before() -> None:
     while True:
         while _others_import() and time.monotonic() < end:
             time.sleep(_PAUSE)
-        for _, lock in _held:
-            lock.acquire()
+        _take()
         if not _others_import() or time.monotonic() >= end:
             return
         _release()  # an import may want one of them
 
 
+def _take() -> None:
+    """Take all locks, and last the one without which no other thread begins an import."""
+    locks = [lock for _, lock in _held]  # an import of another thread may add to those
+    for lock in locks:
+        lock.acquire()
+    _imp.acquire_lock()
+    _taken[:] = locks
+
+
 def _release() -> None:
-    for _, lock in reversed(_held):
+    locks = _taken[::-1]
+    _taken.clear()
+    _imp.release_lock()
+    for lock in locks:
         lock.release()
 
 

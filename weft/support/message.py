@@ -1,4 +1,4 @@
-"""The one renderer of error messages: what, where, facts, law, fix, in that order.
+"""The one renderer of error messages: what, where, facts, rule, fix, in that order.
 
 `errors.py` calls it for every error a user can see. The first line stands alone in a log; each
 later block appears only when there is something to say in it.
@@ -22,16 +22,16 @@ def render_message(
     where: SourceLine,
     facts: Sequence[Sequence[str]] = (),
     listing: str = "",
-    law: str = "",
+    rule: str = "",
     fix: str = "",
 ) -> str:
-    """Return the whole message; `listing` is program text that is shown between facts and law."""
+    """Return the whole message; `listing` is program text that is shown between facts and rule."""
     blocks = (
         what,
         _indent(_place(where)),
         _indent(align_columns(facts)),
         _indent(listing, 2 * _INDENT),
-        _indent(law),
+        _indent(rule),
         _indent(_FIX + fix.replace("\n", "\n" + " " * len(_FIX)) if fix else ""),
     )
     return "\n\n".join(block for block in blocks if block)

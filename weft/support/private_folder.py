@@ -3,9 +3,11 @@
 The cache holds code that is run, so it believes only what its owner wrote. In a cache folder each
 user has a folder of their own, `user-UID`, which is made with mode 0700. It is used if it is a
 folder and no link, belongs to this user, and is open to nobody else; then so is all that lies in
-it. Any other is refused with a warning, and nothing is read or written. The key in it, with mode
-0600, authenticates what is read, so that files which came there by another way are not believed
-either. `cache.py` is the caller.
+it. Nor may another user be able to put something else in its place between two looks at it: each
+folder above belongs to this user or to root, and is sticky where everybody can write. Any other is
+refused with a warning, and nothing is read or written. The key in it, with mode 0600,
+authenticates what is read, so that files which came there by another way are not believed either.
+`cache.py` is the caller.
 """
 
 from __future__ import annotations
@@ -53,6 +55,9 @@ def try_private_folder(root: str, make: bool = True) -> PrivateFolder | None:
         identity = status.st_dev, status.st_ino
         key = _keys.get(identity)
         if key is None:
+            if (reason := _why_replaceable(root)) is not None:
+                _warn_once(path, reason)
+                return None
             key = _keys[identity] = _read_or_make_key(os.path.join(path, "key"))
         return PrivateFolder(path, key)
     except _UNUSABLE:
@@ -73,6 +78,22 @@ def _why_refused(status: os.stat_result) -> str | None:
         return f"belongs to the user {status.st_uid}"
     if _HAS_OWNERS and status.st_mode & _OTHERS:
         return f"is open to others (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+def _why_replaceable(root: str) -> str | None:
+    """Why another user could move what lies in a folder, and put something else there."""
+    folder = os.path.realpath(root)
+    while _HAS_OWNERS:
+        status = os.stat(folder)
+        if status.st_uid not in (0, os.geteuid()):
+            return f"lies in {folder}, which belongs to the user {status.st_uid}"
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            return f"lies in {folder}, where everybody can move it (mode without a sticky bit)"
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
     return None
 
 

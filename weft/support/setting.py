@@ -59,7 +59,7 @@ class Setting:
     def __set__(self, instance: object, value: object) -> None:
         raise UnknownAttribute(
             f"settings.{self.name}: a setting cannot be assigned",
-            law="a setting changes in a scope, or for the whole process by the environment",
+            rule="a setting changes in a scope, or for the whole process by the environment",
             fix=f"with Context({self.name}={value!r}): ...",
         )
 
@@ -151,7 +151,7 @@ def require_parsed(row: Setting, text: str) -> Value:
     raise ArgumentError(
         f"environment: {row.variable}={text} is not {row.expects}",
         facts=[("variable", row.variable, f"is {text!r}"), ("setting", row.name, row.meaning)],
-        law=f"{row.variable} needs {row.expects}",
+        rule=f"{row.variable} needs {row.expects}",
         fix=(f"set {row.variable}={good}, or " if good else "")
         + f"unset {row.variable} where it belongs to another program",
         where=NOWHERE,
@@ -165,7 +165,7 @@ def require_accepted(name: str, value: object) -> Value:
         near = nearest(name, ROWS)
         raise UnknownName(
             f"Context: no setting is called {name}",
-            law="" if near else "the settings are " + _joined(list(ROWS)),
+            rule="" if near else "the settings are " + _joined(list(ROWS)),
             fix=f"the nearest one is {near}: Context({near}={value!r})" if near else "",
         )
     accepted = row.try_accept(value)
@@ -176,7 +176,7 @@ def require_accepted(name: str, value: object) -> Value:
     raise (ArgumentError if of_right_type else ArgumentTypeError)(
         f"Context: {name}={value!r} is not {row.expects}",
         facts=[("setting", name, row.meaning)],
-        law=f"{name} needs {row.expects}",
+        rule=f"{name} needs {row.expects}",
         fix=f"the nearest one is {near}: Context({name}={near!r})" if near else "",
     )
 

@@ -39,13 +39,26 @@ class Settings:
     DEBUG: int = _row(0, "How much to print of what is compiled and run; 0 is nothing.")
     SPEC: bool = _row(False, "Check the graph against the spec of its phase after every pass.")
     NOOPT: bool = _row(False, "Compile kernels without any opts.", in_cache_key=True)
+    JOIN: str = _row(
+        "",
+        "Read rows once for reductions that need each other: '' where that costs less.",
+        choices=("", "always", "never"),
+        in_cache_key=True,
+    )
+    FUSE_PRODUCTS: str = _row(
+        "",
+        "Two products and the softmax between them are one kernel: '' where that costs less.",
+        choices=("", "always", "never"),
+        in_cache_key=True,
+    )
     CHECK: str = _row(
         "",
-        "Look for bugs: compare phases (levels) or jit with eager (jit), guard memory (memory).",
-        choices=("", "levels", "jit", "memory"),
+        "Look for bugs: compare phases (levels), jit with eager; guard memory; find nan, indices.",
+        choices=("", "levels", "jit", "memory", "nan", "index"),
     )
     TRACE: bool = _row(False, "Print every rewrite with its rule and reason.")
-    VIZ: bool = _row(False, "Record the graph after every pass for `python -m weft.viz`.")
+    VIZ: bool = _row(False, "Write a trace of all that happens, for `weft viz`.")
+    VIZ_MB: int = _row(256, "The most megabytes of a trace; what comes later is left out.")
     CACHE: bool = _row(True, "Keep compiled results on disk.", variable="WEFT_CACHE")
     CACHE_DIR: str = _row(
         "",
@@ -123,6 +136,18 @@ def cache_key() -> tuple[tuple[str, Value], ...]:
     return values.cache_key
 
 
+# Scopes that are no settings, by the names that tinygrad's programs give them: the module that
+# has the scope, which may be entered by several, and its name there.
+SCOPES = {"TRAINING": ("weft.tensor.training", "train")}
+
+
+def _scope(name: str, value: Value) -> Any:
+    from importlib import import_module
+
+    module, made = SCOPES[name]
+    return getattr(import_module(module), made)(bool(value))
+
+
 class Context:
     """Change settings in a scope: `with Context(DEBUG=2): ...`, or as a decorator.
 
@@ -133,15 +158,20 @@ class Context:
     (2, True)
     """
 
-    __slots__ = ("_changes",)
+    __slots__ = ("_changes", "_scopes")
 
     def __init__(self, **changes: Value) -> None:
+        self._scopes = [_scope(name, changes.pop(name)) for name in SCOPES if name in changes]
         self._changes = {name: require_accepted(name, new) for name, new in changes.items()}
 
     def __enter__(self) -> None:
         scope.set(scope.get().inner(self._changes))
+        for each in self._scopes:
+            each.__enter__()
 
     def __exit__(self, *failure: object) -> None:
+        for each in self._scopes:
+            each.__exit__(*failure)
         # The scope remembers its outer one, so this object has no state for threads to mix up.
         if (outer := scope.get().outer) is not None:
             scope.set(outer)
@@ -154,7 +184,7 @@ class Context:
         if flags & _IS_GENERATOR:
             raise NotSupported(
                 f"Context: {function.__qualname__} is a generator function",
-                law="a generator runs after the call that makes it has returned, and with it "
+                rule="a generator runs after the call that makes it has returned, and with it "
                 "the scope",
                 fix="wrap the loop that consumes the generator: with Context(...): ...",
             )

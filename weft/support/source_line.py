@@ -25,6 +25,9 @@ _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
 _WRAPPERS = {os.path.join(_LIBRARY, name) for name in ("contextlib.py", "functools.py")}
 
 
+# Says which module of the user's model runs in a frame; set while a trace is written.
+MODULES: list[Callable[[FrameType], str]] = []
+
 # For each code file name met so far: is a frame of it passed over on the way to the user?
 _PASSED: dict[str, bool] = {}
 
@@ -33,6 +36,7 @@ class SourceLine:
     """A place in the user's program: a code object and the offset of an instruction in it."""
 
     __slots__ = ("_code", "_offset")
+    module = ""  # of the user's model, where somebody asked for it
 
     def __init__(self, code: CodeType, offset: int) -> None:
         self._code = code
@@ -71,6 +75,11 @@ class SourceLine:
         return self._code.co_qualname
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal places, while both are alive; cheaper than file and line."""
+        return id(self._code), self._offset, self.module
+
+    @property
     def code(self) -> CodeType | None:
         """The code object, or None for a place that is known by its words."""
         return getattr(self, "_code", None)
@@ -92,6 +101,16 @@ class SourceLine:
         return FixedLine, (self.file, self.line, self.text, self.function)
 
 
+class LineInModule(SourceLine):
+    """A place in the user's program, in a part of the user's model: `GPT.blocks.3.qkv`."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, code: CodeType, offset: int, module: str) -> None:
+        super().__init__(code, offset)
+        self.module = module
+
+
 class FixedLine(SourceLine):
     """A place that is known by its words: a line of a text file, or one from another process.
 
@@ -106,6 +125,10 @@ class FixedLine(SourceLine):
         self._line = line
         self._text = text
         self._function = function
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self._file, self._line, self.module
 
     @property
     def file(self) -> str:
@@ -142,6 +165,9 @@ def user_line(skip: int = 0) -> SourceLine:
         except KeyError:
             is_passed = _classify(code.co_filename)
         if not is_passed:
+            if MODULES:
+                module = MODULES[-1](_getframe(skip + 1))
+                return LineInModule(code, frame.f_lasti, module)
             return SourceLine(code, frame.f_lasti)
         frame = frame.f_back
     return NOWHERE

@@ -1,8 +1,9 @@
 """Targets of CPUs, by architecture and the features that change how code is made for them.
 
 The name of a target is `CPU:LLVM:` and its arch: `x86_64` (SSE2), `x86_64,avx2`,
-`x86_64,avx512f` or `aarch64`. A feature stands for the whole level of machines that have it:
-`avx2` for x86-64-v3 (with FMA), `avx512f` for x86-64-v4. Nothing here asks the machine it runs on;
+`x86_64,avx512f`, `x86_64,avx512vnni` or `aarch64`. A feature stands for the whole level of
+machines that have it: `avx2` for x86-64-v3 (with FMA), `avx512f` for x86-64-v4, `avx512vnni` for
+that with dot products of bytes. Nothing here asks the machine it runs on;
 `weft.runtime.host` does and calls `cpu_target`.
 """
 
@@ -50,13 +51,14 @@ DEFAULT_CACHES: Final = (32 << 10, 1 << 20, 24 << 20)
 MOST_LOCAL_BYTES: Final = 1 << 20
 
 
-class Level(NamedTuple):
-    """What a feature brings: the width of vectors, how many registers hold them, and whether
-    an instruction turns float16 into float32."""
+class VectorFeature(NamedTuple):
+    """What a feature brings: the width of vectors, how many registers hold them, whether an
+    instruction turns float16 into float32, and whether one adds products of bytes."""
 
     vector_bits: int
     vector_registers: int
     widens_halves: bool = False
+    multiplies_bytes: bool = False
 
 
 class Measured(NamedTuple):
@@ -77,13 +79,14 @@ FIRST_CACHE_WAYS: Final = 8
 
 
 # The features of each architecture, the best first; "" is what every machine of it has.
-LEVELS: Final[dict[str, dict[str, Level]]] = {
+LEVELS: Final[dict[str, dict[str, VectorFeature]]] = {
     "x86_64": {
-        "avx512f": Level(512, 32, widens_halves=True),
-        "avx2": Level(256, 16, widens_halves=True),
-        "": Level(128, 16),
+        "avx512vnni": VectorFeature(512, 32, widens_halves=True, multiplies_bytes=True),
+        "avx512f": VectorFeature(512, 32, widens_halves=True),
+        "avx2": VectorFeature(256, 16, widens_halves=True),
+        "": VectorFeature(128, 16),
     },
-    "aarch64": {"": Level(128, 32, widens_halves=True)},
+    "aarch64": {"": VectorFeature(128, 32, widens_halves=True)},
 }
 
 
@@ -112,7 +115,7 @@ def cpu_target(
         device="CPU",
         renderer="LLVM",
         arch=",".join((arch, *features)),
-        native_ops=LLVM_OPS,
+        native_ops=LLVM_OPS | {Op.DOT_BYTES} if level.multiplies_bytes else LLVM_OPS,
         native_dtypes=NATIVE_DTYPES,
         stored_dtypes=STORED_DTYPES,
         widened_dtypes=frozenset([dtypes.float16] * level.widens_halves),
@@ -128,7 +131,7 @@ def cpu_target(
 
 
 def _memories(
-    level: Level, cache_bytes: tuple[int, ...], nanoseconds: tuple[float, ...]
+    level: VectorFeature, cache_bytes: tuple[int, ...], nanoseconds: tuple[float, ...]
 ) -> tuple[Memory, ...]:
     """Registers, caches, the memory of a group, which is on the stack, and all the rest."""
     bits = level.vector_bits
@@ -146,7 +149,7 @@ def _memories(
     )
 
 
-def _usual_peaks(level: Level, threads: int) -> Peaks:
+def _usual_peaks(level: VectorFeature, threads: int) -> Peaks:
     lanes = level.vector_bits // 32
     return Peaks(
         operations=threads * lanes * 2 * 2 * 3e9,
@@ -165,7 +168,7 @@ def parse_cpu(text: str, threads: int = 1, cache_bytes: Sequence[int] = DEFAULT_
     if prefix not in ("", "CPU:LLVM"):
         raise UnknownName(
             f"target: {text!r} is not one of a CPU",
-            law="a CPU target is CPU:LLVM:arch or arch, where arch is x86_64,avx2 for example",
+            rule="a CPU target is CPU:LLVM:arch or arch, where arch is x86_64,avx2 for example",
         )
     name, *features = arch.split(",")
     return cpu_target(name, features, threads, cache_bytes)
@@ -183,6 +186,6 @@ def _require_known(what: str, name: str, known: Iterable[str]) -> None:
         guess = nearest(name, names)
         raise UnknownName(
             f"target: unknown {what} {name!r}",
-            law=f"known are: {', '.join(names) or 'none'}",
+            rule=f"known are: {', '.join(names) or 'none'}",
             fix=f"write {guess!r}" if guess else "",
         )

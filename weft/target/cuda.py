@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.support.errors import UnknownName
 from weft.target.compute import Simt
@@ -130,6 +131,8 @@ GPUS: Final[dict[int, Gpu]] = {
         source="NVIDIA HGX B200 data sheet, one of eight; mma.sync as on H200",
     ),
 }
+# What the renderer makes of `ex2.approx`, `rcp.approx`, `tanh.approx` and multiply-adds.
+FLOAT32_OPS: Final = frozenset((Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.TANH, Op.ERF))
 # A launch behind another one, with what the multiprocessors need to get going (H200).
 LAUNCH: Final = 2000.0
 
@@ -144,7 +147,7 @@ def cuda_target(arch: str = "sm_90a") -> Target:
     if found is None:
         raise UnknownName(
             f"target: unknown CUDA architecture {arch!r}",
-            law="an architecture is sm_ and its compute capability, as in sm_90a or sm_80",
+            rule="an architecture is sm_ and its compute capability, as in sm_90a or sm_80",
         )
     row = _row_of(int(found[1]))
     gpu, has_own_units = GPUS[row], arch == f"sm_{row}a"
@@ -155,6 +158,9 @@ def cuda_target(arch: str = "sm_90a") -> Target:
         native_ops=LLVM_OPS - {Op.TRUNCMOD, Op.FLOORMOD, Op.FLOORDIV},
         native_dtypes=NATIVE_DTYPES,
         stored_dtypes=STORED_DTYPES,
+        widened_dtypes=frozenset((dtypes.float16, dtypes.bfloat16)),
+        rounded_dtypes=_rounded_dtypes(int(found[1])),
+        float32_ops=FLOAT32_OPS,
         compute=Simt(
             units=gpu.units,
             warp=WARP,
@@ -170,6 +176,11 @@ def cuda_target(arch: str = "sm_90a") -> Target:
         peaks=Peaks(gpu.operations, gpu.bytes_moved, gpu.source),
         costs=_costs(gpu),
     )
+
+
+def _rounded_dtypes(capability: int) -> frozenset[DType]:
+    """What `cvt.rn` makes of two float32s at once, from sm_80 on."""
+    return frozenset((dtypes.float16, dtypes.bfloat16) if capability >= 80 else ())
 
 
 def _row_of(capability: int) -> int:
@@ -223,6 +234,6 @@ def parse_cuda(text: str) -> Target:
     if prefix not in ("", "CUDA:PTX"):
         raise UnknownName(
             f"target: {text!r} is not one of CUDA",
-            law="a CUDA target is CUDA:PTX:arch or arch, where arch is sm_90a for example",
+            rule="a CUDA target is CUDA:PTX:arch or arch, where arch is sm_90a for example",
         )
     return cuda_target(arch)

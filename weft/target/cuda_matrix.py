@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.dtypes import DType, dtypes
-from weft.target.matrix import Fragment, MatrixUnit, Step
+from weft.target.matrix import Fragment, MatrixUnit, Step, Tile
 
 _SOURCE: Final = "PTX ISA 8.6"
 _HALVES: Final = ((dtypes.float16, dtypes.float16), (dtypes.bfloat16, dtypes.bfloat16))
@@ -113,6 +113,18 @@ def mma_units(
     )
 
 
+# Shares of the speed of the largest tile, bfloat16 on an H200 with full waves.
+_WGMMA_TILES: Final = (
+    Tile(128, 256, 1.0, overhead=512),
+    Tile(128, 192, 0.97, overhead=640),
+    Tile(256, 128, 0.95, overhead=512),
+    Tile(128, 128, 0.93, overhead=448, groups=2),
+    Tile(64, 256, 0.91, overhead=768),
+    Tile(64, 128, 0.75, overhead=1280, depth=256),
+    Tile(64, 64, 0.55, overhead=2048, depth=512),
+)
+
+
 def wgmma_units(*, half: float, tf32: float, fp8: float, int8: float) -> tuple[MatrixUnit, ...]:
     """`wgmma.mma_async`: four warps, factors in shared memory, 64 rows of the result."""
 
@@ -122,6 +134,7 @@ def wgmma_units(*, half: float, tf32: float, fp8: float, int8: float) -> tuple[M
         depth: int,
         rate: float,
         accumulator: DType = dtypes.float32,
+        digits: int = 24,
     ) -> MatrixUnit:
         every = range(8, 257, 8)
         # Of integers, only these widths exist.
@@ -138,13 +151,16 @@ def wgmma_units(*, half: float, tf32: float, fp8: float, int8: float) -> tuple[M
             result=SUM_64X8,
             operands_from="local",
             source=_SOURCE,
+            tiles=_WGMMA_TILES,
+            digits=digits,
         )
 
     return (
         unit("f16", _HALVES, 16, half),
         unit("tf32", _FLOATS, 8, tf32),
-        unit("fp8", _FP8, 32, fp8),
-        unit("s8", _BYTES, 32, int8, dtypes.int32),
+        # The DeepSeek-V3 report (2024), section 3.3.2: about 14 bits of a sum are kept.
+        unit("fp8", _FP8, 32, fp8, digits=14),
+        unit("s8", _BYTES, 32, int8, dtypes.int32, digits=32),
     )
 
 

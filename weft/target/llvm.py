@@ -32,11 +32,13 @@ class Backend:
     triple: str = ""
     cpus: dict[str, str] = field(default_factory=dict, hash=False)
     features: str = ""
-    # Those that some archs are asked for besides.
+    # Those that some archs, or features of them, are asked for besides.
     arch_features: dict[str, str] = field(default_factory=dict, hash=False)
     # The convention of the kernel, and the attribute with the threads of its group.
     convention: str = ""
     group_attribute: str = ""
+    # The attribute with the groups that a multiprocessor should run at once.
+    resident_attribute: str = ""
     # Intrinsics that count groups and threads along x, y and z, and one that waits for a group.
     counters: dict[str, str] = field(default_factory=dict, hash=False)
     barrier: str = ""
@@ -56,6 +58,10 @@ class Backend:
     # of them into one of three operands, in which it forgets that one was negated: the greatest
     # of -1, -6 and -9 is 9 there.
     turns_extremes: bool = False
+    # A conversion of floats to integers saturates, and makes 0 of NaN.
+    saturates: bool = True
+    # Two float32s are rounded to 16 bits at once.
+    rounds_pairs: bool = False
     # Arithmetic on lanes: what the PTX back end makes of some of it is wrong (LLVM 22), so there
     # lanes are for memory alone.
     has_vectors: bool = True
@@ -71,8 +77,15 @@ BACKENDS: Final[dict[str, Backend]] = {
     "x86_64": Backend(
         name="x86_64",
         entry=SLICE,
-        cpus={"avx512f": "x86-64-v4", "avx2": "x86-64-v3", "": "x86-64"},
+        cpus={
+            "avx512vnni": "x86-64-v4",
+            "avx512f": "x86-64-v4",
+            "avx2": "x86-64-v3",
+            "": "x86-64",
+        },
+        arch_features={"avx512vnni": "+avx512vnni"},
         has_maximum=False,
+        saturates=False,
     ),
     "aarch64": Backend(name="aarch64", entry=SLICE, cpus={"": "generic"}),
     "PTX": Backend(
@@ -82,6 +95,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         arch_features=dict.fromkeys(_OLD_PTX, "+ptx81"),
         convention="ptx_kernel",
         group_attribute="nvvm.reqntid",
+        resident_attribute="nvvm.minctasm",
         counters={
             "group": "llvm.nvvm.read.ptx.sreg.ctaid",
             "thread": "llvm.nvvm.read.ptx.sreg.tid",
@@ -93,6 +107,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         has_wide_indices=False,
         reads_zeros=False,
         turns_extremes=True,
+        rounds_pairs=True,
         has_vectors=False,
     ),
 }
@@ -105,6 +120,6 @@ def backend_of(target: Target) -> Backend:
     if found is None:
         raise UnknownName(
             f"LLVM: expected a target of one of its back ends, got {target.name}",
-            law=f"they are: {', '.join(BACKENDS)}",
+            rule=f"they are: {', '.join(BACKENDS)}",
         )
     return found

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from weft.ir.dtypes import DType
 
 Step = tuple[int, int]  # rows and columns
+# The sum with which tiles were measured: 4096 elements of 16 bits.
+LONG_SUM: Final = 8192
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,28 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """Rows and columns of a product that a group computes, and which share of the rate it has.
+
+    The share is that of a GPU whose multiprocessors are all busy, with a sum of `LONG_SUM` bytes:
+    small tiles read each element of the factors more often, and take more of them in a step to
+    wait less often. Filling the first stages and storing takes as long as `overhead` bytes.
+    """
+
+    rows: int
+    columns: int
+    share: float
+    overhead: int
+    depth: int = 128  # bytes of the sum in a step
+    groups: int = 1  # that share a multiprocessor where there are enough of them
+
+    def share_of(self, sum_bytes: int) -> float:
+        """The share with a sum of so many bytes."""
+        long = LONG_SUM / (LONG_SUM + self.overhead)
+        return self.share * sum_bytes / (sum_bytes + self.overhead) / long
+
+
+@dataclass(frozen=True)
 class MatrixUnit:
     """One instruction that adds the product of two tiles to a third.
 
@@ -52,7 +77,8 @@ class MatrixUnit:
     depth k are fixed. Operands in registers lie as `left`, `right` and `result` say, the result
     for the narrowest n, which repeats to the right; those without a fragment are read from
     `operands_from`, and a result without one is in `result_in`. `rate` is what the whole machine
-    does at most, operations per second, where a multiplication with an addition is two.
+    does at most, operations per second, where a multiplication with an addition is two. `tiles`
+    are what groups compute by it, where that was measured. Sums keep `digits` bits.
     """
 
     name: str
@@ -69,3 +95,5 @@ class MatrixUnit:
     operands_from: str = "register"
     result_in: str = "register"
     source: str = ""
+    tiles: tuple[Tile, ...] = ()
+    digits: int = 24

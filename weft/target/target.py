@@ -8,7 +8,6 @@ units (`matrix.py`), and what things cost. Heuristics read them and hold no numb
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,6 +84,9 @@ class Target:
     copies: tuple[AsyncCopy, ...] = ()
     has_slow_division: bool = False  # its compiler leaves division by a constant as it is
     widened_dtypes: frozenset[DType] = frozenset()  # those that it turns into float32, no more
+    rounded_dtypes: frozenset[DType] = frozenset()  # those that it rounds a float32 to
+    # Ops that the renderer writes for float32 alone, with approximations that the machine has.
+    float32_ops: frozenset[int] = frozenset()
     costs: Costs = field(default_factory=Costs)
     peaks: Peaks = field(default_factory=Peaks)
 
@@ -94,6 +96,11 @@ class Target:
     @cached_property
     def name(self) -> str:
         return f"{self.device}:{self.renderer}:{self.arch}"
+
+    @cached_property
+    def written_ops(self) -> frozenset[int]:
+        """The ops that the renderer writes, for some dtypes at least."""
+        return self.native_ops | self.float32_ops
 
     @property
     def has_groups(self) -> bool:
@@ -138,14 +145,21 @@ class Target:
         return hashlib.blake2b(_text(self).encode(), digest_size=16).hexdigest()
 
 
+# Values whose text is their repr: most of a target, so they cost no call.
+_PLAIN: Final = frozenset((bool, int, float, str, type(None)))
+
+
 def _text(part: object) -> str:
     """All fields of a part, in an order that every process has."""
     if isinstance(part, DType):
         return part.name
-    if dataclasses.is_dataclass(part):
-        values = [(each.name, getattr(part, each.name)) for each in dataclasses.fields(part)]
-        return f"{type(part).__name__}({','.join(f'{k}={_text(v)}' for k, v in values)})"
+    if fields := getattr(type(part), "__dataclass_fields__", None):
+        values = [(name, getattr(part, name)) for name in fields]
+        texts = [f"{name}={repr(v) if type(v) in _PLAIN else _text(v)}" for name, v in values]
+        return f"{type(part).__name__}({','.join(texts)})"
     if isinstance(part, frozenset):
+        if set(map(type, part)) == {int}:  # ops
+            return f"{{{','.join(map(repr, sorted(part)))}}}"
         return f"{{{','.join(sorted(map(_text, part)))}}}"
     if isinstance(part, tuple):
         return f"({','.join(map(_text, part))})"

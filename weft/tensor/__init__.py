@@ -1,5 +1,6 @@
 """The user's object, one file per family of methods."""
 
+from weft.tensor import callable_packages
 from weft.tensor.tensor import Tensor
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "callable_packages"]

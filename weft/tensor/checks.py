@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.engine.devices import canonical_name, is_file
+from weft.ir.bounds import bounds
 from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, same_size
-from weft.ir.sizes import least, minus, most, normal_size
+from weft.ir.sizes import least, minus, most, normal_size, size_value
 from weft.ir.uop import UOp, const
-from weft.support.errors import ArgumentTypeError, AxisError, DeviceError, NotSupported, ShapeError
+from weft.ir.walk import topological
+from weft.support.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    DeviceError,
+    DTypeError,
+    NotSupported,
+    ShapeError,
+)
+from weft.tensor.trace.state import tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -28,7 +40,7 @@ def axis_of(name: str, axis: int, rank: int) -> int:
     if not hasattr(type(axis), "__index__") or hasattr(type(axis), "uop"):
         raise ArgumentTypeError(
             f"{name}: an axis is an int, not {type(axis).__name__}",
-            law="axes are ints; negative ones count from the end",
+            rule="axes are ints; negative ones count from the end",
             fix=f"write x.{name}imum(y) to compare two tensors" if name in ("max", "min") else "",
         )
     number = axis.__index__()
@@ -36,7 +48,7 @@ def axis_of(name: str, axis: int, rank: int) -> int:
     if not -count <= number < count:
         raise AxisError(
             f"{name}: axis {number} is out of range for {rank} axes",
-            law=f"an axis is from {-count} to {count - 1} here",
+            rule=f"an axis is from {-count} to {count - 1} here",
         )
     return number % count
 
@@ -51,7 +63,7 @@ def axes_of(name: str, axes: Axes, rank: int) -> tuple[int, ...]:
         raise AxisError(
             f"{name}: an axis is named twice",
             facts=[("axes", tuple(listed)), ("counted from 0", found)],
-            law="each axis is named once",
+            rule="each axis is named once",
         )
     return tuple(sorted(found)) if rank else ()
 
@@ -69,7 +81,7 @@ def size_of(name: str, value: object) -> Size:
             raise ArgumentTypeError(
                 f"{name}: a size is an int or made of Variables",
                 facts=[("got", repr(value))],
-                law="sizes are sums, products and quotients of ints and bound Variables",
+                rule="sizes are sums, products and quotients of ints and bound Variables",
             )
         return normal_size(value)
     if hasattr(type(value), "__index__"):
@@ -77,7 +89,7 @@ def size_of(name: str, value: object) -> Size:
     raise ArgumentTypeError(
         f"{name}: a size is an int, not {type(value).__name__}",
         facts=[("got", repr(value))],
-        law="sizes are ints or Variables",
+        rule="sizes are ints or Variables",
     )
 
 
@@ -86,7 +98,7 @@ def known(size: Size) -> int:
     if isinstance(size, UOp):
         raise NotSupported(
             f"the size {size!r} is symbolic",
-            law="this operation needs sizes that are ints",
+            rule="this operation needs sizes that are ints",
             fix="cut with int(size) instead, which makes a program for the value of now",
         )
     return size
@@ -100,19 +112,35 @@ def size_node(size: Size, dtype: DType) -> UOp:
 def require_box(name: str, axis: int, start: Size, stop: Size, size: Size) -> None:
     """A box lies inside an axis, whatever values the variables in it take."""
     gaps = (start, minus(stop, start), minus(size, stop))
-    if min(map(least, gaps)) >= 0:
+    if min(map(least, gaps)) >= 0 or _holds_now(gaps):
         return
     if all(isinstance(each, int) for each in (start, stop, size)):
         raise ShapeError(
             f"{name}: {start} to {stop} is not inside axis {axis} of size {size}",
-            law="a box has 0 <= start <= stop <= size on each axis",
+            rule="a box has 0 <= start <= stop <= size on each axis",
         )
     raise ShapeError(
         f"{name}: {start} to {stop} is not always inside axis {axis} of size {size}",
         facts=[_span("start", start), _span("stop", stop), _span("size", size)],
-        law="0 <= start <= stop <= size holds for every value that the variables can have",
+        rule="0 <= start <= stop <= size holds for every value that the variables can have",
         fix="give the Variable a min and a max that fit the axis",
     )
+
+
+def _holds_now(gaps: Sequence[Size]) -> bool:
+    """Whether gaps are 0 or more for the values that their variables are bound to.
+
+    A graph that a function or the JIT runs again has other values then, so it needs more.
+    """
+    variables = [size for size in gaps if isinstance(size, UOp)]
+    if tracing.trace is not None or tracing.depth or not all(map(_is_bound, variables)):
+        return False
+    return min(map(size_value, gaps)) >= 0
+
+
+def _is_bound(size: UOp) -> bool:
+    nodes = topological(size, enter=lambda node: node.op != Op.BIND)
+    return all(node.op != Op.VARIABLE for node in nodes)
 
 
 def _span(name: str, size: Size) -> tuple[str, str, str]:
@@ -138,7 +166,7 @@ def shape_from(name: str, sizes: Sequence[Size]) -> Shape:
             raise ShapeError(
                 f"{name}: the size {size} {how} negative",
                 facts=[("shape", sizes)],
-                law="a size is 0 or more",
+                rule="a size is 0 or more",
             )
     return tuple(sizes)
 
@@ -149,14 +177,15 @@ def broadcast_shape(name: str, *shapes: Shape) -> Shape:
     result: list[Size] = [1] * rank
     for shape in shapes:
         for axis in range(-len(shape), 0):
-            if same_size(result[axis], 1):
+            # Sizes that are nodes are equal where they are the same.
+            if result[axis] == 1:
                 result[axis] = shape[axis]
-            elif not same_size(shape[axis], 1) and not same_size(shape[axis], result[axis]):
+            elif shape[axis] != 1 and shape[axis] != result[axis]:
                 raise ShapeError(
                     f"{name}: shapes do not broadcast at axis {axis} "
                     f"({result[axis]} and {shape[axis]})",
                     facts=[(_operand(i, len(shapes)), each) for i, each in enumerate(shapes)],
-                    law="counted from the last axis, two sizes are equal or one of them is 1",
+                    rule="counted from the last axis, two sizes are equal or one of them is 1",
                     fix=symbolic_fix(result[axis], shape[axis]),
                 )
     return tuple(result)
@@ -177,7 +206,7 @@ def require_one_device(name: str, *tensors: Tensor) -> None:
                 (_operand(i, len(tensors)), each.shape, f"on {device_text(each.device)}")
                 for i, each in enumerate(tensors)
             ],
-            law="one operation runs on one device" + ", or on the same several" * is_laid,
+            rule="one operation runs on one device" + ", or on the same several" * is_laid,
             fix="lay one out like the other: y.shard_like(x)"
             if is_laid
             else f"move one of them: .to({names[0]!r})",
@@ -193,7 +222,7 @@ def devices_of(name: str, devices: Any) -> Any:
     if isinstance(devices, str) or not isinstance(devices, (tuple, list)) or not devices:
         raise ArgumentTypeError(
             f"{name}: expected several devices, got {devices!r}",
-            law="several devices are a tuple of their names",
+            rule="several devices are a tuple of their names",
             fix='write ("CPU:0", "CPU:1"), for example',
         )
     names = tuple(canonical_name(each) for each in devices)
@@ -201,12 +230,12 @@ def devices_of(name: str, devices: Any) -> Any:
         raise DeviceError(
             f"{name}: a device is named twice",
             facts=[("devices", ", ".join(names))],
-            law="each device holds one shard",
+            rule="each device holds one shard",
         )
     if any(map(is_file, names)):
         raise DeviceError(
             f"{name}: expected devices that compute, got a file",
-            law="the devices of a tensor compute with their shards of it",
+            rule="the devices of a tensor compute with their shards of it",
         )
     return names if len(names) > 1 else names[0]
 
@@ -221,6 +250,49 @@ def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
         raise ShapeError(
             f"{name}: a value of shape {shape} does not fit shape {target}",
             facts=[("value", shape), ("target", target)],
-            law="counted from the last axis, a size of the value is 1 or equals the target's",
+            rule="counted from the last axis, a size of the value is 1 or equals the target's",
             fix=symbolic_fix(*shape, *target),
         )
+
+
+def require_number_fits(name: str, value: object, dtype: DType) -> None:
+    """Refuse a number of the host that an integer dtype cannot hold: it would change in silence.
+
+    Negative numbers of unsigned dtypes count from the end of their range, as in PyTorch.
+    """
+    if not dtype.is_int or not isinstance(value, (int, float)):
+        return
+    least_number = dtype.min if dtype.min else -dtype.max
+    if least_number <= value <= dtype.max:
+        return
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DTypeError(
+            f"{name}: {value} in a tensor of {dtype.name}",
+            rule="an integer is finite",
+            fix=f"write {dtype.min}, the least {dtype.name}, or make the tensor a float",
+        )
+    raise ArgumentError(
+        f"{name}: {value} does not fit {dtype.name}",
+        rule=f"a number is from {dtype.min} to {dtype.max} here",
+        fix="give the dtype: dtype=dtypes.int64, or x.long() before",
+    )
+
+
+def symbolic_number(name: str, value: UOp, dtype: DType) -> UOp:
+    """A variable, or what was computed of some, as a number of a dtype that has all its values."""
+    low, high = bounds(value)
+    if dtype.is_int and not (dtype.min <= low and high <= dtype.max):
+        raise ArgumentError(
+            f"{name}: {value} does not always fit {dtype.name}",
+            facts=[_span("value", value)],
+            rule=f"a number is from {dtype.min} to {dtype.max} here",
+            fix="give the Variable a smaller range, or the tensor a wider dtype",
+        )
+    return value.cast(dtype)
+
+
+def kind_of(value: object) -> str:
+    """What a value of another kind is called in a message: with its library, if it has one."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    return kind.__name__ if library in ("builtins", "weft") else f"a {library}.{kind.__name__}"

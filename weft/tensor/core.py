@@ -16,12 +16,16 @@ from weft.ir.layouts import layout_of
 from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 from weft.support.errors import UnknownAttribute
 from weft.support.message import nearest
 from weft.support.source_line import user_line
+from weft.tensor.autodiff.leaves import note_wanted
+from weft.tensor.autodiff.modes import grad_mode
+from weft.tensor.autodiff.passes import forget_passes, gradient_on_demand
 from weft.tensor.names_elsewhere import try_advice
-from weft.tensor.storage import Storage, realize
+from weft.tensor.realize import realize
+from weft.tensor.storage import Storage
 from weft.tensor.trace.state import GoneStorage, tracing
 from weft.tensor.turns import lock, tracer, wait_for_trace
 
@@ -41,8 +45,8 @@ def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribut
     public = [each for each in known if not each.startswith("_")]
     advice = try_advice(name, public)
     if advice is not None:
-        law, fix = advice
-        return UnknownAttribute(f"{owner} has no attribute {name!r}", law=law, fix=fix)
+        rule, fix = advice
+        return UnknownAttribute(f"{owner} has no attribute {name!r}", rule=rule, fix=fix)
     guess = None if name.startswith("_") else nearest(name, public)
     return UnknownAttribute(
         f"{owner} has no attribute {name!r}", fix=f"write {guess}" if guess else ""
@@ -52,20 +56,23 @@ def unknown_name(owner: str, name: str, known: Iterable[str]) -> UnknownAttribut
 class Core(metaclass=NamingType):
     """The parts of a tensor, and how one tensor makes another."""
 
-    __slots__ = ("__weakref__", "_grad", "_seen", "_steps", "_storage", "requires_grad")
+    __slots__ = ("__weakref__", "_grad", "_pair", "_seen", "_steps", "_storage", "_wants")
     _storage: Storage
     _steps: tuple[Movement, ...]
     # The version that `uop` was last asked for, and its answer.
     _seen: tuple[UOp, UOp] | None
     _grad: Tensor | None
-    requires_grad: bool | None
+    # What `max` or `min` along an axis was taken of: method, tensor, axis, keepdim.
+    _pair: tuple[str, Tensor, int, bool] | None
+    # What `requires_grad` says.
+    _wants: bool | None
 
     @classmethod
     def _of(cls, storage: Storage, steps: tuple[Movement, ...] = ()) -> Tensor:
         made: Any = object.__new__(cls)
         made._storage = storage
         made._steps = steps
-        made._seen = made._grad = made.requires_grad = None
+        made._seen = made._grad = made._pair = made._wants = None
         return made  # type: ignore[no-any-return]
 
     @classmethod
@@ -84,11 +91,13 @@ class Core(metaclass=NamingType):
             uop.line = user_line()
         device = self._storage.device
         if device.__class__ is tuple:
-            layout_of(uop, strict=True)
+            layout_of(uop)
+        if grad_mode.is_off and uop.dtype.is_inexact:
+            uop = make(Op.DETACH, uop.dtype, (uop,))
         made: Any = object.__new__(self.__class__)
         made._storage = Storage(uop, device)
         made._steps = ()
-        made._seen = made._grad = made.requires_grad = None
+        made._seen = made._grad = made._pair = made._wants = None
         return made  # type: ignore[no-any-return]
 
     def _same(self) -> Tensor:
@@ -117,16 +126,27 @@ class Core(metaclass=NamingType):
 
     @property
     def grad(self) -> Tensor | None:
-        """What `backward` has added up for this leaf; None before."""
+        """What `backward` has added up for this tensor; None before."""
         if tracing.trace is not None:
             tracing.trace.note_grad_read(self)
-        return self._grad
+        return self._grad if self._grad is not None else gradient_on_demand(self)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if tracing.trace is not None:
             tracing.trace.note_grad_write(self)
         self._grad = value
+        forget_passes(self._storage)
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether `backward` gives this tensor a gradient; None where nobody said so."""
+        return self._wants
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool | None) -> None:
+        self._wants = value
+        note_wanted(self, bool(value))
 
     @property
     def shape(self) -> Shape:
@@ -152,18 +172,23 @@ class Core(metaclass=NamingType):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name in ("values", "indices") and self._pair is not None:
+                from weft.tensor.indexing.extremes import pair_of
+
+                return getattr(pair_of(self), name)
             raise unknown_name("a Tensor", name, dir(self.__class__))
 
     def __repr__(self) -> str:
         if isinstance(self._storage, GoneStorage):
             return f"<Tensor without a value: {self._storage.summary}>"
-        state = "realized" if self._storage.is_realized else "lazy"
-        return f"<Tensor {self.shape} {self.dtype.name} {self.device} {state}>"
+        from weft.tensor.host.shown import described
 
-    def __str__(self) -> str:
-        if tracing.trace is not None:
-            tracing.trace.require_readable(self.uop, "print")
-        return repr(self)
+        return described(self)  # type: ignore[arg-type]  # every Core is a Tensor
+
+    def _repr_html_(self) -> str:
+        from weft.tensor.host.shown import as_html
+
+        return as_html(self)  # type: ignore[arg-type]  # every Core is a Tensor
 
     def __hash__(self) -> int:
         return id(self)

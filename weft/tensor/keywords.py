@@ -71,5 +71,5 @@ def _unknown(
 ) -> ArgumentError:
     guess = nearest(keyword, (*known, *others))
     fix = _ELSEWHERE.get(keyword, f"write {guess}=" if guess else "")
-    law = "the arguments are " + ", ".join(known)
-    return ArgumentError(f"{name}: unknown argument {keyword!r}", law=law, fix=fix)
+    rule = "the arguments are " + ", ".join(known)
+    return ArgumentError(f"{name}: unknown argument {keyword!r}", rule=rule, fix=fix)

@@ -8,34 +8,31 @@ from __future__ import annotations
 from typing import Final
 
 _NO_RECORD: Final = "nothing is recorded: gradients are found when backward() or gradient() asks"
-_ONE_RESULT: Final = "max and min give values; for the indices write argmax or argmin"
+_ONE_RESULT: Final = "max(dim) and min(dim) have values and indices, and no other tensor has"
 
 # By name: what is so here, and what to write.
 _TENSOR: Final = {
-    "no_grad": (_NO_RECORD, "leave it out, and write x.detach() where a gradient must not flow"),
-    "enable_grad": (_NO_RECORD, "leave it out"),
-    "inference_mode": (_NO_RECORD, "leave it out; Tensor.train(False) switches dropout off"),
-    "set_grad_enabled": (_NO_RECORD, "leave it out"),
+    "no_grad": (_NO_RECORD, "write weft.no_grad(), or x.detach() where a gradient must not flow"),
+    "enable_grad": (_NO_RECORD, "write weft.enable_grad()"),
+    "inference_mode": (_NO_RECORD, "write weft.inference_mode()"),
+    "set_grad_enabled": (_NO_RECORD, "write weft.set_grad_enabled(...)"),
     "test": ("Tensor.training is a switch", "write Tensor.train(False)"),
     "autograd": ("gradients are methods", "write loss.gradient(x, y) or loss.backward()"),
     "grad_fn": (_NO_RECORD, "look at the graph: print(weft.ir.text.dump(x.uop))"),
     "is_leaf": (_NO_RECORD, "say x.requires_grad_() of the tensors that want a gradient"),
     "retain_grad": (_NO_RECORD, "write loss.gradient(x), for any x that the loss depends on"),
     "register_hook": (_NO_RECORD, "write @weft.function(gradient=...) around the value"),
-    "values": (_ONE_RESULT, "write x.max(axis) and x.argmax(axis)"),
-    "indices": (_ONE_RESULT, "write x.max(axis) and x.argmax(axis)"),
-    "tensor": ("a tensor is made by its class", "write Tensor(data)"),
+    "values": (_ONE_RESULT, "write x.max(dim).values"),
+    "indices": (_ONE_RESULT, "write x.max(dim).indices"),
+    "tensor": ("a tensor is made by its class", "write weft.tensor(data) or Tensor(data)"),
     "as_tensor": ("a tensor is made by its class", "write Tensor(data)"),
     "asarray": ("a tensor is made by its class", "write Tensor(data)"),
     "stride": ("a tensor has no strides that a program could see", "write x.contiguous()"),
-    "as_strided": ("a tensor has no strides", "write x.unfold(...), x[...] or x.expand(...)"),
     "storage": ("a tensor has no strides", "write x.data() for the bytes"),
     "is_cuda": ("a device is a name", 'write x.device.startswith("CUDA")'),
     "is_sparse": ("all tensors are dense", "leave it out"),
     "embedding": ("an embedding is an index", "write weight[x], or weft.nn.Embedding"),
     "batch_norm": ("its statistics are state", "write weft.nn.BatchNorm"),
-    "batchnorm": ("its statistics are state", "write weft.nn.BatchNorm"),
-    "bernoulli": ("a probability is compared", "write Tensor.rand(*p.shape) < p"),
     "exponential_": (
         "a distribution is a formula",
         "write x.assign(-Tensor.rand(*x.shape).log())",
@@ -51,7 +48,6 @@ _TENSOR: Final = {
     "schedule": ("nothing is scheduled by hand", "write x.realize(), or DEBUG=2 to see kernels"),
     "kernelize": ("kernels are made when a value is wanted", "write x.realize()"),
     "idiv": ("it has an operator", "write x // y, or x.div(y, rounding_mode='trunc')"),
-    "contiguous_backward": ("memory is the scheduler's choice", "leave it out"),
     "_broadcast_to": ("it is public", "write x.broadcast_to(shape)"),
     "from_url": ("nothing is fetched", "write Tensor(pathlib.Path(file))"),
     "apply": ("functions are called with tensors", "write f(x), or numpy for each element"),
@@ -61,7 +57,7 @@ _TENSOR: Final = {
 
 
 def try_advice(name: str, known: list[str]) -> tuple[str, str] | None:
-    """The law and the fix for a name of another framework, or None."""
+    """The rule and the fix for a name of another framework, or None."""
     if name in _TENSOR:
         return _TENSOR[name]
     plain = name.removesuffix("_")

@@ -1,4 +1,4 @@
-"""What tensors are views of: a value with versions, and how lazy versions become memory.
+"""What tensors are views of: a value with versions, some of which are lazy.
 
 A `Storage` has a current version, the node `uop`. A write makes the next version; expressions that
 were built before keep the node they saw. `memory` is the BUFFER that the storage owns, once there
@@ -13,49 +13,37 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from weft.engine.bindings import bound_values
 from weft.engine.buffer_nodes import BufferKind, new_buffer
-from weft.engine.devices import DevicePlace
-from weft.engine.realize import realize as realize_graphs
-from weft.engine.request import Request
-from weft.engine.versions import Overwritten
+from weft.engine.devices import Placement
 from weft.ir import movement
 from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.movement import Movement
-from weft.ir.ops import ELEMENTWISE, Op
-from weft.ir.shapes import Shape, largest_size, shape_of
+from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import substitute_all, topological
-from weft.support.errors import NotSupported, UsageError
-from weft.tensor.autodiff import history
-from weft.tensor.autodiff.leaves import leaves_with_gradient
-from weft.tensor.turns import lock, tracer, wait_for_trace
+from weft.ir.walk import topological
+from weft.tensor.turns import tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
-# Graphs that are computed on other devices too.
-_OTHER_DEVICES: Final = 1 << Op.COPY | 1 << Op.SHARD
-# Graphs that are computed on other devices too, or with sizes of their own.
-_ELSEWHERE: Final = 1 << Op.COPY | 1 << Op.BIND | 1 << Op.CALL
-_WORK: Final = ELEMENTWISE | {Op.REDUCE, Op.INDEX, Op.SCATTER}
-# A copy reads and writes, and what reads the copy computes its value once more.
-WORTH_OF_A_COPY: Final = 4
 _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
 
 
 class Storage:
     """A value with versions, on one device or on several."""
 
-    __slots__ = ("__weakref__", "device", "keeps_graph", "memory", "thread", "uop")
+    __slots__ = ("__weakref__", "device", "is_linked", "keeps_graph", "memory", "thread", "uop")
     is_gone: ClassVar[bool] = False  # without a value that anybody can have
+    follow: ClassVar[Any]  # what linked.py does after a write to a linked storage
 
     def __init__(self, uop: UOp, device: Any) -> None:
         self.uop = uop
         self.device = device
         self.memory: UOp | None = None
         self.keeps_graph = True  # for gradients, once it is realized
+        self.is_linked = False  # with others that show the same bits
         self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
             _LAZY[self] = None
@@ -71,6 +59,7 @@ class Storage:
         made.uop = made.memory = memory
         made.device = device
         made.keeps_graph = True
+        made.is_linked = False
         made.thread = get_ident()
         _OWNERS[memory.arg[0]] = made
         return made
@@ -80,9 +69,9 @@ class Storage:
         return self.uop.op == Op.BUFFER
 
     @property
-    def place(self) -> DevicePlace:
+    def placement(self) -> Placement:
         """The device; or how the value lies on several, where nothing says so whole on each."""
-        return place_of(self.uop, self.device)
+        return placement_of(self.uop, self.device)
 
     def _own(self, memory: UOp) -> None:
         if self.memory is not None:  # a write handed the memory over to a new node
@@ -95,6 +84,8 @@ class Storage:
         self.uop = uop
         self.thread = get_ident()
         _LAZY[self] = None
+        if self.memory is not None:
+            _WAITING[self] = None
 
     def take_memory(self) -> None:
         """Give the value memory of its own, which nobody else's value can be confused with.
@@ -105,12 +96,24 @@ class Storage:
             wait_for_trace()
         if self.memory is None:
             value = self.uop
-            buffer = new_buffer(value.dtype, shape_of(value), self.place)
+            buffer = new_buffer(value.dtype, shape_of(value), self.placement)
             self._own(buffer)
             self.set_version(_after(buffer, buffer, value))
 
-    def write(self, steps: Sequence[Movement], value: UOp) -> None:
+    def become(self, uop: UOp) -> None:
+        """Be another value, which is not computed yet, without the memory there was."""
+        if self.memory is not None:
+            _OWNERS.pop(self.memory.arg[0], None)
+            self.memory = None
+        self.set_version(_copied(uop) if uop.op == Op.BUFFER else uop)
+
+    def write(self, steps: Sequence[Movement], value: UOp, follows: bool = True) -> None:
         """Make the version in which a view of this storage has another value of its shape."""
+        self._write(steps, value)
+        if self.is_linked and follows:
+            self.follow(self)
+
+    def _write(self, steps: Sequence[Movement], value: UOp) -> None:
         if tracer.thread:
             wait_for_trace()
         steps = [step for step in steps if step[0] != Op.DETACH]
@@ -118,46 +121,57 @@ class Storage:
             value = updated(self.uop, steps, value)
             self.set_version(_copied(value) if value.op == Op.BUFFER else value)
             return
-        place = self.uop
+        address = self.uop
         for count, step in enumerate(steps):
-            if step[0] not in _WRITABLE or _mixes_parts(place, step):
-                value = updated(place, steps[count:], value)
+            if step[0] not in _WRITABLE or _mixes_parts(address, step):
+                value = updated(address, steps[count:], value)
                 break
-            place = movement.apply(place, step)
-        self.set_version(_after(self.uop, place, value))
+            address = movement.apply(address, step)
+        self.set_version(_after(self.uop, address, value))
 
     def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is no view of what each of several devices has."""
-        place = self.uop
+        address = self.uop
         for step in steps:
-            if _mixes_parts(place, step):
+            if _mixes_parts(address, step):
                 return True
-            place = movement.apply(place, step)
+            address = movement.apply(address, step)
         return False
 
     def take_over(self, memory: UOp) -> None:
         """Be the owner of memory that has been written; no write waits any more."""
+        _settle(self)
         self._own(memory)
-        _LAZY.pop(self, None)
 
-    def write_at(self, place: UOp, value: UOp) -> None:
-        """Make the version in which a place, an INDEX of the current one, has a value."""
+    def write_at(self, address: UOp, value: UOp) -> None:
+        """Make the version in which an address, an INDEX of the current one, has a value."""
         assert self.memory is not None
-        self.set_version(_after(self.uop, place, value))
+        self.set_version(_after(self.uop, address, value))
+        if self.is_linked:
+            self.follow(self)
 
 
-def _mixes_parts(place: UOp, step: Movement) -> bool:
+def _mixes_parts(address: UOp, step: Movement) -> bool:
     """Whether a view of memory over several devices is no view of what each of them has."""
-    before = layout_of(place)
+    before = layout_of(address)
     if before is None or before.axis is None:
         return False
-    after = layout_of(movement.apply(place, step))
+    after = layout_of(movement.apply(address, step))
     return after is None or after.axis is None
 
 
 # In the order in which they became lazy, so that equal programs make equal graphs.
 _LAZY: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
+# Those of them that have memory: writes to it wait.
+_WAITING: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
 _OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
+
+
+def _settle(storage: Storage) -> None:
+    """Let a storage be lazy no more."""
+    _LAZY.pop(storage, None)
+    if storage.memory is not None:
+        _WAITING.pop(storage, None)
 
 
 def owner_of(buffer: UOp) -> Storage | None:
@@ -165,13 +179,13 @@ def owner_of(buffer: UOp) -> Storage | None:
     return _OWNERS.get(buffer.arg[0])
 
 
-def place_of(uop: UOp, device: Any) -> DevicePlace:
+def placement_of(uop: UOp, device: Any) -> Placement:
     """A device; of several, how a value lies on them."""
     return device if isinstance(device, str) else tuple(layout_of(uop) or Layout(device))
 
 
-def _after(version: UOp, place: UOp, value: UOp) -> UOp:
-    store = make(Op.STORE, dtypes.void, (place, value))
+def _after(version: UOp, address: UOp, value: UOp) -> UOp:
+    store = make(Op.STORE, dtypes.void, (address, value))
     return make(Op.AFTER, version.dtype, (version, store))
 
 
@@ -214,208 +228,19 @@ def _undone(node: UOp, step: Movement, before: Shape) -> UOp:
     return movement.shrink(node, [(a, plus(a, size)) for (a, _), size in pairs])
 
 
-def realize(storages: Iterable[Storage]) -> None:
-    """Compute the storages; writes of this thread that are still waiting happen with them.
-
-    State that is written every step and never read is written here, so no chain of writes grows
-    without bound.
-    """
-    with lock:
-        wanted: dict[Storage, None] = {}
-        for storage in storages:
-            if storage.uop.op != Op.BUFFER:
-                wanted[storage] = None
-        if wanted:
-            _realize(wanted)
-
-
-def _realize(wanted: dict[Storage, None]) -> None:
-    here = get_ident()
-    if any(map(_is_inside, wanted)):
-        raise _not_known()
-    computed = list(wanted)
-    for each in lazy_storages():
-        is_own = each.memory is not None and each.thread == here and each not in wanted
-        if is_own and not _is_inside(each):
-            computed.append(each)
-    groups = [computed]
-    if len(computed) > 1:
-        _separate(computed)
-        groups = _by_program(computed)
-    for group in groups:
-        try:
-            _realize_group(group)
-        except UsageError:
-            # What cannot be carried out, and was not asked for, is the error of whoever reads it.
-            asked = [each for each in group if each in wanted]
-            if asked:
-                _realize_group(asked, alone=True)
-
-
-def _is_inside(storage: Storage) -> bool:
-    """Whether a value depends on a parameter of a function that is being traced."""
-    return bool(storage.uop.ops >> Op.PARAM & 1)
-
-
-def _not_known() -> NotSupported:
-    return NotSupported(
-        "read: the function is being traced, so this value is not known yet",
-        law="function, checkpoint and the transforms call a function on tensors that stand for\n"
-        "its arguments; what Python reads of a value would be the same for all of them",
-        fix="return the tensor and read it outside, or choose with where()",
-    )
-
-
-def _by_program(storages: list[Storage]) -> list[list[Storage]]:
-    """The storages that are computed together: on one device, with one value of each variable."""
-    groups: list[tuple[Any, dict[str, int], list[Storage]]] = []
-    for storage in storages:
-        values = bound_values(storage.uop)
-        for device, known, group in groups:
-            agree = all(known.get(name, value) == value for name, value in values.items())
-            if device == storage.device and agree:
-                known.update(values)
-                group.append(storage)
-                break
-        else:
-            groups.append((storage.device, values, [storage]))
-    return [group for _, _, group in groups]
-
-
-def _separate(storages: list[Storage]) -> None:
-    """Make equal values of several storages unlike, so that each gets memory of its own."""
-    seen: set[UOp] = set()
-    for storage in storages:
-        while storage.uop in seen:
-            storage.uop = _copied(storage.uop)
-        seen.add(storage.uop)
-
-
-def _realize_group(wanted: list[Storage], alone: bool = False) -> None:
-    """Compute storages of one device, with lazy values that are cheap now unless `alone`."""
-    device = wanted[0].device
-    on_one = device.__class__ is str
-    if not on_one:
-        _lay_out(wanted)
-    request = Request([each.uop for each in wanted], device if on_one else None)
-    asked = set(wanted)
-    others: dict[Storage, UOp] = {}
-    for each in lazy_storages():
-        if each not in asked and not _is_inside(each):
-            others[each] = each.uop
-    written = request.overwritten.written
-    if written and not alone:
-        along = _cheap_now(others, device, request)
-        if along:
-            wanted = wanted + along
-            _separate(wanted)
-            if not on_one:
-                _lay_out(wanted)
-            request = Request([each.uop for each in wanted], request.device)
-            for each in along:
-                del others[each]
-    graphs = _followed(wanted, request)
-    pending = list(others.values())
-    if written and graphs:
-        pending += history.small_versions([graph for _, graph in graphs])
-    made = realize_graphs(request, pending)
-    _take_results(device, wanted, others, made)
-    if written:
-        history.forget_overwritten(request.overwritten.last)
-    for storage, graph in graphs:
-        history.remember_graph(storage.uop, graph, made)
-
-
-def _followed(wanted: list[Storage], request: Request) -> list[tuple[Storage, UOp]]:
-    """The storages whose graphs a gradient may ask for later, and those graphs."""
-    follows = history.followed(request.nodes, leaves_with_gradient())
-    if not follows:
-        return []
-    kept = [each for each in wanted if each.keeps_graph and each.memory is None]
-    return [(each, each.uop) for each in kept if each.uop in follows]
-
-
-def _lay_out(storages: list[Storage]) -> None:
-    """Say where values are computed that nothing in memory leads to: on each of their devices."""
-    for each in storages:
-        if layout_of(each.uop) is None:
-            each.uop = make(Op.SHARD, each.uop.dtype, (each.uop,), each.place)
-
-
-def _cheap_now(others: Iterable[Storage], device: Any, request: Request) -> list[Storage]:
-    """The lazy values that cost less to compute now than copies of what they read later."""
-    computed = set(request.nodes)
-    return [e for e in others if _is_cheap_now(e, device, request.overwritten, computed)]
-
-
-def _is_cheap_now(
-    storage: Storage, device: Any, overwritten: Overwritten, computed: set[UOp]
-) -> bool:
-    """Whether a lazy value costs less to compute now than copies of what it reads.
-
-    That is memory which is about to be overwritten. Gradients and losses of a training step are of
-    this kind: the step computes them, or most of what they need, anyway.
-    """
-    graph = storage.uop
-    if storage.device != device or graph.ops & _ELSEWHERE:
-        return False
-    read = overwritten.read_by([graph])
-    if not read:
-        return False
-    more = topological(graph, enter=lambda node: node not in computed)
-    work = [node for node in more if node not in computed and node.op in _WORK]
-    cost = _bytes(graph) + sum(_bytes(node.src[-1]) for node in work)
-    return cost <= WORTH_OF_A_COPY * sum(map(_bytes, read))
-
-
-def _bytes(node: UOp) -> int:
-    return largest_size(shape_of(node)) * node.dtype.itemsize
-
-
-def _take_results(
-    device: Any, wanted: list[Storage], others: dict[Storage, UOp], made: dict[UOp, UOp]
-) -> None:
-    """Put what was computed into all storages.
-
-    A value that nothing in memory leads to, such as a range, is the same node on every device:
-    what was computed of it here stays out of graphs that may want it elsewhere. A number stays a
-    number in all of them.
-    """
-    for storage in wanted:
-        storage.take_over(made[storage.uop])
-    if not others:
-        return
-    bound = {node: memory for node, memory in made.items() if node.ops >> Op.BUFFER & 1}
-    if len(bound) < len(made):
-        here = {e: g for e, g in others.items() if e.device == device and _stays_here(g)}
-        _replace(here, {node: each for node, each in made.items() if node.op != Op.CONST})
-        others = {each: graph for each, graph in others.items() if each not in here}
-    _replace(others, bound)
-
-
-def _stays_here(graph: UOp) -> bool:
-    return not graph.ops & _OTHER_DEVICES
-
-
-def _replace(lazy: dict[Storage, UOp], made: dict[UOp, UOp]) -> None:
-    """Let lazy storages read what is memory now; but not one whose thread has gone on."""
-    versions = substitute_all(list(lazy.values()), made)
-    for (storage, before), version in zip(lazy.items(), versions, strict=True):
-        if version is before or storage.uop is not before:
-            continue
-        is_own = storage.memory is not None and version.op == Op.BUFFER
-        if is_own and version.arg[0] not in _OWNERS:  # written on the way: a file, another device
-            storage._own(version)
-            _LAZY.pop(storage, None)
-            continue
-        # An equal value that another storage has memory for now is copied from there.
-        storage.uop = _copied(version) if version.op == Op.BUFFER else version
-
-
 def lazy_storages() -> list[Storage]:
     """All storages whose current version is not memory yet."""
+    return _held_by(_LAZY)
+
+
+def waiting_storages() -> list[Storage]:
+    """Those of them that have memory: writes to it wait."""
+    return _held_by(_WAITING) if len(_WAITING) else []
+
+
+def _held_by(table: WeakKeyDictionary[Storage, None]) -> list[Storage]:
     storages: list[Storage] = []
-    for reference in _LAZY.keyrefs():  # a list that is made at once, whatever other threads do
+    for reference in table.keyrefs():  # a list that is made at once, whatever other threads do
         storage = reference()
         if storage is not None:
             storages.append(storage)
@@ -434,7 +259,7 @@ def readers_of(memory: Iterable[UOp]) -> list[Storage]:
     return [each for each in lazy_storages() if not wanted.isdisjoint(topological(each.uop))]
 
 
-class StandIn:
+class Placeholder:
     """Puts memory that does not exist in the place of a lazy storage's value, for a while.
 
     What is built meanwhile sees a value that was computed before. `remove` brings the value back
@@ -446,11 +271,11 @@ class StandIn:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._uop, self._memory = storage.uop, storage.memory
-        kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.place)
+        kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.placement)
         self.node = kind.without_memory()
         storage.uop = storage.memory = self.node
         _OWNERS[self.node.arg[0]] = storage
-        _LAZY.pop(storage, None)
+        _settle(storage)
 
     def remove(self) -> UOp | None:
         storage = self.storage
@@ -458,6 +283,8 @@ class StandIn:
         storage.uop, storage.memory = self._uop, self._memory
         _OWNERS.pop(self.node.arg[0], None)
         _LAZY[storage] = None
+        if storage.memory is not None:
+            _WAITING[storage] = None
         return None if version is self.node else version
 
 
@@ -467,13 +294,13 @@ def drop_writes(storage: Storage) -> UOp | None:
     if version is storage.memory or storage.memory is None or storage.thread != get_ident():
         return None
     storage.uop = storage.memory
-    _LAZY.pop(storage, None)
+    _settle(storage)
     return version
 
 
 def forget(storage: Storage) -> None:
     """Take the value away from a storage that nobody may use any more."""
-    _LAZY.pop(storage, None)
+    _settle(storage)
     if storage.memory is not None:
         _OWNERS.pop(storage.memory.arg[0], None)
     storage.memory = None

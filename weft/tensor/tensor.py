@@ -15,20 +15,37 @@ from weft.engine.disk import map_file
 from weft.engine.realize import device_of
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.layouts import layout_of
+from weft.ir.movement import full as full_node
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.tensor import writes
 from weft.tensor.autodiff import gradients
 from weft.tensor.autodiff.leaves import remember
+from weft.tensor.checks import symbolic_number
+from weft.tensor.complexes import frames
+from weft.tensor.complexes import functions as complex_functions
+from weft.tensor.complexes import parts as complexes
 from weft.tensor.core import Core
-from weft.tensor.create import creation, like, random, random_state
+from weft.tensor.create import creation, like, random, random_state, sampling
 from weft.tensor.host import convert, interop
 from weft.tensor.host.data_method import DataMethod
 from weft.tensor.host.host_data import from_host
-from weft.tensor.indexing import counting, indexing, order_statistics, scatters, selection, sorting
+from weft.tensor.indexing import (
+    counting,
+    extremes,
+    histograms,
+    indexing,
+    order_statistics,
+    scatters,
+    selection,
+    sorting,
+)
 from weft.tensor.keywords import accept_other_names
+from weft.tensor.linalg import combined as linalg_combined
+from weft.tensor.linalg import lu as linalg_lu
 from weft.tensor.linalg import products as linalg_products
 from weft.tensor.linalg import qr as linalg_qr
+from weft.tensor.linalg import reflections as linalg_reflections
 from weft.tensor.linalg import solve as linalg_solve
 from weft.tensor.linalg import spectral as linalg_spectral
 from weft.tensor.linalg import triangular as linalg_triangular
@@ -52,16 +69,28 @@ from weft.tensor.methods import (
     sharding,
     special,
     statistics,
+    tinygrad_names,
     unary,
 )
 from weft.tensor.methods.rearrange import rearrange
-from weft.tensor.neural import activations, convolution, functional, losses, normalization, pools
+from weft.tensor.neural import (
+    activations,
+    convolution,
+    functional,
+    losses,
+    native,
+    normalization,
+    pools,
+)
 from weft.tensor.neural.interpolate import interpolate
+from weft.tensor.special import hashes
+from weft.tensor.special.methods import SpecialMethods
 from weft.tensor.storage import Storage, owner_of
 from weft.tensor.training import train
+from weft.tensor.views import copies, parts
 
 
-class Tensor(Core):
+class Tensor(SpecialMethods, Core):
     """Numbers of one dtype in a box of some shape, on a device; computed when asked for.
 
     >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="PYTHON")
@@ -87,7 +116,7 @@ class Tensor(Core):
         requires_grad: bool | None = None,
     ) -> None:
         self._steps = ()
-        self._seen = self._grad = self.requires_grad = None
+        self._seen = self._grad = self._pair = self._wants = None
         self._storage = _storage(data, device, dtype)
         remember(self, requires_grad)
 
@@ -95,6 +124,7 @@ class Tensor(Core):
     __add__, __radd__ = elementwise.plus, elementwise.reflected_plus
     __sub__, __rsub__ = elementwise.minus, elementwise.reflected_minus
     __mul__, __rmul__ = elementwise.times, elementwise.reflected_times
+    __rdiv__ = elementwise.reflected_over
     __truediv__, __rtruediv__ = elementwise.over, elementwise.reflected_over
     __floordiv__, __rfloordiv__ = elementwise.floor_over, elementwise.reflected_floor_over
     __mod__, __rmod__ = elementwise.modulo, elementwise.reflected_modulo
@@ -128,6 +158,7 @@ class Tensor(Core):
     __array__, __dlpack__ = convert.array, interop.to_dlpack
     __buffer__ = convert.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
+    __array_namespace__, to_device = interop.array_namespace, interop.to_device
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
 
     # Two operands.
@@ -224,10 +255,32 @@ class Tensor(Core):
     index_add, index_copy = selection.index_add, selection.index_copy
     index_put, index_fill = selection.index_put, selection.index_fill
     masked_scatter = selection.masked_scatter
+    slice, slice_scatter = parts.slice_, parts.slice_scatter
+    select_scatter, diagonal_scatter = parts.select_scatter, parts.diagonal_scatter
+    as_strided, as_strided_scatter = parts.as_strided, parts.as_strided_scatter
+    as_strided_copy, alias_copy = parts.as_strided, copies.same
+    hsplit, vsplit, dsplit = parts.hsplit, parts.vsplit, parts.dsplit
+    split_with_sizes, unsafe_split = parts.split_with_sizes, joining.split
+    unsafe_chunk, combinations = joining.chunk, parts.combinations
+    broadcast_tensors = staticmethod(parts.broadcast_tensors)
+    broadcast_shapes = staticmethod(parts.broadcast_shapes)
+    cartesian_prod = staticmethod(parts.cartesian_prod)
+    positive, resolve_conj, resolve_neg = copies.same, copies.same, copies.same
+    sum_to_size = copies.sum_to_size
+    real, imag = property(complexes.real), property(complexes.imag)
+    conj, conj_physical, adjoint = complexes.conj, complexes.conj, complexes.adjoint
+    H = mH = property(complexes.adjoint)  # noqa: N815 -- the public names
+    angle, isreal, sgn = complexes.angle, complexes.isreal, complexes.sgn
+    is_complex, view_as_real = complexes.is_complex, complexes.view_as_real
+    view_as_complex = complexes.view_as_complex
+    complex = staticmethod(complexes.complex_of_parts)
+    polar = staticmethod(complexes.polar)
+    stft, istft = frames.stft, frames.istft
+    index_reduce, renorm = histograms.index_reduce, histograms.renorm
 
     # Reductions and products.
     sum, prod, mean = reduce.sum_, reduce.prod, statistics.mean
-    max, min = reduce.max_, reduce.min_
+    max, min = extremes.max_, extremes.min_
     amax, amin, count_nonzero = reduce.amax, reduce.amin, reduce.count_nonzero
     any, all = reduce.any_, reduce.all_
     argmax, argmin = reduce.argmax, reduce.argmin
@@ -256,6 +309,12 @@ class Tensor(Core):
     searchsorted, isin, unique = counting.searchsorted, counting.isin, counting.unique
     nonzero, argwhere = counting.nonzero, counting.argwhere
     masked_select, bincount, histc = counting.masked_select, counting.bincount, counting.histc
+    bucketize, histogram = histograms.bucketize, histograms.histogram
+    histogramdd, msort = histograms.histogramdd, histograms.msort
+    unique_consecutive = histograms.unique_consecutive
+    nanmedian, nanquantile = histograms.nanmedian, histograms.nanquantile
+    nonzero_static = histograms.nonzero_static
+    trapezoid = trapz = histograms.trapezoid
     aminmax, nanmean, nansum = reduce.aminmax, statistics.nanmean, reduce.nansum
     dot, linear, einsum = matmul.dot, matmul.linear, classmethod(matmul.einsum)
     scaled_dot_product_attention, mm = matmul.scaled_dot_product_attention, matmul.mm
@@ -273,6 +332,20 @@ class Tensor(Core):
     solve_triangular = linalg_triangular.solve_triangular
     eigh, svd = linalg_spectral.eigh, linalg_spectral.svd
     pinv, lstsq = linalg_spectral.pinv, linalg_spectral.lstsq
+    pinverse = linalg_spectral.pinv
+    lu, lu_factor = linalg_lu.lu, linalg_lu.lu_factor
+    lu_solve = linalg_lu.solve_by_factors
+    lu_unpack, triangular_solve = linalg_lu.lu_unpack, linalg_lu.triangular_solve
+    cholesky_solve = linalg_lu.cholesky_solve
+    cholesky_inverse = linalg_lu.cholesky_inverse
+    geqrf, ormqr = linalg_reflections.geqrf, linalg_reflections.ormqr
+    householder_product = linalg_reflections.householder_product
+    addmv, addr, addbmm = linalg_combined.addmv, linalg_combined.addr, linalg_combined.addbmm
+    vdot, inner = linalg_combined.vdot, linalg_combined.inner
+    block_diag, matrix_exp = linalg_combined.block_diag, linalg_combined.matrix_exp
+    tensorinv, tensorsolve = linalg_combined.tensorinv, linalg_combined.tensorsolve
+    vander, dist = linalg_combined.vander, linalg_combined.dist
+    cov, corrcoef = linalg_combined.cov, linalg_combined.corrcoef
     fft, ifft, rfft, irfft = fourier.fft, fourier.ifft, fourier.rfft, fourier.irfft
     fft2, ifft2, rfft2, irfft2 = fourier.fft2, fourier.ifft2, fourier.rfft2, fourier.irfft2
     conv2d, conv_transpose2d = convolution.conv2d, convolution.conv_transpose2d
@@ -281,6 +354,9 @@ class Tensor(Core):
     adaptive_avg_pool2d = pools.adaptive_avg_pool2d
     adaptive_max_pool2d = pools.adaptive_max_pool2d
     sequential = convolution.sequential
+    native_layer_norm, native_group_norm = native.native_layer_norm, native.native_group_norm
+    native_batch_norm, constant_pad_nd = native.native_batch_norm, native.constant_pad_nd
+    native_dropout_backward = native.native_dropout_backward
     conv1d, conv3d = functional.conv1d, functional.conv3d
     layer_norm, rms_norm = functional.layer_norm, functional.rms_norm
     group_norm = functional.group_norm
@@ -319,7 +395,22 @@ class Tensor(Core):
     glorot_uniform = classmethod(random.glorot_uniform)
     kaiming_uniform = classmethod(random.kaiming_uniform)
     kaiming_normal = classmethod(random.kaiming_normal)
+    bernoulli, bernoulli_ = sampling.bernoulli, sampling.bernoulli_
+    exponential, cauchy = sampling.exponential, sampling.cauchy
+    geometric, log_normal = sampling.geometric, sampling.log_normal
+    random_, randint_like = sampling.random_, sampling.randint_like
+    empty_strided = classmethod(sampling.empty_strided)
+    empty_permuted = classmethod(sampling.empty_strided)
+    scalar_tensor = classmethod(sampling.scalar_tensor)
+    new_empty_strided = sampling.new_empty_strided
     rand_like, randn_like, dropout = random.rand_like, random.randn_like, random.dropout
+
+    # By tinygrad's names.
+    is_param_, contiguous_backward = tinygrad_names.is_param_, tinygrad_names.contiguous_backward
+    shrink_to, pad_to = tinygrad_names.shrink_to, tinygrad_names.pad_to
+    max_shape = property(tinygrad_names.max_shape)
+    batchnorm, newton_schulz = tinygrad_names.batchnorm, tinygrad_names.newton_schulz
+    keccak, hash = hashes.keccak, hashes.hash_
 
     # Values, conversions, writes, gradients.
     from_numpy = classmethod(interop.from_numpy)
@@ -331,6 +422,8 @@ class Tensor(Core):
     cast, bitcast = convert.cast, bits.bitcast
     bool, half, bfloat16 = convert.to_bool, convert.to_half, convert.to_bfloat16
     float, double = convert.to_float, convert.to_double
+    cfloat, cdouble = convert.to_cfloat, convert.to_cdouble
+    byte, char = convert.to_byte, convert.to_char
     short, int, long = convert.to_short, convert.to_int, convert.to_long
     to, to_, contiguous, clone = convert.to, convert.to_in_place, convert.contiguous, convert.clone
     shard, shard_, shard_like = sharding.shard, sharding.shard_, sharding.shard_like
@@ -342,6 +435,7 @@ class Tensor(Core):
     new_full, new_empty = like.new_full, like.new_empty
     new_tensor = like.new_tensor
     element_size, is_floating_point = convert.element_size, convert.is_floating_point
+    fill, resize_, resize_as_ = in_place.fill, in_place.resize_, in_place.resize_as_
     fill_, zero_, copy_ = in_place.fill_, in_place.zero_, in_place.copy_
     uniform_, normal_ = in_place.uniform_, in_place.normal_
     assign, replace = writes.assign, writes.replace
@@ -352,7 +446,9 @@ class Tensor(Core):
     requires_grad_ = gradients.set_requires_grad
 
 
+complex_functions.attach(Tensor)
 in_place.attach(Tensor)
+copies.attach(Tensor)
 accept_other_names(Tensor)
 
 
@@ -365,15 +461,20 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
         return _file(data, device, dtype)
     name = creation.device_name(device)
     if isinstance(data, UOp) and data.dtype is dtypes.index:
-        return Storage(data.cast(convert.dtype_of(dtype, dtypes.default_int)), name)
+        number = symbolic_number("Tensor", data, convert.dtype_of(dtype, dtypes.default_int))
+        return Storage(number, name)
     if isinstance(data, UOp):
+        if dtype is not None and convert.dtype_of(dtype, data.dtype) is not data.dtype:
+            data = data.cast(convert.dtype_of(dtype, data.dtype))
         if data.op == Op.BUFFER and (owner := owner_of(data)) is not None:
             return owner
         layout = layout_of(data)
         return Storage(data, device_of(data) if layout is None else layout.devices)
+    if data is None:  # no elements, as in tinygrad
+        return Storage(full_node(dtypes.default_float, 0.0, (0,)), name)
     if isinstance(data, np.generic):  # some are Python floats too, and have a dtype all the same
         data = np.asarray(data)
-    if isinstance(data, (bool, int, float)):
+    if isinstance(data, (bool, int, float, complex)):
         return Storage(creation.scalar_node(data, dtype), name)
     target = None if dtype is None else convert.dtype_of(dtype, dtypes.void)
     return Storage(from_host(data, target, name), name)

@@ -1,7 +1,7 @@
 """Threads take turns with what they share: the storages of tensors, and the memory behind them.
 
 Graphs are built without a lock: each thread builds with values that it has. A thread that computes
-holds `lock`. So does one that traces a function, which meanwhile puts stand-ins in the place of
+holds `lock`. So does one that traces a function, which meanwhile puts placeholders in the place of
 values that are not computed yet; whoever meets one of those waits until the trace is over. What
 two threads do to one tensor is for the program to order, as with any object of Python.
 """
@@ -34,7 +34,7 @@ tracer.thread = 0
 
 @contextmanager
 def traced_alone() -> Iterator[None]:
-    """While a function is traced, nobody computes, and others wait for what has a stand-in."""
+    """While a function is traced, nobody computes, and others wait for what has a placeholder."""
     with lock:
         before, tracer.thread = tracer.thread, get_ident()
         try:

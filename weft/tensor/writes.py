@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from weft.engine.devices import is_file
 from weft.ir import movement
-from weft.ir.dtypes import BOOL, FLOAT
+from weft.ir.dtypes import BOOL
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import make
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.support.source_line import user_line
 from weft.tensor.autodiff.leaves import remember
+from weft.tensor.autodiff.modes import grad_mode
 from weft.tensor.checks import require_broadcast_to
 from weft.tensor.methods.elementwise import lift
 
@@ -56,7 +56,7 @@ def replace(self: Tensor, x: Tensor) -> Tensor:
         raise ShapeError(
             f"replace: shape {x.shape} for a tensor of shape {self.shape}",
             facts=[("tensor", self.shape), ("replacement", x.shape)],
-            law="a tensor keeps its shape",
+            rule="a tensor keeps its shape",
         )
     self._storage, self._steps, self._seen = x._storage, x._steps, None
     if self.requires_grad:
@@ -66,11 +66,13 @@ def replace(self: Tensor, x: Tensor) -> Tensor:
 
 def write(self: Tensor, value: Any, name: str) -> None:
     """Make the storage's next version, in which this view has the value."""
+    if isinstance(value, (list, tuple)):
+        value = self.__class__(value, device=_origin(self))
     new = _to_file(self, value) if is_file(self.device) else lift(self, value, name)
     require_no_expand(self, name)
     shape = self.shape
     require_broadcast_to(name, new.shape, shape)
-    node = new.uop if new.dtype is self.dtype else make(Op.CAST, self.dtype, (new.uop,))
+    node = new.cast(self.dtype).uop
     if node is self.uop:  # the second half of `x[i] += 1`
         return
     if shape_of(node) or self._storage.memory is None:
@@ -96,20 +98,22 @@ def update(self: Tensor, result: Tensor, name: str) -> Tensor:
     """The end of an in-place operator: write the result, unless its kind does not fit."""
     require_writable(self)
     before, after = self.dtype, result.dtype
-    loses = (after.kind == FLOAT) > (before.kind == FLOAT) or (
-        before.kind == BOOL and after.kind != BOOL
+    loses = (
+        after.is_inexact > before.is_inexact
+        or after.is_complex > before.is_complex
+        or (before.kind == BOOL and after.kind != BOOL)
     )
     if loses:
         raise DTypeError(
             f"{name}: the result is {after.name} and cannot be written to {before.name}",
-            law="an in-place operation keeps the dtype of the tensor",
+            rule="an in-place operation keeps the dtype of the tensor",
             fix=f"write x = x.cast({after!r}) first, or cast the operand",
         )
     if result.shape != self.shape:
         raise ShapeError(
             f"{name}: the result has shape {result.shape} and cannot be written in place",
             facts=[("tensor", self.shape), ("result", result.shape)],
-            law="an in-place operation keeps the shape of the tensor",
+            rule="an in-place operation keeps the shape of the tensor",
         )
     self._write(result, name)
     return self
@@ -121,16 +125,16 @@ def require_no_expand(self: Tensor, name: str) -> None:
             raise ShapeError(
                 f"{name}: a write through an expanded view",
                 facts=[("view", self.shape), ("storage", shape_of(self._storage.uop))],
-                law="several elements of an expanded view share one address in memory",
+                rule="several elements of an expanded view share one address in memory",
                 fix="copy it first: x = x.clone()",
             )
 
 
 def require_writable(self: Tensor) -> None:
     """A leaf that requires a gradient is written by `assign` alone."""
-    if self.requires_grad:
+    if self.requires_grad and not grad_mode.is_off:
         raise NotSupported(
             "a tensor that requires a gradient cannot be changed in place",
-            law="its gradient is that of the value it had when it was used",
-            fix="use x.assign(...) between steps, or write to x.detach()",
+            rule="its gradient is that of the value it had when it was used",
+            fix="use x.assign(...) between steps, or write it in `with weft.no_grad():`",
         )

@@ -222,10 +222,12 @@ def test_command(
 ):
     monkeypatch.setattr(command, "benchmarks", lambda: [fake(), failing("weft")])
     results = tmp_path / "results.json"
+    monkeypatch.setattr(command, "HISTORY", tmp_path / "history.jsonl")
     options = ["--only", "sleep", "--rounds", "1", "--json", str(results)]
     assert command.main(options) == 0
     assert "sleep: short" in capsys.readouterr().out
     assert len(json.loads(results.read_text())["results"]) == 4
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 1
     assert command.main(["--rounds", "1"]) == 1
     assert "RecursionError" in capsys.readouterr().err
     assert command.main(["--list"]) == 0
@@ -243,7 +245,7 @@ EXPRESSIONS = load()
 SAMPLE = EXPRESSIONS[:: len(EXPRESSIONS) // 60]
 
 
-@pytest.mark.parametrize("kind", ["index", "gate", "gated"])
+@pytest.mark.parametrize("kind", ["index", "mask", "masked"])
 def test_conversion_keeps_the_corpus_as_it_is(kind: str):
     for expression in SAMPLE:
         if expression.kind == kind:
@@ -251,7 +253,7 @@ def test_conversion_keeps_the_corpus_as_it_is(kind: str):
             assert is_same(expression, after), expression
 
 
-@pytest.mark.parametrize("kind", ["index", "gate", "gated"])
+@pytest.mark.parametrize("kind", ["index", "mask", "masked"])
 def test_simplification_keeps_the_values_of_the_corpus(kind: str):
     for expression in SAMPLE:
         if expression.kind == kind:

@@ -73,8 +73,9 @@ def test_a_graph_goes_on_from_its_own_output(compiled):
         following = STEPS[STEPS.index(step) + 1]
         status, rest, err = compiled(text, "--target", CPU, "--from", following)
         assert (status, err) == (0, ""), step
-        if step in ("linearize", "drop-barriers"):  # a list of instructions has no name
-            rest = rest.replace("@kernel", "@fold_3_8_8_8")
+        # A list of instructions has no name.
+        if step in ("linearize", "drop-barriers", "prefetch-tiles", "pipeline"):
+            rest = rest.replace("@kernel", "@reduce_3_8_8_8")
         assert rest == whole, step
 
 

@@ -12,7 +12,7 @@ F32, I32 = dtypes.float32, dtypes.int32
 
 
 class Case(NamedTuple):
-    """A kernel and what to run it on; `exact` where every order of a fold gives the same bits."""
+    """A kernel and what to run it on; `exact` where reductions in any order give the same bits."""
 
     kernel: UOp
     exact: bool = False
@@ -25,12 +25,12 @@ def stage(
     return make(Op.STAGE, value.dtype, (value, *indices, *ranges), (space, sizes))
 
 
-def read(source: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
-    return make(Op.READ, source.dtype, (source, true() if gate is None else gate, *indices))
+def read(source: UOp, *indices: UOp, mask: UOp | None = None) -> UOp:
+    return make(Op.READ, source.dtype, (source, true() if mask is None else mask, *indices))
 
 
-def at(memory: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
-    return load(index_of(memory, indices, gate))
+def at(memory: UOp, *indices: UOp, mask: UOp | None = None) -> UOp:
+    return load(index_of(memory, indices, mask))
 
 
 def put(memory: UOp, indices: list[UOp], value: UOp, ranges: list[UOp]) -> UOp:

@@ -58,8 +58,8 @@ def transpose() -> Case:
 def pad() -> Case:
     out, a = param(0, F32, (12,)), param(1, F32, (8,))
     i = range_(0, 12)
-    gate = (index(1) < i) & (i < 10)
-    value = at(a, i - 2, gate=gate) + 2.0
+    mask = (index(1) < i) & (i < 10)
+    value = at(a, i - 2, mask=mask) + 2.0
     return Case(kernel("pad", put(out, [i], value, [i])), exact=True)
 
 
@@ -181,8 +181,8 @@ def argmax() -> Case:
     out, x = param(0, I32, (4,)), param(1, F32, (4, 9))
     r, k, m = range_(0, 4), range_(1, 9), range_(2, 9)
     top = reduce_ranges(at(x, r, k), Op.MAX, [k])
-    places = where(at(x, r, m).equal(top), m.cast(I32), const(I32, 9))
-    best = reduce_ranges(places, Op.MIN, [m])
+    addresses = where(at(x, r, m).equal(top), m.cast(I32), const(I32, 9))
+    best = reduce_ranges(addresses, Op.MIN, [m])
     return Case(kernel("argmax", put(out, [r], best, [r])), exact=True)
 
 
@@ -199,7 +199,7 @@ def mean_variance() -> Case:
 
 
 def two_sums() -> Case:
-    """Two folds of one input that can share a loop."""
+    """Two reductions of one input that can share a loop."""
     out, x = param(0, F32, (4, 2)), param(1, F32, (4, 8))
     r, k, q = range_(0, 4), range_(1, 8), range_(2, 8)
     value = at(x, r, k)
@@ -250,8 +250,8 @@ def conv() -> Case:
     w = param(2, F32, (4, 3, 3, 3))
     n, o, y, z = range_(0, 2), range_(1, 4), range_(2, 6), range_(3, 6)
     c, p, q = range_(4, 3), range_(5, 3), range_(6, 3)
-    gate = (index(0) < y + p) & (y + p < 7) & (index(0) < z + q) & (z + q < 7)
-    value = at(x, n, c, y + p - 1, z + q - 1, gate=gate) * at(w, o, c, p, q)
+    mask = (index(0) < y + p) & (y + p < 7) & (index(0) < z + q) & (z + q < 7)
+    value = at(x, n, c, y + p - 1, z + q - 1, mask=mask) * at(w, o, c, p, q)
     return Case(kernel("conv", put(out, [n, o, y, z], total(value, c, p, q), [n, o, y, z])))
 
 
@@ -278,8 +278,8 @@ def arange_and_gather() -> Case:
     out, table, ids = param(0, F32, (5, 8)), param(1, F32, (6, 8)), param(2, I32, (5,))
     i, j = range_(0, 5), range_(1, 8)
     row = at(ids, i).cast(dtypes.index)
-    gate = ~(row < 0) & (row < 6)
-    value = at(table, row, j, gate=gate) + (i * 8 + j).cast(F32)
+    mask = ~(row < 0) & (row < 6)
+    value = at(table, row, j, mask=mask) + (i * 8 + j).cast(F32)
     return Case(kernel("gather", put(out, [i, j], value, [i, j])), exact=True)
 
 
@@ -320,14 +320,14 @@ def accumulate_over_an_outer_loop() -> Case:
     out, x = param(0, I32, (4,)), param(1, I32, (4, 6))
     outer, i, k = range_(0, 3), range_(1, 4), range_(2, 2)
     part = total(at(x, i, outer * 2 + k), k)
-    before = at(out, i, gate=index(0) < outer)
+    before = at(out, i, mask=index(0) < outer)
     made = kernel("accumulate", put(out, [i], before + part, [outer, i]))
     loops = ((0, "ordered"), (1, "loop"), (2, "loop"))
     return Case(make(Op.KERNEL, dtypes.void, made.src, ("accumulate", loops)), exact=True)
 
 
 def read_after_a_store() -> Case:
-    """One fold sees what the kernel writes, another what was there before."""
+    """One reduction sees what the kernel writes, another what was there before."""
     x, out = param(0, I32, (6,)), param(1, I32, (1,))
     i, k, q = range_(0, 6), range_(1, 6), range_(2, 6)
     double = put(x, [i], at(x, i) * 2, [i])
@@ -336,8 +336,8 @@ def read_after_a_store() -> Case:
     return Case(kernel("after", double, put(out, [index(0)], value, [])), exact=True)
 
 
-def read_by_folds_of_folds_after_a_store() -> Case:
-    """The same with folds of folds, whose inner ones read."""
+def read_by_reductions_of_reductions_after_a_store() -> Case:
+    """The same with reductions of reductions, whose inner ones read."""
     x, out = param(0, I32, (6, 5)), param(1, I32, (1,))
     i, j, k, m, p, q = (range_(number, (6, 5)[number % 2]) for number in range(6))
     double = put(x, [i, j], at(x, i, j) * 2, [i, j])
@@ -402,7 +402,7 @@ def sum_of_a_scan() -> Case:
 
 
 def scan_of_sums() -> Case:
-    """The fold of a row is computed in its turn, and the result is used in a loop inside."""
+    """The reduction of a row is computed in its iteration, and used in a loop inside."""
     out, a = param(0, I32, (5, 3)), param(1, I32, (5, 6))
     i, j, k = range_(0, 5), range_(1, 3), range_(2, 6)
     sums = scan_range(total(at(a, i, k), k), Op.ADD, i)
@@ -463,7 +463,7 @@ CASES: dict[str, Callable[[], Case]] = {
         half_precision,
         accumulate_over_an_outer_loop,
         read_after_a_store,
-        read_by_folds_of_folds_after_a_store,
+        read_by_reductions_of_reductions_after_a_store,
         empty_loop,
         maximum_with_nan,
         closed_by_the_kernel,

@@ -16,22 +16,22 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.reference.kernel import run_kernel
 from weft.reference.lanes import size_value
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.target.target import Target
 
 
-def arguments(kernel: UOp, variables: dict[str, int], seed: int) -> list[Memory]:
+def arguments(kernel: UOp, variables: dict[str, int], seed: int) -> list[ElementMemory]:
     """Random memory for every PARAM."""
     rng = random.Random(seed)
     params = {node.arg[0]: node for node in topological(kernel) if node.op == Op.PARAM}
     return [_memory(params[slot], variables, rng) for slot in sorted(params)]
 
 
-def _memory(param: UOp, variables: dict[str, int], rng: random.Random) -> Memory:
+def _memory(param: UOp, variables: dict[str, int], rng: random.Random) -> ElementMemory:
     sizes = [size_value(s, variables) if isinstance(s, UOp) else s for s in shape_of(param)]
     count = math.prod(sizes)
-    return Memory(param.dtype, count, [_number(param.dtype, rng) for _ in range(count)])
+    return ElementMemory(param.dtype, count, [_number(param.dtype, rng) for _ in range(count)])
 
 
 def _number(dtype: DType, rng: random.Random) -> float:
@@ -48,12 +48,12 @@ def check(case: Case, machine: Target, opts: Sequence[Opt] | None, seed: int = 0
     run_kernel(case.kernel, expected, case.variables)
     run_program(program.instructions, as_seen(program, result), case.variables)
     for slot, (want, got) in enumerate(zip(expected, result, strict=True)):
-        for place, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
-            assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {place}: {x} != {y}"
+        for address, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
+            assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {address}: {x} != {y}"
     return program
 
 
-def as_seen(program: Program, memories: list[Memory]) -> list[Memory]:
+def as_seen(program: Program, memories: list[ElementMemory]) -> list[ElementMemory]:
     """The memories as the program sees them: by their bits, where the target lacks the dtype."""
     params = {
         node.arg[0]: node for node in topological(program.instructions) if node.op == Op.PARAM
@@ -66,14 +66,14 @@ def as_seen(program: Program, memories: list[Memory]) -> list[Memory]:
     ]
 
 
-def _seen(dtype: DType, memory: Memory) -> Memory:
+def _seen(dtype: DType, memory: ElementMemory) -> ElementMemory:
     return (_BitsOf if dtype.bits == memory.dtype.bits else _WordsOf)(dtype, memory)
 
 
-class _WordsOf(Memory):
+class _WordsOf(ElementMemory):
     """The words of memory of 64-bit integers."""
 
-    def __init__(self, dtype: DType, other: Memory) -> None:
+    def __init__(self, dtype: DType, other: ElementMemory) -> None:
         super().__init__(dtype, 2 * other.size)
         self.other = other
 
@@ -82,15 +82,15 @@ class _WordsOf(Memory):
         return bits >> 32 * (index % 2) & 0xFFFFFFFF
 
     def set(self, index: int, value: Scalar, node: UOp | None = None) -> None:
-        place, shift = index // 2, 32 * (index % 2)
-        bits = to_bits(self.other.dtype, self.other.get(place, node)) & ~(0xFFFFFFFF << shift)
-        self.other.set(place, from_bits(self.other.dtype, bits | int(value) << shift), node)
+        address, shift = index // 2, 32 * (index % 2)
+        bits = to_bits(self.other.dtype, self.other.get(address, node)) & ~(0xFFFFFFFF << shift)
+        self.other.set(address, from_bits(self.other.dtype, bits | int(value) << shift), node)
 
 
-class _BitsOf(Memory):
+class _BitsOf(ElementMemory):
     """The bits of another memory."""
 
-    def __init__(self, dtype: DType, other: Memory) -> None:
+    def __init__(self, dtype: DType, other: ElementMemory) -> None:
         super().__init__(dtype, other.size)
         self.other = other
 

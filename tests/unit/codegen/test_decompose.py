@@ -15,7 +15,7 @@ from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.decompose.decompose import FUNCTIONS, rules_for
-from weft.ir.array_values import value_dtype
+from weft.ir.arrays.values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.ops import Op, name
@@ -143,7 +143,7 @@ def test_odd_functions_keep_the_sign_of_zero(op: int, dtype: DType):
 
 @pytest.mark.parametrize("op", [Op.SIN, Op.COS], ids=name)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=lambda dtype: dtype.name)
-def test_arguments_near_multiples_of_a_quarter_turn(op: int, dtype: DType):
+def test_arguments_near_multiples_of_a_quarter_iteration(op: int, dtype: DType):
     pytest.importorskip("mpmath")
     x = (np.arange(1, 2000, 7) * (np.pi / 2)).astype(value_dtype(dtype))
     results = run(op, dtype, x)

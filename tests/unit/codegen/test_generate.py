@@ -41,7 +41,7 @@ def count(program: UOp, op: int) -> int:
     return sum(node.op == op for node in program.src)
 
 
-def test_two_folds_share_a_loop():
+def test_two_reductions_share_a_loop():
     program = check(CASES["two_sums"](), machine(), ())
     assert count(program.instructions, Op.RANGE) == 2
     assert count(program.instructions, Op.LOAD) == 1 + 2 + 2  # x once, both accumulators twice
@@ -50,7 +50,8 @@ def test_two_folds_share_a_loop():
 def test_two_runs_of_a_loop_make_what_both_use():
     share = Stage(("again", 2, 1), (2,))
     program = check(CASES["sum_of_a_sum_and_its_row"](), machine(), (share,))
-    # Around the row: its loop and the inner sum. For each element: the fold and the inner sum.
+    # Around the row: its loop and the inner sum. For each element: the reduction and the inner
+    # sum.
     assert count(program.instructions, Op.RANGE) == 1 + 2 + 1 + 2
 
 

@@ -1,4 +1,4 @@
-"""Small floats computed in float32, to the bit as `weft.ir.small_floats` defines them."""
+"""Small floats computed in float32, to the bit as `weft.ir.arrays.small_floats` defines them."""
 
 import math
 from fractions import Fraction
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.unit.machines import ALL_DTYPES, machine
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.decompose.decompose import rules_for
 from weft.codegen.decompose.small_floats import emulate_small_floats
-from weft.ir import small_floats
-from weft.ir.array_values import value_dtype
+from weft.ir.arrays import small_floats
+from weft.ir.arrays.values import value_dtype
 from weft.ir.build import buffer
 from weft.ir.dtypes import FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
@@ -34,7 +34,7 @@ SMALL = [SCALARS[name] for name in small_floats.FORMATS if small_floats.FORMATS[
 
 def emulated(node: UOp) -> UOp:
     """A value of a small float as its target without small floats sees it: a float32."""
-    return emulate_small_floats(node, Context(POOR))
+    return emulate_small_floats(node, CodegenContext(POOR))
 
 
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.name)
@@ -120,7 +120,7 @@ def test_a_target_widens_by_itself():
     patterns = np.arange(1 << 16, dtype=np.uint16)
     raw = buffer(0, dtypes.uint16, patterns.shape, "CPU")
     value = make(Op.BITCAST, dtypes.float16, (raw,)).cast(F32)
-    made = emulate_small_floats(value, Context(WIDENS))
+    made = emulate_small_floats(value, CodegenContext(WIDENS))
     found = {node.op for node in topological(made)} & ELEMENTWISE
     assert found == {Op.CAST, Op.BITCAST}
     want = patterns.view(np.float16).astype(np.float32)

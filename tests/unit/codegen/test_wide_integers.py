@@ -18,7 +18,7 @@ from weft.ir.ops import Op, name
 from weft.ir.scalar import evaluate
 from weft.ir.uop import UOp, bool_like, make
 from weft.ir.walk import topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
@@ -58,8 +58,8 @@ def kernel_of(build, outputs: DType, *inputs: DType, count: int) -> UOp:
     return make(Op.KERNEL, dtypes.void, (written,), ("k", ((0, "loop"),)))
 
 
-def seen(dtype: DType, data: bytes) -> Memory:
-    return Memory.from_bytes(dtypes.uint32 if dtype in (I64, U64) else dtype, data)
+def seen(dtype: DType, data: bytes) -> ElementMemory:
+    return ElementMemory.from_bytes(dtypes.uint32 if dtype in (I64, U64) else dtype, data)
 
 
 def run(kernel: UOp, machine, columns: list[tuple[DType, list]], output: DType) -> list:
@@ -69,9 +69,11 @@ def run(kernel: UOp, machine, columns: list[tuple[DType, list]], output: DType) 
     for node in topological(program.instructions):
         assert node.dtype.scalar not in (I64, U64), node
     memory = [seen(output, bytes(count * output.itemsize))]
-    memory += [seen(dtype, Memory(dtype, count, data).to_bytes()) for dtype, data in columns]
+    memory += [
+        seen(dtype, ElementMemory(dtype, count, data).to_bytes()) for dtype, data in columns
+    ]
     run_program(program.instructions, memory)
-    return Memory.from_bytes(output, memory[0].to_bytes()).values
+    return ElementMemory.from_bytes(output, memory[0].to_bytes()).values
 
 
 BINARY = (
@@ -170,13 +172,13 @@ def test_programs(case: str, machine, seed: int):
     check(CASES[case](), machine, None if machine is POOR else (), seed)
 
 
-def fold_kernel(count: int) -> UOp:
+def reduction_kernel(count: int) -> UOp:
     i, j = range_(0, count), range_(1, count)
     out, x, y = (param(slot, I64, (count, count)[: 1 if slot == 0 else 2]) for slot in range(3))
     terms = load(index_of(x, [i, j])) * load(index_of(y, [j, i])) + (i * 3 + j).cast(I64)
     total = reduce_ranges(terms, Op.ADD, [j])
     written = store(index_of(out, [i]), total // 7, [i])
-    return make(Op.KERNEL, dtypes.void, (written,), ("fold", ((0, "loop"), (1, "loop"))))
+    return make(Op.KERNEL, dtypes.void, (written,), ("reduction", ((0, "loop"), (1, "loop"))))
 
 
 def test_a_real_machine_runs_it(seed: int):
@@ -189,7 +191,7 @@ def test_a_real_machine_runs_it(seed: int):
     rng = np.random.default_rng(seed)
     x, y = (rng.integers(-(1 << 62), 1 << 62, (count, count)) for _ in range(2))
     for opts in (None, ()):
-        program = generate(fold_kernel(count), poor, opts)
+        program = generate(reduction_kernel(count), poor, opts)
         program = program.with_source(device.render(program))
         memory = [device.allocate(count * 8), device.allocate(x.nbytes), device.allocate(y.nbytes)]
         device.copy_in(memory[1], memoryview(x))
@@ -226,7 +228,7 @@ def test_division_by_multiplication(dtype: DType, divisor: int, seed: int):
             program = generate(kernel, slow, ())
             if op in (Op.TRUNCDIV, Op.TRUNCMOD):
                 assert not {Op.TRUNCDIV, Op.TRUNCMOD} & {n.op for n in program.instructions.src}
-            memory = [Memory(dtype, len(data)), Memory(dtype, len(data), data)]
+            memory = [ElementMemory(dtype, len(data)), ElementMemory(dtype, len(data), data)]
             run_program(program.instructions, memory)
             for x, result in zip(data, memory[0].values, strict=True):
                 assert result == evaluate(op, dtype, (x, by), dtype), (x, by, name(op))

@@ -55,9 +55,8 @@ def test_values_are_asked_for_and_checked():
 def test_a_prepared_schedule_takes_values_by_name():
     cpu = device("CPU")
     source, result = param(1, dtypes.float32, (8, 4)), param(0, dtypes.float32, (n, 4))
-    prepared = Prepared(
-        make_schedule(sink(store(result, (Tensor(source)[:n] + 1).uop)), cpu.target), cpu
-    )
+    body = sink(store(result, (Tensor(source)[:n] + 1).uop))
+    prepared = Prepared.of(make_schedule(body, cpu.target), cpu, body)
     data = np.arange(32, dtype=np.float32).reshape(8, 4)
     memory = buffer_from(dtypes.float32, (8, 4), "CPU", memoryview(data.tobytes()))
     made = CompileStatistics.generated

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.opencl import require_opencl
 from weft import DeviceError, GlobalCounters, NotSupported, ShapeError
 from weft.engine.disk import try_view
 from weft.tensor import Tensor
@@ -309,7 +310,7 @@ def test_a_file_that_became_shorter_is_an_error(path: Path):
 @pytest.mark.parametrize("name", ["CPU", "PYTHON", "OPENCL"])
 def test_every_device_reads_files(name: str, path: Path):
     if name == "OPENCL":
-        pytest.importorskip("pyopencl")
+        require_opencl()
     copy = (Tensor(path).reshape(8, 8).T[2:4].to(name).cast("int32") + 1).to("CPU")
     np.testing.assert_array_equal(copy.numpy(), BYTES.reshape(8, 8).T[2:4].astype(int) + 1)
     tensor = Tensor(path)

@@ -11,7 +11,7 @@ import weft
 from weft.engine.buffers import buffer_of
 from weft.engine.compile import CompileStatistics
 from weft.engine.counters import GlobalCounters
-from weft.engine.run import share_of_peak
+from weft.engine.watch.show import share_of_peak
 from weft.engine.work import _PREPARED
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
@@ -143,7 +143,7 @@ def test_counters_count():
 
 @pytest.mark.parametrize(
     ("level", "shown"),
-    [(1, "1 kernels"), (2, "GFLOPS"), (3, "store p0"), (4, "define void"), (5, "linearize")],
+    [(1, "1 kernels"), (2, "GFLOP/s"), (3, "store p0"), (4, "define void"), (5, "linearize")],
 )
 def test_debug_prints(level, shown, capsys):
     x = random(level + 30)

@@ -40,7 +40,7 @@ A, B, C = memory(1, 2), memory(3, 4), memory(5, 6)
 )
 def test_equal_work_on_other_memory_has_an_equal_key(one, other):
     first, second = Request(one), Request(other)
-    assert first.key() == second.key()
+    assert first.key == second.key
     assert first.names(one) == second.names(other)
     assert first.memory != second.memory
 
@@ -60,13 +60,13 @@ def test_equal_work_on_other_memory_has_an_equal_key(one, other):
     ],
 )
 def test_other_work_has_another_key(one, other):
-    assert Request(one).key() != Request(other).key()
+    assert Request(one).key != Request(other).key
 
 
 def test_the_roots_tell_apart_what_the_nodes_do_not():
     total = A + B
     one, both = Request([total * 2.0]), Request([total * 2.0, total])
-    assert one.key() == both.key()
+    assert one.key == both.key
     assert one.names(one.roots) != both.names(both.roots)
 
 

@@ -16,9 +16,9 @@ from weft.codegen.opts.table import Unroll, apply_opts
 from weft.codegen.opts.text import from_json, to_json
 from weft.engine import search_process
 from weft.engine.devices import device
-from weft.engine.program_file import pack
 from weft.engine.search import Search, search
 from weft.engine.search_process import Runner
+from weft.engine.stored.program import pack
 from weft.ir.build import param, sink, store
 from weft.ir.uop import UOp
 from weft.schedule.schedule import make_schedule
@@ -83,7 +83,7 @@ def test_a_candidate_has_to_win_every_round(seconds: list[float | None], wins: b
     running.measured = {running.default: 1.0, other: 0.5}
     running.programs = {running.default: b"", other: b""}
     found = running.verdict(Scripted("CPU", kernel))
-    assert (found.recipe == other) is wins
+    assert (found.opts == other) is wins
 
 
 def test_a_candidate_that_crashes_is_survived() -> None:
@@ -92,6 +92,27 @@ def test_a_candidate_that_crashes_is_survived() -> None:
         assert runner.measure(packed(kernel)) is not None
         assert runner.measure(b"{}\0not a program") is None
         assert runner.measure(packed(kernel)) is not None
+
+
+def test_a_child_that_replaces_another_has_time_to_start(monkeypatch) -> None:
+    """The first program of each child waits for its imports, too."""
+    asked: list[float] = []
+
+    class Scripted(Runner):
+        def _ask(self, pipe, program: bytes, patience: float) -> float | None:
+            asked.append(patience)
+            if len(asked) == 2:
+                self._stop()
+                return None
+            return 1.0
+
+    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", lambda self: None)
+    monkeypatch.setattr(Scripted, "_stop", lambda self: setattr(self, "_pipe", None))
+    kernel = matmul_kernel(2, 2, 2)
+    with Scripted("CPU", kernel) as runner:
+        assert [runner.measure(b"program") for _ in range(3)] == [1.0, None, 1.0]
+    start, answer = search_process.SECONDS_TO_START, search_process.SECONDS_TO_ANSWER
+    assert asked == [start, answer, start, answer]
 
 
 def test_a_candidate_that_hangs_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:

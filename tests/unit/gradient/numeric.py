@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.gradient.reverse import gradients
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import buffer, sink
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -76,13 +76,13 @@ def differences(
     """The slope by each element of one buffer."""
     start = arrays[number]
     slopes = np.zeros(start.shape)
-    for place in np.ndindex(start.shape):
+    for address in np.ndindex(start.shape):
         ends = []
         for step in (STEP, -STEP):
             moved = start.copy()
-            moved[place] += step
+            moved[address] += step
             ends.append(function({**arrays, number: moved}))
-        slopes[place] = (ends[0] - ends[1]) / (2 * STEP)
+        slopes[address] = (ends[0] - ends[1]) / (2 * STEP)
     return slopes
 
 

@@ -60,18 +60,18 @@ def test_memory_has_one_value():
         batch([written], {x: buffer(3, dtypes.float32, (2, 5, 3), "CPU")}, 2)
 
 
-@pytest.mark.parametrize("places", ["memory", "indices", "both"])
-def test_gathers(places: str):
+@pytest.mark.parametrize("addresses", ["memory", "indices", "both"])
+def test_gathers(addresses: str):
     rows = np.arange(24.0).reshape(2, 4, 3)
     numbers = np.array([[3, 0], [1, 1]])
     memory, index = Tensor(rows[0]), Tensor(numbers[0])
     grown = {}
-    if places != "indices":
+    if addresses != "indices":
         grown[memory.uop] = Tensor(rows).uop
-    if places != "memory":
+    if addresses != "memory":
         grown[index.uop] = Tensor(numbers).uop
     made = Tensor(batch([memory[index].uop], grown, 2)[0]).numpy()
     for example in range(2):
-        x = rows[example if places != "indices" else 0]
-        i = numbers[example if places != "memory" else 0]
+        x = rows[example if addresses != "indices" else 0]
+        i = numbers[example if addresses != "memory" else 0]
         np.testing.assert_array_equal(made[example], x[i])

@@ -117,7 +117,7 @@ def test_memory_held_by_a_body():
     check(call(outer, X), [W], ARRAYS)
 
 
-def test_scalars_and_folds_in_a_body():
+def test_scalars_and_reductions_in_a_body():
     scale = param(1, dtypes.float64, ())
     body = reduced(Op.ADD, P * scale * P, 0)
     s = memory(4)

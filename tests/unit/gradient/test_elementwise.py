@@ -16,7 +16,7 @@ from weft.gradient.reverse import gradients
 from weft.ir.build import where
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, name
-from weft.ir.uop import const
+from weft.ir.uop import complex_from, const
 from weft.reference.tensor import evaluate
 
 X, Y = memory(0, 2, 3), memory(1, 2, 3)
@@ -53,9 +53,17 @@ BINARY = {
 
 
 def test_every_rule_is_tested_here():
-    others = {Op.WHERE, Op.CAST}
+    others = {Op.WHERE, Op.CAST, Op.COMPLEX, Op.REAL, Op.IMAG}
     assert {*SMOOTH, *STEPS, *BINARY, *others} == ELEMENTWISE_RULES.keys()
     assert all(rule.__doc__ for rule in ELEMENTWISE_RULES.values())
+
+
+def test_parts_of_complex_numbers():
+    z = complex_from(X, Y)
+    values = {0: ANY, 1: OTHER}
+    check((z * z).real, [X, Y], values)
+    check((z / (z + z * z)).imag, [X, Y], values)
+    check((z * z.conjugate() * z).imag, [X, Y], values)
 
 
 @pytest.mark.parametrize("op", [*SMOOTH, *STEPS])

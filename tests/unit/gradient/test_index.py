@@ -1,4 +1,4 @@
-"""The gradient of a gather: repeated indices, gates, several indexed axes, narrow dtypes."""
+"""The gradient of a gather: repeated indices, masks, several indexed axes, narrow dtypes."""
 
 import numpy as np
 import pytest
@@ -73,8 +73,8 @@ def test_gather_as_torch():
         """The indices as a graph, because only inputs with gradients are compared."""
         flat = make(Op.IOTA, dtypes.int32, (), (array.size,))
         result = flat * 0
-        for place, value in enumerate(array.reshape(-1)):
-            result = flat.equal(place).where(flat.const_like(int(value)), result)
+        for address, value in enumerate(array.reshape(-1)):
+            result = flat.equal(address).where(flat.const_like(int(value)), result)
         return make(Op.RESHAPE, dtypes.int32, (result,), array.shape)
 
     i, j = constants(ROWS), constants(COLUMNS)

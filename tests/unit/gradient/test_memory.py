@@ -9,7 +9,7 @@ import weft
 from tests.unit.gradient.numeric import check, check_torch, derive, memory, move, on
 from tests.unit.reference.test_tensor import random_movement
 from weft.gradient.reverse import gradients
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import call, index_of, param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -76,8 +76,8 @@ def test_a_write_through_indices():
     rows = memory(2, 2, dtype=dtypes.int32)
     arrays = {**ARRAYS, 2: np.array([4, 1], np.int32)}
     check(square(after(X, store(index_of(X, [rows]), V))), [X, V], arrays)
-    gated = index_of(X, [rows], rows < 3)
-    check(square(after(X, store(gated, V))), [X, V], arrays)
+    masked = index_of(X, [rows], rows < 3)
+    check(square(after(X, store(masked, V))), [X, V], arrays)
     table = move(Op.RESHAPE, X, (3, 2))
     picked = index_of(table, [rows])
     values = memory(1, 2, 2)
@@ -151,8 +151,8 @@ def test_what_has_no_gradient_says_so():
 def test_a_long_chain_of_writes():
     version = X
     for step in range(3000):
-        place = shrink(version, (step % 6, step % 6 + 1))
-        version = after(version, store(place, place * 0.999))
+        address = shrink(version, (step % 6, step % 6 + 1))
+        version = after(version, store(address, address * 0.999))
     (found,) = gradients(version, [X])
     assert found is not None
     np.testing.assert_allclose(evaluate(found, ARRAYS), np.full(6, 0.999**500))
@@ -172,8 +172,8 @@ def test_writes_as_torch():
         base = memory(7, 6)
         first = after(base, store(base, x * 1.5))
         second = after(first, store(shrink(first, (1, 3)), v))
-        place = shrink(second, (2, 5))
-        third = after(second, store(place, place * place))
+        address = shrink(second, (2, 5))
+        third = after(second, store(address, address * address))
         return third * first
 
     def eager(x, v):
@@ -195,13 +195,13 @@ def test_writes_as_torch():
 @pytest.mark.peers("torch")
 def test_repeated_indices_of_a_write_as_torch():
     torch = pytest.importorskip("torch")
-    places = [3, 1, 3]
+    addresses = [3, 1, 3]
     numbers = make(Op.IOTA, dtypes.int32, (), (3,))
     rows = numbers.equal(1).where(const(dtypes.int32, 1), 3)
 
     def eager(x, v):
         written = x.clone()
-        written[torch.tensor(places)] = v
+        written[torch.tensor(addresses)] = v
         return written
 
     def graph(x: UOp, v: UOp) -> UOp:
@@ -218,7 +218,7 @@ def eager_gradients(function, *arrays: Array) -> list[Array]:
     return [tensor.grad.numpy() for tensor in tensors]
 
 
-def place_in(generator: random.Random, node: UOp, array: Array) -> tuple[UOp, Array]:
+def address_in(generator: random.Random, node: UOp, array: Array) -> tuple[UOp, Array]:
     """A random view that a write can go through."""
     for _ in range(generator.randint(0, 3)):
         moved, view = random_movement(generator, node, array)
@@ -237,9 +237,9 @@ def test_random_programs(case: int):
     total = start[0] * start[1]
     for _ in range(4):
         target, other = generator.randrange(2), generator.randrange(2)
-        place, _ = place_in(generator, version[target], arrays[target])
-        read, _ = place_in(generator, version[other], arrays[other])
-        value = read * 0.7 * place if read.shape == place.shape else on(Op.SIN, place)
-        version[target] = after(version[target], store(place, value))
+        address, _ = address_in(generator, version[target], arrays[target])
+        read, _ = address_in(generator, version[other], arrays[other])
+        value = read * 0.7 * address if read.shape == address.shape else on(Op.SIN, address)
+        version[target] = after(version[target], store(address, value))
         total = total + version[generator.randrange(2)] * version[target]
     check(total, start, arrays, seed=case, tolerance=1e-5)

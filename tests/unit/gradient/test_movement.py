@@ -79,7 +79,7 @@ def test_random_chains(case: int):
     (found,) = derive(node * node, [X])
     numbers = np.arange(VALUES.size).reshape(VALUES.shape)
     counts = np.zeros(VALUES.size)
-    # Every place that an element reaches adds twice the element.
+    # Every address that an element reaches adds twice the element.
     reached = evaluate(node, {0: numbers + 1.0}).astype(int)
     np.add.at(counts, reached[reached > 0] - 1, 1)
     expected = 2 * VALUES * counts.reshape(VALUES.shape)

@@ -42,8 +42,8 @@ def binary(generator: random.Random, x: UOp, y: UOp) -> UOp:
     return on(op, x, y)
 
 
-def folded(generator: random.Random, x: UOp) -> UOp:
-    """A fold over some axes, expanded again."""
+def expanded_again(generator: random.Random, x: UOp) -> UOp:
+    """A reduction over some axes, expanded again."""
     op = generator.choice([Op.ADD, Op.MUL, Op.MAX, Op.MIN])
     axes = generator.choice([(0,), (1,), (0, 1)])
     return move(Op.EXPAND, reduced(op, tame(x), *axes), SHAPE)
@@ -96,7 +96,7 @@ def random_graph(generator: random.Random, inputs: list[UOp]) -> UOp:
             lambda x=x, y=y: binary(generator, x, y),
             lambda x=x, y=y: where(x < y, tame(x), y * 0.5),
             lambda x=x: x * inputs[-1] + const(dtypes.float64, 0.25),
-            lambda x=x: folded(generator, x),
+            lambda x=x: expanded_again(generator, x),
             lambda x=x: moved(generator, x),
             lambda x=x: gathered(generator, x),
             lambda x=x, y=y, step=step: written(generator, x, y, 10 + step),

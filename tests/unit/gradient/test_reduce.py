@@ -1,4 +1,4 @@
-"""Rules of folds against central differences; ties and zeros against torch."""
+"""Rules of reductions against central differences; ties and zeros against torch."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.unit.gradient.numeric import (
     memory,
     reduced,
 )
-from weft.gradient.reduce import FOLD_RULES
+from weft.gradient.reduce import REDUCTION_RULES
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.reference.tensor import evaluate
@@ -20,9 +20,9 @@ X = memory(0, 2, 3)
 VALUES = np.array([[0.7, -1.3, 2.1], [1.2, 0.4, -0.9]])
 
 
-@pytest.mark.parametrize("op", FOLD_RULES)
+@pytest.mark.parametrize("op", REDUCTION_RULES)
 @pytest.mark.parametrize("axes", [(), (0,), (1,), (0, 1)])
-def test_folds(op: int, axes: tuple[int, ...]):
+def test_reductions(op: int, axes: tuple[int, ...]):
     check(reduced(op, X * 1.5, *axes), [X], {0: VALUES})
 
 
@@ -34,15 +34,15 @@ def test_second_order(op: int):
 @pytest.mark.parametrize("zeros", [[(0, 1)], [(0, 0), (0, 2)], [(0, 0), (1, 1)]])
 def test_product_with_zeros(zeros: list[tuple[int, int]]):
     values = VALUES.copy()
-    for place in zeros:
-        values[place] = 0.0
+    for address in zeros:
+        values[address] = 0.0
     for axes in ((0,), (1,), (0, 1)):
         check(reduced(Op.MUL, X, *axes), [X], {0: values})
 
 
-def test_folds_of_nothing():
+def test_reductions_of_nothing():
     x = memory(0, 2, 0)
-    for op in FOLD_RULES:
+    for op in REDUCTION_RULES:
         (found,) = derive(reduced(op, x, 1), [x])
         assert evaluate(found, {0: np.zeros((2, 0))}).shape == (2, 0)
 

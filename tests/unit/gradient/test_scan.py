@@ -27,8 +27,8 @@ def test_second_order(op: int):
 @pytest.mark.parametrize("zeros", [[(0, 0)], [(0, 2)], [(0, 1), (0, 3)], [(1, 3), (2, 0), (2, 1)]])
 def test_products_with_zeros(zeros: list[tuple[int, int]]):
     values = VALUES.copy()
-    for place in zeros:
-        values[place] = 0.0
+    for address in zeros:
+        values[address] = 0.0
     for axis in (0, 1):
         check(scan_axis(X, Op.MUL, axis), [X], {0: values})
 

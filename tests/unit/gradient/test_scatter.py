@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.gradient.numeric import check, check_second_order, memory
 from weft.gradient.batch import batch
-from weft.gradient.index import _FOLDED, scatter
+from weft.gradient.index import _REDUCED, scatter
 from weft.ir.build import buffer, index_of, true
 from weft.ir.build import scatter as scatter_node
 from weft.ir.dtypes import dtypes
@@ -23,7 +23,7 @@ VALUES = {
 OPEN = ROWS < 5
 
 
-@pytest.mark.parametrize("op", _FOLDED)
+@pytest.mark.parametrize("op", _REDUCED)
 def test_scatters(op: int):
     check(scatter_node(X * 1.5, V * V, OPEN, [ROWS], op), [X, V], VALUES)
 
@@ -37,8 +37,8 @@ def test_second_order(op: int):
 @pytest.mark.parametrize("zeros", [[(0, 0)], [(0, 0), (2, 0)], [(1, 1)]])
 def test_products_with_zeros(zeros: list[tuple[int, int]]):
     values = VALUES[1].copy()
-    for place in zeros:
-        values[place] = 0.0
+    for address in zeros:
+        values[address] = 0.0
     check(scatter_node(X, V, OPEN, [ROWS], Op.MUL), [X, V], {**VALUES, 1: values})
 
 

@@ -67,11 +67,11 @@ def scattered(x):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("fold", [greatest, greatest_so_far, scattered])
-def test_each_maximum_has_its_element(seed, fold):
+@pytest.mark.parametrize("reduction", [greatest, greatest_so_far, scattered])
+def test_each_maximum_has_its_element(seed, reduction):
     a, b, c = parts(seed)
     weights = np.arange(1, 18, dtype=np.float32)
-    total = (fold(shifted(a, b, c)) * Tensor(weights)).sum()
+    total = (reduction(shifted(a, b, c)) * Tensor(weights)).sum()
     slope = total.gradient(a)[0].numpy()  # before the sums are memory for other reasons
     chosen = (np.argmax(shifted(a, b, c).numpy(), 0) - 2) % 17, range(17)
     wanted = np.zeros((17, 17))
@@ -83,6 +83,6 @@ def test_each_maximum_has_its_element(seed, fold):
 def test_positions_of_the_greatest_so_far(seed):
     a, b, c = parts(seed)
     x = shifted(a, b, c)
-    places = x.cummax(0)[1].numpy()  # before x is memory
+    addresses = x.cummax(0)[1].numpy()  # before x is memory
     exact = x.numpy()
-    assert np.array_equal(np.take_along_axis(exact, places, 0), np.maximum.accumulate(exact, 0))
+    assert np.array_equal(np.take_along_axis(exact, addresses, 0), np.maximum.accumulate(exact, 0))

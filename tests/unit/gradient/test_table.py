@@ -1,11 +1,11 @@
 """The table of rules: complete, in the order of the op table, each rule with its formula."""
 
-from weft.gradient.reduce import FOLD_RULES
+from weft.gradient.reduce import REDUCTION_RULES
 from weft.gradient.table import RULES, WITHOUT_RULE
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import name
 from weft.ir.scalar import KINDS
-from weft.ir.spec.common import FOLDS
+from weft.ir.spec.common import REDUCTIONS
 from weft.ir.spec.tensor import TENSOR_SPEC
 
 
@@ -20,9 +20,9 @@ def test_the_rules_are_in_the_order_of_the_ops():
 
 
 def test_every_rule_states_its_formula():
-    for rule in (*RULES.values(), *FOLD_RULES.values()):
+    for rule in (*RULES.values(), *REDUCTION_RULES.values()):
         assert rule.__doc__ and ":" in rule.__doc__.splitlines()[0]
 
 
-def test_every_fold_of_floats_has_a_rule():
-    assert {op for op in FOLDS if KINDS[op] & FLOAT} == FOLD_RULES.keys()
+def test_every_reduction_of_floats_has_a_rule():
+    assert {op for op in REDUCTIONS if KINDS[op] & FLOAT} == REDUCTION_RULES.keys()

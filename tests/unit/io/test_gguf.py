@@ -22,10 +22,13 @@ def packed(name: str, count: int) -> np.ndarray:
     source = np.random.default_rng(kind)
     blocks = source.integers(0, 256, (count, row.bytes), np.uint8)
     halves = {"Q2_K": (80, 82), "Q3_K": (108,), "Q6_K": (208,), "Q4_1": (0, 2), "Q5_1": (0, 2)}
-    halves |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q8_K": (), "MXFP4": ()}
+    halves |= {"TQ1_0": (52,), "TQ2_0": (64,)}
+    halves |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q8_K": (), "MXFP4": (), "IQ1_M": ()}
     for place in halves.get(name, (0,)):
         scale = source.uniform(-2, 2, (count, 1)).astype(np.float16)
         blocks[:, place : place + 2] = scale.view(np.uint8)
+    if name == "IQ1_M":  # the upper quarters of four numbers are a small float
+        blocks[:, 49::2] = blocks[:, 49::2] & 15 | source.integers(0, 3, (count, 4), np.uint8) << 4
     if name == "Q8_K":
         blocks[:, :4] = source.uniform(-2, 2, (count, 1)).astype(np.float32).view(np.uint8)
     if name == "MXFP4":
@@ -85,6 +88,21 @@ def element(name: str, block: bytes, i: int) -> np.float32:
             code |= (block[128 + g * 32 + rest % 32] >> rest // 32 * 2 & 3) << 4
             scale = struct.unpack_from("b", block, 192 + i // 16)[0]
             return half(block, 208) * f(scale) * f(code - 32)
+        case "TQ1_0":
+            first, j, n = next(
+                (first, i - begin, n)
+                for first, begin, end, n in (
+                    (0, 0, 160, 32),
+                    (32, 160, 240, 16),
+                    (48, 240, 256, 4),
+                )
+                if i < end
+            )
+            digit = (block[first + j % n] * 3 ** (j // n) & 255) * 3 >> 8
+            return half(block, 52) * f(digit - 1)
+        case "TQ2_0":
+            code = block[i // 128 * 32 + i % 32] >> i % 128 // 32 * 2 & 3
+            return half(block, 64) * f(code - 1)
         case "IQ4_NL":
             return half(block, 0) * f(NON_LINEAR[nibble(2, i, 16)])
         case "IQ4_XS":
@@ -101,7 +119,11 @@ def element(name: str, block: bytes, i: int) -> np.float32:
 NON_LINEAR = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+# Types whose codes name groups of a grid: the package is their oracle.
+GRID_TYPES = {"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"}
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in GRID_TYPES])
 def test_blocks(name: str):
     _, row = BY_NAME[name]
     blocks = packed(name, 3)

@@ -176,6 +176,13 @@ BOMBS = {
         "more of its texts",
     ),
     "too many elements": (torch_tensor("0", 6, 0, (2**31 - 1,) * 3, (0,) * 3), "can be counted"),
+    "a key with a hash that others have": (
+        b"}\x8a\x09" + (2**61 - 1 << 4).to_bytes(9, "little") + b"Ns", "64 bits"
+    ),
+    "a long tuple as a key": (b"}(" + b"K\x01" * 17 + b"tNs", "16 parts"),
+    "a long text as a key, again and again": (
+        b"}" + text("a" * 100_000) + b"q\x00Ns" + b"h\x00Ns" * 5000, "more of its texts"
+    ),
     "an escape that Python warns about": (b"S'\\d'\n", "unknown escape"),
     "an octal that Python warns about": (b"S'\\777'\n", "unknown escape"),
 }  # fmt: skip
@@ -203,6 +210,28 @@ def test_one_storage_is_not_copied_without_end(monkeypatch):
     assert [each.tolist() for each in torch_load(few)] == [[1, 3, 5]] * 3
     with pytest.raises(FileFormatError, match="absurd size"):
         torch_load(many)
+
+
+@pytest.mark.parametrize("where", ["dict", "set", "frozenset", "memo"])
+def test_keys_that_are_numbers_are_counted(where: str, monkeypatch):
+    from weft.io import safe_pickle
+
+    def keys(count: int) -> bytes:
+        numbers = [(7 * number).to_bytes(4, "little") for number in range(1, count + 1)]
+        if where == "memo":
+            return b"N" + b"".join(b"r" + number for number in numbers)
+        value = b"N" if where == "dict" else b""
+        items = b"".join(b"J" + number + value for number in numbers)
+        before, after = {
+            "dict": (b"}(", b"u"), "set": (b"\x8f(", b"\x90"), "frozenset": (b"(", b"\x91")
+        }[where]  # fmt: skip
+        return before + items + after
+
+    monkeypatch.setattr(safe_pickle, "_LARGE_TABLE", 100)
+    monkeypatch.setattr(safe_pickle, "_MOST_NUMBERS", 50)
+    torch_load(Tensor(torch_zip(state_of(keys(150)))))
+    with pytest.raises(FileFormatError, match="more than 50 keys are numbers"):
+        torch_load(Tensor(torch_zip(state_of(keys(151)))))
 
 
 def test_steps_are_counted(monkeypatch):

@@ -88,12 +88,12 @@ def test_nodes_know_the_ops_below_them():
 def test_closers_hide_their_ranges():
     value = (i * 4 + j).cast(dtypes.float32)
     assert list(range_ids(value.ranges)) == [0, 1]
-    folded = reduce_ranges(value, Op.ADD, [j])
-    assert list(range_ids(folded.ranges)) == [0]
-    place = make(
+    reduced = reduce_ranges(value, Op.ADD, [j])
+    assert list(range_ids(reduced.ranges)) == [0]
+    address = make(
         Op.INDEX, dtypes.float32, (make(Op.PARAM, dtypes.float32, (), (0, (8,))), i < 9, i)
     )
-    assert store(place, folded, [i]).ranges == 0
+    assert store(address, reduced, [i]).ranges == 0
 
 
 def test_a_range_depends_on_the_variables_of_its_extent():
@@ -176,7 +176,7 @@ def test_sweep_is_safe_beside_threads_that_build():
     threads = [threading.Thread(target=build, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
-    for _ in range(30):
+    for _ in range(10):
         sweep()
     stop.set()
     for thread in threads:

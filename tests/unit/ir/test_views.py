@@ -1,4 +1,4 @@
-"""The ways from a place back to the version and the memory that it is of."""
+"""The ways from an address back to the version and the memory that it is of."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_the_way_back(way, node, end):
     assert way(node) is end
 
 
-def test_the_views_between_lead_from_the_version_to_the_place():
+def test_the_views_between_lead_from_the_version_to_the_address():
     version, between = views.views_between(INDEXED)
     assert version is VERSION
     assert between == [MOVED.src[0], MOVED, INDEXED]

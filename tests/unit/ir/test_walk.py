@@ -60,11 +60,11 @@ def test_substitution_below_several_roots_is_that_below_each():
     assert substitute_all([], {i: j}) == []
 
 
-def test_substitution_reaches_ranges_inside_folds():
+def test_substitution_reaches_ranges_inside_reductions():
     value = (i * 4 + j).cast(dtypes.float32)
-    folded = reduce_ranges(value, Op.ADD, [j])
+    reduced = reduce_ranges(value, Op.ADD, [j])
     k = range_(2, 4)
-    swapped = substitute(folded, {j: k})
+    swapped = substitute(reduced, {j: k})
     assert swapped is reduce_ranges((i * 4 + k).cast(dtypes.float32), Op.ADD, [k])
 
 

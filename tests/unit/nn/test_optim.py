@@ -10,9 +10,11 @@ import pytest
 
 from tests.unit.nn.compare import drawn
 from weft import nn
+from weft.engine.compile import CompileStatistics
 from weft.engine.counters import GlobalCounters
 from weft.io import load_training_state, save_training_state
 from weft.nn import optim
+from weft.nn.optim.method import Common, like_parameter, per_parameter
 from weft.nn.state import get_parameters
 from weft.support.errors import ArgumentError, ArgumentTypeError
 from weft.tensor import Tensor
@@ -364,3 +366,55 @@ def test_a_run_resumes_to_the_bit(name, tmp_path):
     load_training_state(tmp_path / "state", into=nest(second))
     run_steps(second, range(3, 6))
     assert whole[0].numpy().tobytes() == second[0].numpy().tobytes()
+
+
+def test_equal_parameters_share_their_kernels():
+    """The kernels of a step do not know which parameter they update."""
+    weights = [Tensor.ones(6, 5).realize() for _ in range(8)]
+    optimizer = optim.AdamW(weights, lr=0.1)
+    for weight in weights:
+        weight.grad = Tensor.full((6, 5), 0.5).realize()
+    before = CompileStatistics.generated + CompileStatistics.from_disk
+    optimizer.step()
+    made = CompileStatistics.generated + CompileStatistics.from_disk - before
+    assert made < 4  # of the counts, and of any parameter; not one for each of the eight
+    assert {float(x) for weight in weights for x in weight.numpy().flat} == {
+        float(weights[0].numpy()[0, 0])
+    }
+
+
+def _counting(rule):
+    """A method by a rule, and a list with the shape of each parameter that the rule ran for."""
+    seen = []
+
+    def noted(p, g, slots, now):
+        seen.append(p.shape)
+        return rule(p, g, slots, now)
+
+    return per_parameter(noted, like_parameter("m"), Common(0.5, 0.0, None, None)), seen
+
+
+def _stepped(method, params):
+    grads = [Tensor.full(p.shape, float(n + 1)) for n, p in enumerate(params)]
+    new, state = method.update(grads, method.init(params), params)
+    return [p.tolist() for p in new], [m.tolist() for m in state["m"]]
+
+
+def test_a_rule_runs_once_for_parameters_of_one_kind():
+    method, seen = _counting(lambda p, g, s, now: (p - now.lr * g, {"m": s["m"] + 2 * g}))
+    params = [Tensor.ones(*shape).contiguous() for shape in ((2,), (3,), (2,), (2,))]
+    new, kept = _stepped(method, params)
+    assert seen == [(2,), (3,)]
+    assert new == [[0.5, 0.5], [0.0, 0.0, 0.0], [-0.5, -0.5], [-1.0, -1.0]]
+    assert kept == [[2.0, 2.0], [4.0, 4.0, 4.0], [6.0, 6.0], [8.0, 8.0]]
+    assert _stepped(method, params) == (new, kept) and len(seen) == 2
+
+
+def test_a_rule_that_reads_other_memory_runs_each_time():
+    factor = Tensor([2.0]).realize()
+    method, seen = _counting(lambda p, g, s, now: (p - factor * g, {"m": s["m"]}))
+    params = [Tensor.ones(2).contiguous() for _ in range(2)]
+    assert _stepped(method, params)[0] == [[-1.0, -1.0], [-3.0, -3.0]]
+    factor.assign([3.0])
+    assert _stepped(method, params)[0] == [[-2.0, -2.0], [-5.0, -5.0]]
+    assert len(seen) >= 4

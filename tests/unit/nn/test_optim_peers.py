@@ -1,6 +1,5 @@
 """Optimizers and schedules against PyTorch and tinygrad, over 20 steps of a small model."""
 
-import math
 import shutil
 
 import numpy as np
@@ -74,9 +73,7 @@ def test_masks_and_schedules_like_torch():
     def theirs(params):
         groups = [{"params": params[::2]}, {"params": params[1:2], "weight_decay": 0.0}]
         made = torch.optim.AdamW(groups, 0.02, weight_decay=0.1)
-        schedulers["other"] = torch.optim.lr_scheduler.LambdaLR(
-            made, lambda t: 0.5 * (1 + math.cos(math.pi * min(t / 15, 1)))
-        )
+        schedulers["other"] = torch.optim.lr_scheduler.CosineAnnealingLR(made, T_max=15)
         return made
 
     def after(mine, other):

@@ -2,7 +2,7 @@
 
 import math
 
-from weft.ir import small_floats
+from weft.ir.arrays import small_floats
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, SCALARS, VOID, DType, Scalar, canonical
 
 DTYPES = [dtype for dtype in SCALARS.values() if dtype.kind != VOID]

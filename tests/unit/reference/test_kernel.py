@@ -20,7 +20,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
 from weft.reference.kernel import run_kernel
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.support.errors import InternalError
 
 
@@ -28,8 +28,8 @@ def stage(value: UOp, sizes: tuple[int, ...], indices: list[UOp], ranges: list[U
     return make(Op.STAGE, value.dtype, (value, *indices, *ranges), ("local", sizes))
 
 
-def read(source: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
-    return make(Op.READ, source.dtype, (source, true() if gate is None else gate, *indices))
+def read(source: UOp, *indices: UOp, mask: UOp | None = None) -> UOp:
+    return make(Op.READ, source.dtype, (source, true() if mask is None else mask, *indices))
 
 
 def after(node: UOp, *others: UOp) -> UOp:
@@ -40,8 +40,8 @@ def exp(node: UOp) -> UOp:
     return make(Op.EXP, node.dtype, (node,))
 
 
-def at(memory: UOp, *indices: UOp, gate: UOp | None = None) -> UOp:
-    return load(index_of(memory, indices, gate))
+def at(memory: UOp, *indices: UOp, mask: UOp | None = None) -> UOp:
+    return load(index_of(memory, indices, mask))
 
 
 def kernel(*stores: UOp) -> UOp:
@@ -60,7 +60,7 @@ def softmax_kernel(rows: int, columns: int) -> UOp:
 
 def test_softmax_with_dependent_reductions_and_a_stage(seed: int):
     values = np.random.default_rng(seed).standard_normal((3, 5)).astype(np.float32)
-    result = Memory(dtypes.float32, 15)
+    result = ElementMemory(dtypes.float32, 15)
     run_kernel(softmax_kernel(3, 5), [result, to_memory(dtypes.float32, values)])
     shifted = np.exp(values - values.max(1, keepdims=True))
     expected = shifted / shifted.sum(1, keepdims=True)
@@ -69,19 +69,19 @@ def test_softmax_with_dependent_reductions_and_a_stage(seed: int):
 
 def test_a_reduction_is_computed_once_per_value_of_its_ranges(monkeypatch: pytest.MonkeyPatch):
     reads: list[int] = []
-    plain = Memory.get
+    plain = ElementMemory.get
 
-    def counted(self: Memory, position: int, node: UOp | None = None) -> float:
+    def counted(self: ElementMemory, position: int, node: UOp | None = None) -> float:
         reads.append(position)
         return plain(self, position, node)
 
     out, x = param(0, dtypes.int32, (2, 6)), param(1, dtypes.int32, (2, 3))
     r, c, k = range_(0, 2), range_(1, 6), range_(2, 3)
     total = reduce_ranges(at(x, r, k), Op.ADD, [k])
-    monkeypatch.setattr(Memory, "get", counted)
-    result = Memory(dtypes.int32, 12)
+    monkeypatch.setattr(ElementMemory, "get", counted)
+    result = ElementMemory(dtypes.int32, 12)
     code = kernel(store(index_of(out, [r, c]), total, [r, c]))
-    run_kernel(code, [result, Memory(dtypes.int32, 6, range(6))])
+    run_kernel(code, [result, ElementMemory(dtypes.int32, 6, range(6))])
     assert reads == [0, 1, 2, 3, 4, 5]
     assert result.values == [3] * 6 + [12] * 6
 
@@ -91,18 +91,18 @@ def test_stages_have_their_own_layout():
     out, x = param(0, dtypes.int32, (3, 2)), param(1, dtypes.int32, (2, 3))
     i, j, a, b = range_(0, 2), range_(1, 3), range_(2, 3), range_(3, 2)
     tile = stage(at(x, i, j), (3, 2), [j, i], [i, j])
-    result = Memory(dtypes.int32, 6)
-    arguments = [result, Memory(dtypes.int32, 6, range(6))]
+    result = ElementMemory(dtypes.int32, 6)
+    arguments = [result, ElementMemory(dtypes.int32, 6, range(6))]
     run_kernel(kernel(store(index_of(out, [a, b]), read(tile, a, b), [a, b])), arguments)
     assert result.values == [0, 3, 1, 4, 2, 5]
 
 
-def test_gated_reads_and_bounds_of_stages():
+def test_masked_reads_and_bounds_of_stages():
     out = param(0, dtypes.int32, (4,))
     i, f = range_(0, 4), range_(1, 2)
     row = stage(f.cast(dtypes.int32) + 7, (2,), [f], [f])
-    shifted = read(row, i - 1, gate=(index(0) < i) & (i < 3))
-    result = Memory(dtypes.int32, 4)
+    shifted = read(row, i - 1, mask=(index(0) < i) & (i < 3))
+    result = ElementMemory(dtypes.int32, 4)
     run_kernel(kernel(store(index_of(out, [i]), shifted, [i])), [result])
     assert result.values == [0, 7, 8, 0]
     with pytest.raises(InternalError, match="READ is out of bounds at 2 on axis 0"):
@@ -118,7 +118,7 @@ def test_gated_reads_and_bounds_of_stages():
 def test_every_index_is_checked_against_its_own_axis():
     out, x = param(0, dtypes.int32, (2, 3)), param(1, dtypes.int32, (2, 3))
     i, j = range_(0, 2), range_(1, 3)
-    memories = [Memory(dtypes.int32, 6, range(6)) for _ in range(2)]
+    memories = [ElementMemory(dtypes.int32, 6, range(6)) for _ in range(2)]
     with pytest.raises(InternalError, match="INDEX is out of bounds at 3 on axis 1") as error:
         run_kernel(kernel(store(index_of(out, [i, j]), at(x, i, j + 1), [i, j])), memories)
     assert "size" in str(error.value)
@@ -126,7 +126,7 @@ def test_every_index_is_checked_against_its_own_axis():
         run_kernel(kernel(store(index_of(out, [i - 1, j]), at(x, i, j), [i, j])), memories)
     with pytest.raises(InternalError, match="1 indices for 2 axes"):
         run_kernel(kernel(store(index_of(out, [i, j]), at(x, i), [i, j])), memories)
-    # a closed gate forgives any index, and an INDEX is its own value without a LOAD
+    # a closed mask forgives any index, and an INDEX is its own value without a LOAD
     edge = index_of(x, [i, j + 1], j + 1 < 3)
     run_kernel(kernel(store(index_of(out, [i, j]), edge, [i, j])), memories)
     assert memories[0].values == [1, 2, 0, 4, 5, 0]
@@ -142,7 +142,7 @@ def test_stores_of_one_group_read_before_they_write():
         store(index_of(w, [i]), at(w, i) - moment, [i]),
     ]
     for order in (stores, stores[::-1]):
-        memories = [Memory(dtypes.float32, 3, [2.0 * k, 10.0, 1.0][:3]) for k in range(3)]
+        memories = [ElementMemory(dtypes.float32, 3, [2.0 * k, 10.0, 1.0][:3]) for k in range(3)]
         run_kernel(kernel(*order), memories)
         start = np.array([[2.0 * k, 10.0, 1.0] for k in range(3)])
         expected = start[0] * 0.5 + start[2]
@@ -156,7 +156,7 @@ def test_stores_over_other_ranges_see_the_contents_from_before():
     double = store(index_of(x, [i]), at(x, i) * 2, [i])
     add = store(index_of(total, [index(0)]), reduce_ranges(at(x, k), Op.ADD, [k]))
     for order in ((double, add), (add, double)):
-        memories = [Memory(dtypes.int32, 3, [1, 2, 3]), Memory(dtypes.int32, 1)]
+        memories = [ElementMemory(dtypes.int32, 3, [1, 2, 3]), ElementMemory(dtypes.int32, 1)]
         run_kernel(sink(*order), memories)
         assert memories[0].values == [2, 4, 6]
         assert memories[1].values == [6]
@@ -170,7 +170,7 @@ def test_a_read_through_an_after_sees_the_store():
     old = reduce_ranges(at(x, k), Op.ADD, [k])
     add = store(index_of(total, [index(0)]), new * 100 + old)
     for order in ((double, add), (add,)):
-        memories = [Memory(dtypes.int32, 3, [1, 2, 3]), Memory(dtypes.int32, 1)]
+        memories = [ElementMemory(dtypes.int32, 3, [1, 2, 3]), ElementMemory(dtypes.int32, 1)]
         run_kernel(sink(*order), memories)
         assert memories[0].values == [2, 4, 6]
         assert memories[1].values == [1206]
@@ -182,20 +182,20 @@ def test_versions_of_versions():
     first = store(index_of(x, [i]), at(x, i) + 1, [i])
     second = after(x, first)
     backwards = store(index_of(second, [j]), at(second, index(3) - j) * 10, [j])
-    result = Memory(dtypes.int32, 4, [0, 1, 2, 3])
+    result = ElementMemory(dtypes.int32, 4, [0, 1, 2, 3])
     run_kernel(kernel(backwards), [result])
     assert result.values == [40, 30, 20, 10]
 
 
 def test_accumulation_over_an_outer_loop():
-    """A reduction moved out to the loops of the store: each turn reads what the last one wrote."""
+    """A sum moved out to the loops of the store: each iteration reads what the last wrote."""
     out, x = param(0, dtypes.int32, (2,)), param(1, dtypes.int32, (2, 6))
     outer, i, k = range_(0, 3), range_(1, 2), range_(2, 2)
     part = reduce_ranges(at(x, i, outer * 2 + k), Op.ADD, [k])
-    before = at(out, i, gate=index(0) < outer)
-    result = Memory(dtypes.int32, 2)
+    before = at(out, i, mask=index(0) < outer)
+    result = ElementMemory(dtypes.int32, 2)
     code = kernel(store(index_of(out, [i]), before + part, [outer, i]))
-    run_kernel(code, [result, Memory(dtypes.int32, 12, range(12))])
+    run_kernel(code, [result, ElementMemory(dtypes.int32, 12, range(12))])
     assert result.values == [15, 51]
 
 
@@ -204,9 +204,9 @@ def test_ranges_left_to_the_kernel_and_dependent_extents():
     out = param(0, dtypes.int32, (3, 3))
     i = range_(0, 3)
     j = range_(1, i + 1)
-    result = Memory(dtypes.int32, 9)
-    place = index_of(out, [i, j])
-    run_kernel(kernel(store(place, (i * 10 + j).cast(dtypes.int32), [j])), [result])
+    result = ElementMemory(dtypes.int32, 9)
+    address = index_of(out, [i, j])
+    run_kernel(kernel(store(address, (i * 10 + j).cast(dtypes.int32), [j])), [result])
     assert result.values == [0, None, None, 10, 11, None, 20, 21, 22]
 
 
@@ -215,7 +215,7 @@ def test_reductions_over_dependent_extents():
     i = range_(0, 4)
     k = range_(1, i + 1)
     total = reduce_ranges(k.cast(dtypes.int32), Op.ADD, [k])
-    result = Memory(dtypes.int32, 4)
+    result = ElementMemory(dtypes.int32, 4)
     run_kernel(kernel(store(index_of(out, [i]), total, [i])), [result])
     assert result.values == [0, 1, 3, 6]
 
@@ -226,10 +226,10 @@ def test_symbolic_extents_and_shapes():
     k = range_(0, n)
     top = reduce_ranges(at(x, k), Op.MAX, [k])
     code = kernel(store(index_of(out, [index(0)]), top))
-    result = Memory(dtypes.float32, 1)
-    run_kernel(code, [result, Memory(dtypes.float32, 3, [1, 5, 2])], {"n": 3})
+    result = ElementMemory(dtypes.float32, 1)
+    run_kernel(code, [result, ElementMemory(dtypes.float32, 3, [1, 5, 2])], {"n": 3})
     assert result.values == [5.0]
-    run_kernel(code, [result, Memory(dtypes.float32, 0)], {"n": 0})
+    run_kernel(code, [result, ElementMemory(dtypes.float32, 0)], {"n": 0})
     assert result.values == [-np.inf]
 
 
@@ -239,8 +239,8 @@ def test_vectors_in_kernels():
     c, k = range_(0, 2), range_(1, 3)
     pair = make(Op.LOAD, wide, (index_of(x, [k, c * 2]),))
     total = reduce_ranges(pair * const(wide, 2), Op.ADD, [k])
-    result = Memory(dtypes.float32, 4)
-    arguments = [result, Memory(dtypes.float32, 12, range(12))]
+    result = ElementMemory(dtypes.float32, 4)
+    arguments = [result, ElementMemory(dtypes.float32, 12, range(12))]
     run_kernel(kernel(store(index_of(out, [c * 2]), total, [c])), arguments)
     assert result.values == [24.0, 30.0, 36.0, 42.0]
 
@@ -254,11 +254,11 @@ def test_what_is_no_kernel_is_refused():
     with pytest.raises(InternalError, match="PARAM 0 is int8"):
         run_kernel(
             sink(store(index_of(x, [index(0)]), const(dtypes.float32, 1))),
-            [Memory(dtypes.int8, 1)],
+            [ElementMemory(dtypes.int8, 1)],
         )
     loose = store(index_of(x, [index(0)]), make(Op.IOTA, dtypes.float32, (), (1,)))
     with pytest.raises(InternalError, match="IOTA has no meaning in a kernel"):
-        run_kernel(sink(loose), [Memory(dtypes.float32, 1)])
+        run_kernel(sink(loose), [ElementMemory(dtypes.float32, 1)])
 
 
 def inside(name: str, size: int, space: str = "register") -> UOp:
@@ -282,9 +282,9 @@ def test_an_accumulator_reads_what_it_fills():
     value = load(spot(begun, index(0))) + load(spot(x, i * 3 + k))
     update = store(spot(begun, index(0)), value, [k])
     total = load(spot(after(acc, update), index(0)))
-    result = Memory(dtypes.float32, 2)
+    result = ElementMemory(dtypes.float32, 2)
     kernel_ = lowered(store(spot(out, i), total, [i]), loops=((0, "loop"), (1, "loop")))
-    run_kernel(kernel_, [result, Memory(dtypes.float32, 6, [1, 2, 3, 4, 5, 6])])
+    run_kernel(kernel_, [result, ElementMemory(dtypes.float32, 6, [1, 2, 3, 4, 5, 6])])
     assert result.values == [6.0, 15.0]
 
 
@@ -296,9 +296,9 @@ def test_a_loop_carries_an_accumulator_on():
     carried = after(acc, store(spot(acc, index(0)), const(dtypes.float32, 0)), k)
     update = store(spot(carried, index(0)), load(spot(carried, index(0))) + load(spot(x, k)))
     prefix = load(spot(after(acc, update), index(0)))
-    result = Memory(dtypes.float32, 4)
+    result = ElementMemory(dtypes.float32, 4)
     kernel_ = lowered(store(spot(out, k), prefix, [k]), loops=((0, "ordered"),))
-    run_kernel(kernel_, [result, Memory(dtypes.float32, 4, [1, 2, 3, 4])])
+    run_kernel(kernel_, [result, ElementMemory(dtypes.float32, 4, [1, 2, 3, 4])])
     assert result.values == [1.0, 3.0, 6.0, 10.0]
 
 
@@ -310,7 +310,7 @@ def test_local_memory_is_what_all_threads_of_a_group_have_filled(space: str):
     fill = store(spot(tile, thread), thread.cast(dtypes.float32))
     turned = load(spot(after(tile, fill), index(3) - thread))
     kernel_ = lowered(store(spot(out, thread), turned))
-    result = Memory(dtypes.float32, 4)
+    result = ElementMemory(dtypes.float32, 4)
     if space == "register":  # a thread reads what only another one wrote, to its own memory
         with pytest.raises(InternalError, match="before it is written"):
             run_kernel(kernel_, [result])
@@ -322,8 +322,8 @@ def test_local_memory_is_what_all_threads_of_a_group_have_filled(space: str):
 def test_vectors_move_whole_and_are_bounded_lane_by_lane():
     out, x = param(0, dtypes.float32, (4,)), param(1, dtypes.float32, (2, 3))
     wide = load(spot(x, index(1), 4))
-    result = Memory(dtypes.float32, 4)
-    given = Memory(dtypes.float32, 6, range(6))
+    result = ElementMemory(dtypes.float32, 4)
+    given = ElementMemory(dtypes.float32, 6, range(6))
     run_kernel(lowered(store(spot(out, index(0), 4), wide)), [result, given])
     assert result.values == [1.0, 2.0, 3.0, 4.0]
     with pytest.raises(InternalError, match="out of bounds at 6"):

@@ -9,31 +9,31 @@ from weft.ir.build import index_of, load, param
 from weft.ir.dtypes import INDEX, DType, dtypes
 from weft.ir.uop import const, make
 from weft.reference import memory
-from weft.reference.memory import Cell, Memory, SharedMemory
+from weft.reference.memory import Cell, ElementMemory, SharedMemory
 from weft.support.errors import InternalError
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != INDEX], ids=lambda d: d.name)
 def test_bytes_there_and_back(dtype: DType):
     values = edge_values(dtype)
-    found = Memory(dtype, len(values), values)
+    found = ElementMemory(dtype, len(values), values)
     data = found.to_bytes()
     assert len(data) == len(values) * dtype.itemsize
-    again = Memory.from_bytes(dtype, data)
+    again = ElementMemory.from_bytes(dtype, data)
     assert all(same(again.get(i), value) for i, value in enumerate(values))
 
 
 def test_values_take_the_dtype_of_the_memory():
-    found = Memory(dtypes.int8, 2, [200, -1])
+    found = ElementMemory(dtypes.int8, 2, [200, -1])
     assert found.values == [-56, -1]
     found.set(0, 128)
     assert found.get(0) == -128
-    rounded = Memory(dtypes.bfloat16, 1, [1.001])
+    rounded = ElementMemory(dtypes.bfloat16, 1, [1.001])
     assert rounded.get(0) == 1.0
 
 
 def test_accesses_are_checked():
-    found = Memory(dtypes.int32, 2, [1, None], name="out")
+    found = ElementMemory(dtypes.int32, 2, [1, None], name="out")
     with pytest.raises(InternalError, match="out is read at 1 before it is written"):
         found.get(1)
     with pytest.raises(InternalError, match="before it is written"):
@@ -48,7 +48,7 @@ def test_accesses_are_checked():
 def test_errors_name_the_node():
     node = load(index_of(param(0, dtypes.int32, (2,)), [const(dtypes.index, 5)]))
     with pytest.raises(InternalError) as error:
-        Memory(dtypes.int32, 2).get(5, node)
+        ElementMemory(dtypes.int32, 2).get(5, node)
     assert repr(node).splitlines()[0].strip() in str(error.value)
     assert "size" in str(error.value)
 
@@ -56,22 +56,22 @@ def test_errors_name_the_node():
 def test_what_memory_cannot_hold():
     for dtype in (dtypes.index, dtypes.void, dtypes.float32.vector(4)):
         with pytest.raises(InternalError, match="no form in memory"):
-            Memory(dtype, 1)
+            ElementMemory(dtype, 1)
     with pytest.raises(InternalError, match="has 3 elements, not 2"):
-        Memory(dtypes.int8, 3, [1, 2])
+        ElementMemory(dtypes.int8, 3, [1, 2])
 
 
 def test_copies_are_independent():
-    first = Memory(dtypes.int32, 2, [1, None])
+    first = ElementMemory(dtypes.int32, 2, [1, None])
     second = first.copy()
     second.set(0, 5)
     assert (first.values, second.values) == ([1, None], [5, None])
 
 
 def test_vectors_are_consecutive_elements():
-    found = Memory(dtypes.float32, 4, [0.0, 1.0, 2.0, 3.0])
-    place = param(0, dtypes.float32, (4,))
-    node = make(load(place).op, dtypes.float32.vector(2), (place,))
+    found = ElementMemory(dtypes.float32, 4, [0.0, 1.0, 2.0, 3.0])
+    address = param(0, dtypes.float32, (4,))
+    node = make(load(address).op, dtypes.float32.vector(2), (address,))
     assert memory.load(Cell(found, True, 1), node) == (1.0, 2.0)
     assert memory.load(Cell(found, (True, False), 3), node) == (3.0, 0.0)
     assert memory.load(Cell(found, False, 99), node) == (0.0, 0.0)
@@ -79,7 +79,7 @@ def test_vectors_are_consecutive_elements():
     assert found.values == [0.0, 8.0, 2.0, 3.0]
     with pytest.raises(InternalError, match="out of bounds at 4"):
         memory.load(Cell(found, True, 3), node)
-    with pytest.raises(InternalError, match="a gate of 3 lanes guards 2"):
+    with pytest.raises(InternalError, match="a mask of 3 lanes guards 2"):
         memory.load(Cell(found, (True,) * 3, 0), node)
 
 
@@ -104,6 +104,6 @@ def test_races_are_found():
 
 
 def test_nan_is_written_like_any_value():
-    found = Memory(dtypes.float32, 1)
+    found = ElementMemory(dtypes.float32, 1)
     found.set(0, math.nan)
     assert math.isnan(found.get(0))

@@ -1,4 +1,4 @@
-"""Every op on every dtype: arrays against scalars, to the bit; and folds."""
+"""Every op on every dtype: arrays against scalars, to the bit; and reductions."""
 
 import functools
 import itertools
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.unit.reference.edge_values import DTYPES, edge_values, same
-from weft.ir.array_values import Array, value_dtype
+from weft.ir.arrays.values import Array, value_dtype
 from weft.ir.dtypes import FLOAT, INDEX, DType, Scalar, canonical, dtypes
 from weft.ir.ops import BINARY, COMPARE, INFO, UNARY, Op, name
 from weft.ir.scalar import KINDS, evaluate
-from weft.reference.folds import accumulator, identity
-from weft.reference.numpy_ops import elementwise, fold
+from weft.reference.numpy_ops import elementwise, reduction
+from weft.reference.reductions import accumulator, identity
 from weft.support.errors import InternalError
 
 ARITHMETIC = [row.number for row in INFO if row.number in UNARY | BINARY | COMPARE]
@@ -75,10 +75,10 @@ def test_scalars_stand_with_any_shape(dtype: DType):
 def test_where(dtype: DType):
     values = edge_values(dtype)
     x, y = array(dtype, values), array(dtype, values[::-1])
-    gate = np.arange(len(values)) % 2 == 0
-    found = elementwise(Op.WHERE, dtype, dtype, gate, x, y)
+    mask = np.arange(len(values)) % 2 == 0
+    found = elementwise(Op.WHERE, dtype, dtype, mask, x, y)
     assert found.dtype == x.dtype
-    assert all(map(same, found.tolist(), np.where(gate, x, y).tolist()))
+    assert all(map(same, found.tolist(), np.where(mask, x, y).tolist()))
 
 
 @every_dtype
@@ -129,13 +129,13 @@ def test_index_arithmetic_does_not_wrap_silently():
         elementwise(Op.ADD, dtypes.index, dtypes.index, big, big)
 
 
-FOLDS = [Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR]
+REDUCTIONS = [Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR]
 
 
 @every_dtype
-@pytest.mark.parametrize("op", FOLDS, ids=name)
+@pytest.mark.parametrize("op", REDUCTIONS, ids=name)
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_fold_is_the_fold_of_the_op(op: int, dtype: DType, count: int):
+def test_reduction_is_the_reduction_of_the_op(op: int, dtype: DType, count: int):
     if not accepts(op, dtype):
         return
     values = edge_values(dtype)
@@ -143,23 +143,23 @@ def test_fold_is_the_fold_of_the_op(op: int, dtype: DType, count: int):
         values = [x for x in values if abs(x) < 10]
     cycles = [itertools.islice(itertools.cycle(values), i, i + 40) for i in range(count)]
     rows = [list(row) for row in zip(*cycles, strict=True)]
-    found = fold(op, dtype, array(dtype, rows), (1,))
+    found = reduction(op, dtype, array(dtype, rows), (1,))
     assert found.shape == (40, 1)
     wide = accumulator(dtype)
     for row, result in zip(rows, found.reshape(-1).tolist(), strict=True):
         total = functools.reduce(lambda x, y: evaluate(op, wide, (x, y), wide), row)
         if op not in (Op.ADD, Op.MUL) or dtype.kind != FLOAT:
             assert same(result, canonical(dtype, total))
-        else:  # the order of a fold is not specified
+        else:  # the order of a reduction is not specified
             np.testing.assert_allclose(result, canonical(dtype, total), rtol=1e-6)
 
 
 @every_dtype
-@pytest.mark.parametrize("op", FOLDS, ids=name)
-def test_empty_fold_is_the_identity(op: int, dtype: DType):
+@pytest.mark.parametrize("op", REDUCTIONS, ids=name)
+def test_empty_reduction_is_the_identity(op: int, dtype: DType):
     if not accepts(op, dtype) or (dtype.kind == INDEX and op in (Op.MAX, Op.MIN)):
         return
-    found = fold(op, dtype, np.zeros((2, 0, 3), value_dtype(dtype)), (1,))
+    found = reduction(op, dtype, np.zeros((2, 0, 3), value_dtype(dtype)), (1,))
     assert found.shape == (2, 1, 3)
     neutral = identity(op, dtype)
     assert found.tolist() == [[[neutral] * 3]] * 2
@@ -170,9 +170,9 @@ def test_empty_fold_is_the_identity(op: int, dtype: DType):
 
 def test_index_has_no_least_value():
     with pytest.raises(InternalError, match="no identity"):
-        fold(Op.MAX, dtypes.index, np.zeros((0,), np.int64), (0,))
+        reduction(Op.MAX, dtypes.index, np.zeros((0,), np.int64), (0,))
 
 
-def test_small_floats_are_folded_wide():
+def test_small_floats_are_reduced_wide():
     ones = np.ones((1000,), np.float32)
-    assert fold(Op.ADD, dtypes.bfloat16, ones, (0,)).tolist() == [1000.0]
+    assert reduction(Op.ADD, dtypes.bfloat16, ones, (0,)).tolist() == [1000.0]

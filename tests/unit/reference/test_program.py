@@ -7,7 +7,7 @@ from weft.ir.build import index, index_of, load, param, range_, store, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.support.errors import InternalError
 
@@ -50,8 +50,8 @@ def barrier(*nodes: UOp) -> UOp:
     return make(Op.BARRIER, VOID, nodes)
 
 
-def floats(count: int) -> Memory:
-    return Memory(dtypes.float32, count, [float(i) for i in range(count)])
+def floats(count: int) -> ElementMemory:
+    return ElementMemory(dtypes.float32, count, [float(i) for i in range(count)])
 
 
 def test_vector_add_over_groups_threads_and_lanes():
@@ -59,7 +59,7 @@ def test_vector_add_over_groups_threads_and_lanes():
     out, a, b = (param(slot, dtypes.float32, (16,)) for slot in range(3))
     base = (special("group", 2) * 2 + special("thread", 2)) * 4
     left, right = (make(Op.LOAD, wide, (index_of(x, [base]),)) for x in (a, b))
-    result = Memory(dtypes.float32, 16)
+    result = ElementMemory(dtypes.float32, 16)
     run_program(
         program(store(index_of(out, [base]), left + right)), [result, floats(16), floats(16)]
     )
@@ -74,7 +74,7 @@ def test_lanes_and_vector_constants():
     swapped = make(Op.LANES, wide, (scaled,), (1, 0))
     both = make(Op.VECTOR, dtypes.int32.vector(4), (swapped, pair))
     last = make(Op.LANES, dtypes.int32, (both,), (1,))
-    result = Memory(dtypes.int32, 4)
+    result = ElementMemory(dtypes.int32, 4)
     run_program(program(store(index_of(out, [index(0)]), both)), [result])
     assert result.values == [50, 30, 3, 5]
     run_program(program(store(index_of(out, [index(0)]), last)), [result])
@@ -111,7 +111,7 @@ def matmul_program(with_barriers: tuple[bool, bool] = (True, True)) -> UOp:
 
 
 def test_tiled_matmul_with_local_memory_and_barriers():
-    result = Memory(dtypes.float32, 4)
+    result = ElementMemory(dtypes.float32, 4)
     run_program(matmul_program(), [result, floats(8), floats(8)])
     a, b = np.arange(8.0).reshape(2, 4), np.arange(8.0).reshape(4, 2)
     assert result.values == (a @ b).reshape(-1).tolist()
@@ -123,7 +123,7 @@ def test_a_missing_barrier_is_found(with_barriers: tuple[bool, bool]):
     # the second, thread 1 still reads the tile that thread 0 fills again.
     with pytest.raises(InternalError, match=r"since the last barrier|before it is written"):
         run_program(
-            matmul_program(with_barriers), [Memory(dtypes.float32, 4), floats(8), floats(8)]
+            matmul_program(with_barriers), [ElementMemory(dtypes.float32, 4), floats(8), floats(8)]
         )
 
 
@@ -140,11 +140,11 @@ def test_a_barrier_that_not_all_threads_reach_is_found():
 
 def shuffled(bits: int, axis: int, threads: tuple[int, int] = (4, 2)) -> list[float]:
     x, y = (special("thread", size, number) for number, size in enumerate(threads))
-    place = y * threads[0] + x
-    value = load(index_of(param(1, dtypes.float32, (8,)), [place]))
+    address = y * threads[0] + x
+    value = load(index_of(param(1, dtypes.float32, (8,)), [address]))
     other = make(Op.SHUFFLE, dtypes.float32, (value, (x, y)[axis]), (bits,))
-    result = Memory(dtypes.float32, 8)
-    wanted = store(index_of(param(0, dtypes.float32, (8,)), [place]), other)
+    result = ElementMemory(dtypes.float32, 8)
+    wanted = store(index_of(param(0, dtypes.float32, (8,)), [address]), other)
     run_program(program(wanted), [result, floats(8)])
     return list(result.values)
 
@@ -177,7 +177,7 @@ def test_uninitialized_reads_are_found():
         run_program(program(load(index_of(acc, [index(0)]))), [])
     x = param(0, dtypes.float32, (1,))
     with pytest.raises(InternalError, match="before it is written"):
-        run_program(program(load(index_of(x, [index(0)]))), [Memory(dtypes.float32, 1)])
+        run_program(program(load(index_of(x, [index(0)]))), [ElementMemory(dtypes.float32, 1)])
 
 
 def test_register_memory_is_private_and_local_memory_new_per_group():
@@ -186,7 +186,7 @@ def test_register_memory_is_private_and_local_memory_new_per_group():
     out = param(0, dtypes.float32, (4,))
     mine = store(index_of(own, [index(0)]), t.cast(dtypes.float32))
     back = load(index_of(after(own, mine), [index(0)]))
-    result = Memory(dtypes.float32, 4)
+    result = ElementMemory(dtypes.float32, 4)
     run_program(program(mine, store(index_of(out, [g * 2 + t]), back)), [result])
     assert result.values == [0.0, 1.0, 0.0, 1.0]
     # group 1 reads what only group 0 wrote
@@ -197,11 +197,11 @@ def test_register_memory_is_private_and_local_memory_new_per_group():
         run_program(program(first, fill, end(first), leak), [])
 
 
-def test_gates():
+def test_masks():
     x, out = param(0, dtypes.float32, (4,)), param(1, dtypes.float32, (6,))
     i = range_(0, 6)
     value = load(index_of(x, [i - 1], (index(0) < i) & (i < 5)))
-    result = Memory(dtypes.float32, 6)
+    result = ElementMemory(dtypes.float32, 6)
     run_program(program(i, store(index_of(out, [i]), value + 1.0), end(i)), [floats(4), result])
     assert result.values == [1.0, 1.0, 2.0, 3.0, 4.0, 1.0]
     only_even = store(index_of(out, [i], (i % 2).equal(0)), const(dtypes.float32, 9))
@@ -217,7 +217,7 @@ def test_symbolic_extents():
     write = store(index_of(out, [i]), i.cast(dtypes.int32))
     code = program(i, odd, write, end(odd), end(i))
     for size in (0, 1, 5):
-        result = Memory(dtypes.int32, size)
+        result = ElementMemory(dtypes.int32, size)
         run_program(code, [result], {"n": size})
         assert result.values == [x if x % 2 else None for x in range(size)]
 
@@ -226,7 +226,7 @@ def test_symbolic_grid():
     n = variable("n", 1, 8)
     g = special("group", n * 2)
     out = param(0, dtypes.int32, (n * 2,))
-    result = Memory(dtypes.int32, 6)
+    result = ElementMemory(dtypes.int32, 6)
     run_program(program(store(index_of(out, [g]), g.cast(dtypes.int32))), [result], {"n": 3})
     assert result.values == list(range(6))
 
@@ -237,7 +237,7 @@ def test_arguments_are_checked():
     for arguments, message in (
         ([], "argument 0 is missing"),
         ([floats(3)], "3 of float32, not 4 of float32"),
-        ([Memory(dtypes.int32, 4)], "4 of int32, not 4 of float32"),
+        ([ElementMemory(dtypes.int32, 4)], "4 of int32, not 4 of float32"),
     ):
         with pytest.raises(InternalError, match=message):
             run_program(code, arguments)
@@ -245,20 +245,20 @@ def test_arguments_are_checked():
 
 def test_scopes_are_checked():
     i, x = range_(0, 2), param(0, dtypes.float32, (2,))
-    place = index_of(x, [i])
-    value = load(place)
+    address = index_of(x, [i])
+    value = load(address)
 
     def linear(*nodes: UOp) -> UOp:
         return make(Op.LINEAR, VOID, nodes)
 
     with pytest.raises(InternalError, match="RANGE is used where it is not known"):
-        run_program(linear(place), [floats(2)])
+        run_program(linear(address), [floats(2)])
     with pytest.raises(InternalError, match="INDEX is used where it is not known"):
         run_program(linear(i, value, end(i)), [floats(2)])
     with pytest.raises(InternalError, match="LOAD is used where it is not known"):
-        run_program(linear(i, place, value, end(i), value + value), [floats(2)])
+        run_program(linear(i, address, value, end(i), value + value), [floats(2)])
     with pytest.raises(InternalError, match="never closed"):
-        run_program(linear(i, place), [floats(2)])
+        run_program(linear(i, address), [floats(2)])
     j = range_(1, 2)
     with pytest.raises(InternalError, match="does not close what was opened last"):
         run_program(linear(i, j, end(i), end(j)), [])
@@ -270,7 +270,7 @@ def test_scopes_are_checked():
 
 def test_what_is_no_instruction_is_refused():
     kept = make(Op.STAGE, dtypes.float32, (const(dtypes.float32, 1),), ("local", ()))
-    with pytest.raises(InternalError, match="STAGE is no instruction"):
+    with pytest.raises(InternalError, match="expected an instruction, got STAGE"):
         run_program(program(kept), [])
     with pytest.raises(InternalError, match="unknown kind 'warp'"):
         run_program(program(special("warp", 2) + 1), [])

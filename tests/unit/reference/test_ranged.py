@@ -9,21 +9,21 @@ from weft.ir.ops import Op
 from weft.ir.stage import stage
 from weft.ir.text import parse
 from weft.ir.uop import UOp, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.ranged import run_ranged
 
 i32 = dtypes.int32
 
 
-def memory(*values: int) -> Memory:
-    return Memory(i32, len(values), values)
+def memory(*values: int) -> ElementMemory:
+    return ElementMemory(i32, len(values), values)
 
 
-def empty(size: int) -> Memory:
-    return Memory(i32, size)
+def empty(size: int) -> ElementMemory:
+    return ElementMemory(i32, size)
 
 
-def run(text: str, *memories: Memory, **variables: int) -> list[list[int | None]]:
+def run(text: str, *memories: ElementMemory, **variables: int) -> list[list[int | None]]:
     run_ranged(parse(text), memories, variables)
     return [part.values for part in memories]
 

@@ -6,12 +6,12 @@ import pytest
 from tests.unit.reference.array_memory import from_memory, to_memory
 from tests.unit.reference.test_kernel import after, at, kernel, softmax_kernel
 from tests.unit.reference.test_program import end, program
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import buffer, call, index_of, load, param, range_, reduce_axes, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.support.errors import InternalError
@@ -55,7 +55,7 @@ def test_levels_agree(double: UOp, seed: int):
     first = call(double, y, x)
     schedule = linear(first, call(softmax_kernel(2, 3), z, after(y, first)))
     memories = {0: to_memory(dtypes.float32, values)}
-    memories |= {number: Memory(dtypes.float32, 6) for number in (1, 2)}
+    memories |= {number: ElementMemory(dtypes.float32, 6) for number in (1, 2)}
     run_schedule(schedule, memories)
     expected = evaluate(softmax_graph(x * 2.0), {0: values})
     np.testing.assert_array_equal(from_memory(memories[2], (2, 3)), expected)
@@ -65,7 +65,7 @@ def test_schedules_nest():
     x = buffer(0, dtypes.float32, (2, 3), "CPU")
     p = param(0, dtypes.float32, (2, 3))
     twice = linear(call(doubling_kernel(), p, p), call(doubling_kernel(), p, p))
-    memory = Memory(dtypes.float32, 6, range(6))
+    memory = ElementMemory(dtypes.float32, 6, range(6))
     run_schedule(linear(call(twice, x), call(twice, x)), {0: memory})
     assert memory.values == [16.0 * i for i in range(6)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import bind, buffer, call, index, index_of, param, reduce_axes, sink, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -201,12 +201,12 @@ def test_index_gathers_rows_and_elements():
     assert evaluate(index_of(x, [index(1), index(2)]), arrays) == table[1, 2]
 
 
-def test_index_gates():
+def test_index_masks():
     table = np.arange(12, dtype=np.float32).reshape(4, 3) + 1
     rows = np.array([-1, 2, 4, 0], np.int32)
     x, i = input_of(table, 0), input_of(rows, 1)
-    gate = (const(dtypes.int32, -1) < i) & (i < 4)
-    found = evaluate(index_of(x, [i], gate), {0: table, 1: rows})
+    mask = (const(dtypes.int32, -1) < i) & (i < 4)
+    found = evaluate(index_of(x, [i], mask), {0: table, 1: rows})
     assert found.tolist() == [[0, 0, 0], [7, 8, 9], [0, 0, 0], [1, 2, 3]]
     closed = const(dtypes.bool, False)
     assert evaluate(index_of(x, [i], closed), {0: table, 1: rows}).tolist() == [[0.0] * 3] * 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.reference.test_tensor import input_of, iota, move, random_movement
-from weft.ir.array_values import Array
+from weft.ir.arrays.values import Array
 from weft.ir.build import buffer, call, index_of, param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -65,9 +65,9 @@ def test_a_scalar_fills_a_view():
     assert evaluate(written, {0: START}).tolist() == [0, 1, 7, 7, 4, 5]
 
 
-def test_padding_of_a_place_is_not_written():
-    place = move(Op.PAD, shrink(X, (0, 2)), ((1, 1),))
-    written = after(X, store(place, iota(4, dtypes.int64) + 50))
+def test_padding_of_a_address_is_not_written():
+    address = move(Op.PAD, shrink(X, (0, 2)), ((1, 1),))
+    written = after(X, store(address, iota(4, dtypes.int64) + 50))
     assert evaluate(written, {0: START}).tolist() == [51, 52, 2, 3, 4, 5]
 
 
@@ -134,11 +134,11 @@ def test_a_call_can_store_to_its_arguments():
     assert evaluate(sink(done), {0: START})[0].tolist() == expected
 
 
-def test_illegal_places():
+def test_illegal_addresses():
     expanded = move(Op.EXPAND, move(Op.RESHAPE, X, (6, 1)), (6, 2))
     with pytest.raises(InternalError, match="expanded view"):
         evaluate(sink(store(expanded, const(dtypes.int64, 1))), {0: START})
-    with pytest.raises(InternalError, match="no memory"):
+    with pytest.raises(InternalError, match="expected memory"):
         evaluate(sink(store(X + 1, const(dtypes.int64, 1))), {0: START})
     with pytest.raises(InternalError, match="does not hold values of int64"):
         evaluate(sink(store(X, const(dtypes.int32, 1))), {0: START})
@@ -147,8 +147,8 @@ def test_illegal_places():
 def test_a_long_chain_of_writes():
     version = X
     for step in range(2000):
-        place = shrink(version, (step % 6, step % 6 + 1))
-        version = after(version, store(place, place + 1))
+        address = shrink(version, (step % 6, step % 6 + 1))
+        version = after(version, store(address, address + 1))
     found = evaluate(version, {0: START})
     counts = np.bincount(np.arange(2000) % 6, minlength=6)
     np.testing.assert_array_equal(found, START + counts)
@@ -176,16 +176,16 @@ def test_random_programs(case: int):
     kept: list[tuple[UOp, Array]] = []
     for _ in range(6):
         target, other = generator.randrange(2), generator.randrange(2)
-        place, view = without_expansion(generator, version[target], live[target])
+        address, view = without_expansion(generator, version[target], live[target])
         read, values = without_expansion(generator, version[other], live[other])
         kept.append((read + 0, values.copy()))
-        kept.append((place + 1, view + 1))
-        if read.shape == place.shape:
-            value, result = read * 3 + place, values * 3 + view
+        kept.append((address + 1, view + 1))
+        if read.shape == address.shape:
+            value, result = read * 3 + address, values * 3 + view
         else:
-            value, result = place * 2 + 1, view * 2 + 1
+            value, result = address * 2 + 1, view * 2 + 1
         view[...] = result
-        version[target] = after(version[target], store(place, value))
+        version[target] = after(version[target], store(address, value))
     found = evaluate([node for node, _ in kept] + [version[0], version[1]], start)
     for value, (_, expected) in zip(found, kept, strict=False):
         np.testing.assert_array_equal(value, expected)

@@ -1,13 +1,13 @@
 """Programs written by hand, and how to run them on a device and in the interpreter."""
 
 import functools
-import importlib.util
 import os
 import shutil
 from collections.abc import Mapping, Sequence
 
 import pytest
 
+from tests.opencl import needs_opencl
 from tests.unit.codegen.oracle import as_seen
 from weft.ir.dtypes import DType, Scalar, dtypes
 from weft.ir.ops import Op
@@ -16,7 +16,7 @@ from weft.ir.spec.program import LEAVES, PROGRAM_SPEC
 from weft.ir.spec.spec import verify
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.render.c_family import c, opencl
 from weft.runtime.c.compiler import COMPILERS
@@ -27,9 +27,7 @@ from weft.runtime.opencl.device import OpenclDevice
 i32, f32 = dtypes.int32, dtypes.float32
 
 HAS_COMPILER = any(map(shutil.which, COMPILERS))
-HAS_PYOPENCL = importlib.util.find_spec("pyopencl") is not None
 needs_compiler = pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler is on PATH")
-needs_opencl = pytest.mark.skipif(not HAS_PYOPENCL, reason="pyopencl is not installed")
 DEVICES = [
     pytest.param("C", marks=needs_compiler),
     pytest.param("OPENCL", marks=needs_opencl),
@@ -87,9 +85,9 @@ def barrier(*nodes: UOp) -> UOp:
     return make(Op.BARRIER, dtypes.void, nodes)
 
 
-def at(source: UOp, index: UOp | int, gate: UOp | None = None, lanes: int = 1) -> UOp:
+def at(source: UOp, index: UOp | int, mask: UOp | None = None, lanes: int = 1) -> UOp:
     position = number(index) if isinstance(index, int) else index
-    condition = const(dtypes.bool, True) if gate is None else gate
+    condition = const(dtypes.bool, True) if mask is None else mask
     return make(Op.INDEX, source.dtype.vector(lanes), (source, condition, position))
 
 
@@ -133,8 +131,8 @@ def program(
     )
 
 
-def _root(place: UOp) -> UOp:
-    source = place.src[0]
+def _root(address: UOp) -> UOp:
+    source = address.src[0]
     while source.op == Op.AFTER:
         source = source.src[0]
     return source
@@ -146,7 +144,7 @@ def _root(place: UOp) -> UOp:
 def run_on(
     target: Device,
     code: Program,
-    arguments: Sequence[Memory],
+    arguments: Sequence[ElementMemory],
     variables: Mapping[str, int],
     groups: Sequence[int],
 ) -> None:
@@ -164,20 +162,20 @@ def run_on(
     for given, handle in zip(arguments, handles, strict=True):
         data = bytearray(given.size * given.dtype.itemsize)
         target.copy_out(memoryview(data), handle)
-        given.values = Memory.from_bytes(given.dtype, bytes(data)).values
+        given.values = ElementMemory.from_bytes(given.dtype, bytes(data)).values
         target.free(handle)
 
 
-def _bytes(given: Memory) -> bytes:
+def _bytes(given: ElementMemory) -> bytes:
     """The bytes of memory, with a mark where nobody wrote."""
     values: list[Scalar] = [1 if value is None else value for value in given.values]
-    return Memory(given.dtype, given.size, values).to_bytes()
+    return ElementMemory(given.dtype, given.size, values).to_bytes()
 
 
 def check(
     name: str,
     code: Program,
-    arguments: Sequence[Memory],
+    arguments: Sequence[ElementMemory],
     variables: Mapping[str, int] | None = None,
     groups: Sequence[int] | None = None,
 ) -> None:

@@ -13,7 +13,7 @@ from weft.ir.spec.program import LEAVES
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.reference.lanes import size_value
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
@@ -75,18 +75,18 @@ def barrier(*nodes: UOp) -> UOp:
     return make(Op.BARRIER, VOID, nodes)
 
 
-def at(source: UOp, index: UOp | int, gate: UOp | bool = True, lanes: int = 1) -> UOp:
+def at(source: UOp, index: UOp | int, mask: UOp | bool = True, lanes: int = 1) -> UOp:
     position = number(index) if isinstance(index, int) else index
-    condition = const(dtypes.bool, gate) if isinstance(gate, bool) else gate
+    condition = const(dtypes.bool, mask) if isinstance(mask, bool) else mask
     return make(Op.INDEX, source.dtype.vector(lanes), (source, condition, position))
 
 
-def get(place: UOp) -> UOp:
-    return make(Op.LOAD, place.dtype, (place,))
+def get(address: UOp) -> UOp:
+    return make(Op.LOAD, address.dtype, (address,))
 
 
-def put(place: UOp, value: UOp) -> UOp:
-    return make(Op.STORE, VOID, (place, value))
+def put(address: UOp, value: UOp) -> UOp:
+    return make(Op.STORE, VOID, (address, value))
 
 
 def vector(*parts: UOp) -> UOp:
@@ -136,13 +136,13 @@ def program(*steps: UOp, name: str = "under_test", threads: tuple[int, ...] = ()
     )
 
 
-def contents(memory_: Memory) -> bytearray:
+def contents(memory_: ElementMemory) -> bytearray:
     """Memory as bytes, with a mark where nobody wrote."""
     width = memory_.dtype.itemsize
     data = bytearray([1 if memory_.dtype is dtypes.bool else FILL]) * (memory_.size * width)
     for position, value in enumerate(memory_.values):
         if value is not None:
-            one = Memory(memory_.dtype, 1, [value]).to_bytes()
+            one = ElementMemory(memory_.dtype, 1, [value]).to_bytes()
             data[position * width : (position + 1) * width] = one
     return data
 
@@ -154,10 +154,10 @@ def device(target: Target, contract: bool = False) -> CpuDevice:
 
 def run_native(
     code: Program,
-    arguments: Sequence[Memory],
+    arguments: Sequence[ElementMemory],
     variables: Mapping[str, int],
     cpu: CpuDevice,
-) -> list[Memory]:
+) -> list[ElementMemory]:
     """What the machine code of a program leaves in its arguments."""
     executable = cpu.load(code)
     data = [contents(part) for part in arguments]
@@ -167,14 +167,14 @@ def run_native(
     )
     executable([cpu.wrap(part) for part in data], values, groups)
     return [
-        Memory.from_bytes(part.dtype, bytes(found))
+        ElementMemory.from_bytes(part.dtype, bytes(found))
         for part, found in zip(arguments, data, strict=True)
     ]
 
 
 def differences(
     code: Program,
-    arguments: Sequence[Memory],
+    arguments: Sequence[ElementMemory],
     variables: Mapping[str, int] | None = None,
     cpu: CpuDevice | None = None,
 ) -> list[tuple[int, int, Scalar | None, Scalar | None]]:
@@ -183,7 +183,7 @@ def differences(
     found = run_native(code, arguments, given, cpu or device(host_target(1)))
     wanted = [part.copy() for part in arguments]
     run_program(code.instructions, wanted, given)
-    untouched = [Memory.from_bytes(part.dtype, bytes(contents(part))) for part in arguments]
+    untouched = [ElementMemory.from_bytes(part.dtype, bytes(contents(part))) for part in arguments]
     result = []
     for slot, (left, right) in enumerate(zip(found, wanted, strict=True)):
         for position, value in enumerate(right.values):
@@ -196,7 +196,7 @@ def differences(
 
 
 def agree(
-    code: Program, arguments: Sequence[Memory], variables: Mapping[str, int] | None = None
+    code: Program, arguments: Sequence[ElementMemory], variables: Mapping[str, int] | None = None
 ) -> None:
     """Assert that machine code and interpreter leave the same bits, for every level of CPU."""
     for target in targets():
@@ -204,8 +204,8 @@ def agree(
         assert not found, f"{target.name}: (argument, position, found, expected) {found[:8]}"
 
 
-def numbers(size: int, dtype: DType = F32, start: int = 0) -> Memory:
-    return Memory(dtype, size, [start + i for i in range(size)])
+def numbers(size: int, dtype: DType = F32, start: int = 0) -> ElementMemory:
+    return ElementMemory(dtype, size, [start + i for i in range(size)])
 
 
 class GuardedPage:

@@ -21,7 +21,7 @@ def device(api: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDev
     made = FakeDevice(api)
     monkeypatch.setitem(devices._OPEN, "CUDA", made)
     monkeypatch.setattr(engine_compile, "_LOADED", {})
-    monkeypatch.setattr(engine_compile, "_try_stored", lambda kernel, device: None)
+    monkeypatch.setattr(engine_compile, "_try_stored", lambda key: None)
     monkeypatch.setattr(work, "_PREPARED", {})
     monkeypatch.setattr(work, "_WORK", {})
     with Context(DEVICE="CUDA"):

@@ -16,11 +16,11 @@ from tests.unit.render.llvm_programs import (
 from weft.ir.program import Program
 from weft.render.llvm.renderer import render
 from weft.runtime.cpu.device import CpuDevice
-from weft.runtime.cpu.pool import Pool
+from weft.runtime.cpu.pool import ThreadPool
 from weft.runtime.host import host_target
 
 
-def device(pool: Pool | None = None) -> CpuDevice:
+def device(pool: ThreadPool | None = None) -> CpuDevice:
     return CpuDevice(render, host_target(1 if pool is None else pool.threads), pool=pool)
 
 

@@ -17,7 +17,7 @@ from weft.ir.program import Program
 from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value, size_value
 from weft.ir.walk import topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
 from weft.render.llvm.renderer import render
 from weft.runtime.cuda.device import CudaDevice
@@ -225,10 +225,24 @@ class FakeDriver:
         """The arguments of a kernel, as a launch or a graph takes them now."""
         program = self.programs[self.objects[function][1]]
         count = len(program.parameters) + len(program.variables)
-        array = (ctypes.c_void_p * count).from_address(
+        array = (ctypes.c_void_p * (count + len(program.maps))).from_address(
             pointers if isinstance(pointers, int) else ctypes.addressof(pointers)
         )
-        return [ctypes.c_int64.from_address(at or 0).value for at in array]
+        values = [ctypes.c_int64.from_address(at or 0).value for at in array]
+        for layout, described in zip(program.maps, values[count:], strict=True):
+            wanted = values[layout.position] + layout.offset * layout.itemsize
+            assert described == wanted, "a tensor map is of another address"
+        return values[:count]
+
+    def do_cuTensorMapEncodeTiled(  # noqa: N802
+        self, target: int, kind: int, rank: int, address: int, *rest: Any
+    ) -> int:
+        sizes, strides, box, steps, *_ = rest
+        is_legal = address % 16 == 0 and all(stride % 16 == 0 for stride in strides)
+        if target % 64 or not is_legal or [len(x) for x in (sizes, box, steps)] != [rank] * 3:
+            return 1
+        ctypes.c_int64.from_address(target).value = address
+        return 0
 
     def run(self, function: int, grid: tuple[int, ...], arguments: list[int]) -> None:
         name, binary = self.objects[function]
@@ -291,8 +305,10 @@ def interpret(program: Program, grid: tuple[int, ...], arguments: list[int]) -> 
     groups = tuple(size_value(size, variables) for size in program.groups)
     assert grid == (*groups, 1, 1, 1)[:3], f"{program.name}: {grid}, not {groups}"
     params = {n.arg[0]: n for n in topological(program.instructions) if n.op == Op.PARAM}
-    opened: dict[int, tuple[Any, Memory]] = {}  # by address: two arguments may be one memory
-    given = [Memory(dtypes.int8, 0, [])] * (max(params, default=-1) + 1)
+    opened: dict[
+        int, tuple[Any, ElementMemory]
+    ] = {}  # by address: two arguments may be one memory
+    given = [ElementMemory(dtypes.int8, 0, [])] * (max(params, default=-1) + 1)
     for parameter, address in zip(program.parameters, arguments, strict=False):
         node = params.get(parameter.slot)
         if node is None:
@@ -300,7 +316,7 @@ def interpret(program: Program, grid: tuple[int, ...], arguments: list[int]) -> 
         count = math.prod(shape_value(shape_of(node), variables))
         if address not in opened:
             raw = (ctypes.c_char * (count * node.dtype.itemsize)).from_address(address)
-            opened[address] = raw, Memory.from_bytes(node.dtype, raw.raw)
+            opened[address] = raw, ElementMemory.from_bytes(node.dtype, raw.raw)
         given[parameter.slot] = opened[address][1]
     run_program(program.instructions, given, variables)
     for raw, memory in opened.values():

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.runtime.cpu_kernels import add_number, count_groups, device, work_long
 from weft.ir.program import Estimate
 from weft.runtime.cpu.launch import RunList, chunk_size, nanoseconds
-from weft.runtime.cpu.pool import NativePool, Pool, PythonPool, make_pool, pool_for
+from weft.runtime.cpu.pool import NativePool, PythonPool, ThreadPool, make_pool, pool_for
 from weft.runtime.cpu.pool_code import MOST_CHUNKS
 from weft.runtime.host import host_target
 from weft.target.cpu import cpu_target
@@ -28,7 +28,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 
 @pytest.fixture(params=["native 1", "native 2", "native 4", "python 2"])
-def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+def pool(request: pytest.FixtureRequest) -> Iterator[ThreadPool]:
     kind, _, threads = request.param.partition(" ")
     count = int(threads)
     made = make_pool(count, host_target(count)) if kind == "native" else PythonPool(count)
@@ -37,7 +37,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 7, 64, 1000])
-def test_every_group_runs_once(pool: Pool, groups: int):
+def test_every_group_runs_once(pool: ThreadPool, groups: int):
     cpu = device(pool)
     run = cpu.load(count_groups(groups))
     data = bytearray(4 * groups)
@@ -60,7 +60,7 @@ def test_more_groups_than_chunks_can_be_counted():
     pool.close()
 
 
-def test_a_list_runs_in_order(pool: Pool):
+def test_a_list_runs_in_order(pool: ThreadPool):
     cpu = device(pool)
     steps = [cpu.load(add_number(float(i), name=f"add{i}")) for i in range(5)]
     data = [bytearray(256) for _ in range(6)]
@@ -72,7 +72,7 @@ def test_a_list_runs_in_order(pool: Pool):
     assert memoryview(data[5]).cast("f").tolist() == [10.0] * 64
 
 
-def test_memory_of_a_list_can_be_exchanged(pool: Pool):
+def test_memory_of_a_list_can_be_exchanged(pool: ThreadPool):
     cpu = device(pool)
     step = cpu.load(add_number(1.0))
     x, out, other = (bytearray(256) for _ in range(3))
@@ -85,7 +85,7 @@ def test_memory_of_a_list_can_be_exchanged(pool: Pool):
     assert memoryview(other).cast("f")[63] == 2.0
 
 
-def test_an_empty_list_and_an_empty_grid_do_nothing(pool: Pool):
+def test_an_empty_list_and_an_empty_grid_do_nothing(pool: ThreadPool):
     cpu = device(pool)
     cpu.run_list([])()
     data = bytearray(4 * 8)
@@ -93,7 +93,7 @@ def test_an_empty_list_and_an_empty_grid_do_nothing(pool: Pool):
     assert not any(data)
 
 
-def test_several_python_threads_at_once(pool: Pool):
+def test_several_python_threads_at_once(pool: ThreadPool):
     cpu = device(pool)
     run = cpu.load(count_groups(50))
     buffers = [bytearray(4 * 50) for _ in range(4)]
@@ -112,7 +112,7 @@ def test_several_python_threads_at_once(pool: Pool):
         assert memoryview(data).cast("i").tolist() == [200] * 50
 
 
-def test_workers_that_sleep_are_woken(pool: Pool):
+def test_workers_that_sleep_are_woken(pool: ThreadPool):
     cpu = device(pool)
     run = cpu.load(work_long(16, 20_000))
     data = bytearray(4 * 16)
@@ -123,7 +123,7 @@ def test_workers_that_sleep_are_woken(pool: Pool):
     assert memoryview(data).cast("i").tolist() == [60_000] * 16
 
 
-def test_a_closed_pool_runs_on_the_callers_thread(pool: Pool):
+def test_a_closed_pool_runs_on_the_callers_thread(pool: ThreadPool):
     cpu = device(pool)
     run = cpu.load(count_groups(9))
     data = bytearray(4 * 9)
@@ -164,7 +164,7 @@ def test_workers_block_signals():
 
 @needs_native
 @needs_fork
-def test_a_forked_child_has_threads_of_its_own(pool: Pool):
+def test_a_forked_child_has_threads_of_its_own(pool: ThreadPool):
     cpu = device(pool)
     run = cpu.load(count_groups(100))
     data = bytearray(4 * 100)

@@ -12,8 +12,7 @@ import pytest
 import weft.engine.compile as compiler
 import weft.engine.work as worker
 from tests.unit.runtime.cpu_kernels import add_number, device
-from weft import InternalError, Tensor
-from weft.ir.uop import sweep
+from weft import InternalError, Tensor, clear_caches
 from weft.runtime.llvm import elf_link as link
 from weft.runtime.llvm.compiler import compile_object
 from weft.runtime.llvm.elf import AARCH64, X86_64, read_object
@@ -173,22 +172,15 @@ def test_code_goes_with_its_executable():
 
 def test_many_shapes_leave_no_code_behind(monkeypatch):
     """What is loaded is bounded by the caches, and what they drop is unloaded."""
-    monkeypatch.setattr(compiler, "_MOST_LOADED", 8)
-    monkeypatch.setattr(worker, "_MOST_PREPARED", 8)
-    worker._PREPARED.clear()
-    worker._WORK.clear()
-    compiler._LOADED.clear()
-    gc.collect()
+    for cache in (compiler._LOADED, worker._PREPARED, worker._WORK):
+        monkeypatch.setattr(cache, "most", 8)
+    clear_caches()
     before = LoadedObject.count
     for number in range(60):
         x = np.arange(number + 1000, dtype=np.float32)
         assert (Tensor(x) * 2 + 1).numpy()[-1] == 2 * (number + 999) + 1
         assert LoadedObject.count <= before + 18
-    worker._PREPARED.clear()
-    worker._WORK.clear()
-    compiler._LOADED.clear()
-    sweep()
-    gc.collect()
+    clear_caches()
     assert LoadedObject.count <= before
 
 

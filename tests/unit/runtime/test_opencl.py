@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.opencl import needs_opencl
 from tests.unit.render.c_family_cases import (
     argument,
     at,
@@ -14,7 +15,6 @@ from tests.unit.render.c_family_cases import (
     end,
     i32,
     loop,
-    needs_opencl,
     program,
     special,
 )
@@ -51,6 +51,25 @@ def test_without_a_platform(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(DeviceError, match="there is no OpenCL device") as error:
         platform.require_device(0)
     assert 'pip install "weft[opencl]"' in str(error.value)
+
+
+def test_a_platform_that_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
+    class ClError(Exception):
+        pass
+
+    class ClProgram:
+        def __init__(self, context: Any, source: str) -> None:
+            assert "__kernel" in source
+
+        def build(self, cache_dir: bool) -> None:
+            raise ClError("error: unknown target CPU 'generic'")
+
+    found = SimpleNamespace(Error=ClError, Program=ClProgram)
+    machine = SimpleNamespace(name="a new CPU", platform=SimpleNamespace(name="Old", version="1"))
+    monkeypatch.setattr(importlib, "import_module", lambda name: found)
+    with pytest.raises(DeviceError, match="OPENCL: Old compiles nothing for a new CPU") as error:
+        platform.require_compiler(None, machine)
+    assert "unknown target CPU" in str(error.value)
 
 
 @needs_opencl

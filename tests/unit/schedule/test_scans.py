@@ -13,7 +13,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import make
 from weft.ir.walk import substitute, topological
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
 from weft.schedule.block_scans import block_count
@@ -53,8 +53,8 @@ ONE_KERNEL = {
     "padded behind": pad(sums(X, 1), (0, 0), (0, 3)),
     "two of them": sums(X, 1) + scan_axis(X, Op.MAX, 1),
     "one of another": scan_axis(sums(X, 1), Op.MAX, 1),
-    "folded": reduce_axes(sums(X, 1), Op.ADD, (1,)),
-    "of folds": sums(reduce_axes(X, Op.ADD, (1,)), 0),
+    "reduced": reduce_axes(sums(X, 1), Op.ADD, (1,)),
+    "of reductions": sums(reduce_axes(X, Op.ADD, (1,)), 0),
     "in blocks": reshape(sums(reshape(FLAT, 6, 10), 1), 60),
     "in blocks, backwards": flip(reshape(sums(reshape(flip(FLAT, 0), 6, 10), 1), 60), 0),
     "in blocks, the last not whole": shrink(reshape(sums(X, 1), 60), (0, 57)),
@@ -65,7 +65,8 @@ SEVERAL = {
     "in both directions": sums(X, 1) + flip(sums(flip(X, 1), 1), 1),
     "from the middle on": shrink(sums(X, 1), (0, 6), (3, 10)),
     "padded before": pad(sums(X, 1), (0, 0), (2, 0)),
-    "seen at two places": shrink(sums(X, 1), (0, 6), (0, 9)) + shrink(sums(X, 1), (0, 6), (1, 10)),
+    "seen at two addresses": shrink(sums(X, 1), (0, 6), (0, 9))
+    + shrink(sums(X, 1), (0, 6), (1, 10)),
 }
 
 
@@ -79,8 +80,10 @@ def counted(value):
     arrays = {n: generator.integers(-9, 9, shape_of(node)) for n, node in memory.items()}
     buffers = {node: buffer(n, i32, shape_of(node), "CPU") for n, node in memory.items()}
     want = evaluate(substitute(graph, buffers), {n: a.astype(np.int32) for n, a in arrays.items()})
-    memories = [Memory(i32, arrays[n].size, arrays[n].ravel().tolist()) for n in sorted(arrays)]
-    memories += [Memory(m.dtype, math.prod(shape_of(m))) for m in made.temporaries]
+    memories = [
+        ElementMemory(i32, arrays[n].size, arrays[n].ravel().tolist()) for n in sorted(arrays)
+    ]
+    memories += [ElementMemory(m.dtype, math.prod(shape_of(m))) for m in made.temporaries]
     run_schedule(made.kernels, {}, {}, memories)
     assert memories[0].values == want[0].ravel().tolist()
     return len(made.kernels.src)
@@ -134,4 +137,4 @@ def test_a_long_scan_is_two_kernels(size, axis):
     shape = (size, 1) if axis == 0 else (1, size)
     x = p(1, *shape, dtype=dtypes.int32)
     made = make_schedule(sink(store(p(0, *shape, dtype=dtypes.int32), sums(x, axis))), TARGET)
-    assert [call.arg.arg[0][:4] for call in made.kernels.src] == ["fold", "scan"]
+    assert [call.arg.arg[0].split("_")[0] for call in made.kernels.src] == ["reduce", "scan"]

@@ -1,4 +1,4 @@
-"""Long folds with few results are two kernels; short ones, and those with many results, one."""
+"""Long reductions with few results are two kernels; short ones, or with many results, one."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ from weft.target.target import Target
 
 def kernels(shape: tuple[int, ...], axes: tuple[int, ...], target: Target) -> int:
     x = param(1, dtypes.float32, shape)
-    folded = reduce_axes(x, Op.ADD, axes)
+    reduced = reduce_axes(x, Op.ADD, axes)
     left = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-    graph = sink(store(param(0, dtypes.float32, left), folded))
+    graph = sink(store(param(0, dtypes.float32, left), reduced))
     return len(make_schedule(graph, target).kernels.src)
 
 
@@ -27,7 +27,7 @@ def test_one_result_of_many_elements_takes_two_kernels() -> None:
     assert kernels((1024, 1024), (0, 1), machine(units=2)) == 2
 
 
-def test_one_thread_short_folds_and_many_results_take_one() -> None:
+def test_one_thread_short_reductions_and_many_results_take_one() -> None:
     assert kernels((1 << 20,), (0,), machine()) == 1
     assert kernels((1 << 12,), (0,), machine(units=2)) == 1
     assert kernels((1024, 1024), (1,), machine(units=2)) == 1

@@ -167,17 +167,30 @@ def test_small_entries_are_looked_at_now_and_then(folder: Path, monkeypatch: pyt
 
 
 def test_the_memory_is_bounded():
-    memory = cache._Memory(100)
+    memory, entry = cache._Memory(), cache._ENTRY_BYTES + 9
+    limit = 10 * entry
     for i in range(50):
-        memory.put(bytes([i]), bytes(9))
+        memory.put(bytes([i]), bytes(9), limit)
         assert memory.get(b"\0") is not None
-    assert memory.size <= 100
+    assert memory.size == limit
     assert memory.get(bytes([49])) is not None
     assert memory.get(bytes([1])) is None
-    memory.put(b"large", bytes(101))
+    memory.put(b"large", bytes(limit), limit)
     assert memory.get(b"large") is None
-    memory.put(bytes([49]), bytes(1))
-    assert memory.size == sum(len(value) for value in memory._values.values())
+    memory.put(bytes([49]), bytes(1), limit)
+    assert memory.size == sum(cache._ENTRY_BYTES + len(x) for x in memory._values.values())
+
+
+def test_beside_a_disk_little_is_kept_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cache, "MEMORY_BESIDE_DISK", 10_000)
+    cache.forget_memory()
+    for i in range(100):
+        DiskCache("binary", 1).put(str(i), bytes(500))
+    assert cache._memory.size <= 10_000
+    cache.forget_memory()
+    for i in range(100):
+        assert DiskCache("binary", 1).get(str(i)) == bytes(500)
+    assert cache._memory.size <= 10_000
 
 
 def test_threads_share_a_cache():

@@ -27,6 +27,8 @@ BUILTIN_BASES = {
     "OutOfMemory": (MemoryError,),
     "NotSupported": (NotImplementedError,),
     "MissingFile": (RuntimeError, FileNotFoundError),
+    "NotFinite": (FloatingPointError,),
+    "Busy": (RuntimeError,),
     "FileFormatError": (ValueError,),
     "TextError": (ValueError,),
     "InternalError": (),
@@ -92,9 +94,9 @@ def test_pickle_and_copy_keep_the_message(error: type[Exception], duplicate):
 
 def test_parts_are_kept():
     place = FixedLine("a.py", 1)
-    error = ShapeError("what", facts=[["left", (3, 4)]], law="law", fix="fix", where=place)
+    error = ShapeError("what", facts=[["left", (3, 4)]], rule="rule", fix="fix", where=place)
     assert (error.what, error.facts) == ("what", (("left", "(3, 4)"),))
-    assert (error.law, error.fix, error.where) == ("law", "fix", place)
+    assert (error.rule, error.fix, error.where) == ("rule", "fix", place)
     assert (error.code, error.args) == ("W101", ("what",))
 
 

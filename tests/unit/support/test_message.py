@@ -20,7 +20,7 @@ def test_lines_of_source_keep_their_indentation():
 
 
 def test_law_and_fix_may_have_several_lines():
-    text = render_message("what", NOWHERE, law="one\ntwo", fix="do this\nthen that")
+    text = render_message("what", NOWHERE, rule="one\ntwo", fix="do this\nthen that")
     assert text == "what\n\n  one\n  two\n\n  fix: do this\n       then that"
 
 

@@ -30,7 +30,7 @@ def test_nothing_is_written_before_the_error_is_printed(reports: Path):
 
 def test_one_report_with_all_that_is_known(reports: Path):
     error = raised(
-        InternalError("what", pass_name="lower-reductions", rule="add-zero", ir_text=IR)
+        InternalError("what", pass_name="lower-reductions", rewrite_rule="add-zero", ir_text=IR)
     )
     with Context(NOOPT=1):
         assert str(error) == str(error)

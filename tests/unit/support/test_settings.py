@@ -222,7 +222,11 @@ def test_settings_cannot_be_assigned():
 
 def test_cache_key_has_exactly_the_flagged_settings():
     names = [row.name for row in table() if row.in_cache_key]
-    assert [name for name, _ in cache_key()] == names == ["NOOPT", "THREADS", "TARGET", "BEAM"]
+    assert (
+        [name for name, _ in cache_key()]
+        == names
+        == ["NOOPT", "JOIN", "FUSE_PRODUCTS", "THREADS", "TARGET", "BEAM"]
+    )
     with Context(NOOPT=True):
         noopt = cache_key()
     with Context(NOOPT=False):

@@ -6,7 +6,7 @@ asked for here; it may not be called otherwise, stand elsewhere, or mean another
 
 TOP = """
 Tensor dtypes Device Context Variable GlobalCounters nn jit TinyJit function UOp config vmap grad
-jvp vjp jacobian hessian checkpoint associative_scan scan
+jvp vjp jacobian hessian checkpoint associative_reduce associative_scan scan
 """
 
 CLASS_METHODS = """

@@ -10,7 +10,7 @@ import pytest
 from weft.ir.ops import Op
 from weft.ir.spec.tensor import TENSOR_SPEC
 from weft.tensor import Tensor
-from weft.tensor import storage as storage_module
+from weft.tensor import realize as realize_module
 
 
 def python_calls(function: Any) -> list[str]:
@@ -84,7 +84,7 @@ def test_nothing_is_realized_by_building(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError("something was realized")
 
     Tensor.rand(1).realize()
-    monkeypatch.setattr(storage_module, "realize_graphs", refuse)
+    monkeypatch.setattr(realize_module, "realize_graphs", refuse)
     for each in everything(Tensor([1.0, 2.0, 3.0, 4.0]) + 0):
         assert "lazy" in repr(each)
 

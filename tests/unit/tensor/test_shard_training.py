@@ -237,7 +237,7 @@ class TestTraining:
         np.testing.assert_allclose(found, slope, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
 
-    def test_no_fold_is_computed_twice(self):
+    def test_no_reduction_is_computed_twice(self):
         """What comes before an exchange and is read after it stays in memory."""
         x, w = Tensor(numbers(8, 8)).shard(TWO, 0).realize(), Tensor(numbers(8, 8)).shard(TWO)
         w.realize()

@@ -1,22 +1,21 @@
 """Symbolic sizes: one schedule and one set of kernels for all values, with the results of ints."""
 
-import importlib.util
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from tests.opencl import needs_opencl
 from weft import GlobalCounters, Variable, function
 from weft.engine import work
 from weft.engine.compile import CompileStatistics
 from weft.support.settings import Context
 from weft.tensor import Tensor
 
-HAS_OPENCL = importlib.util.find_spec("pyopencl") is not None
 DEVICES = (
     "CPU",
     "PYTHON",
-    pytest.param("OPENCL", marks=pytest.mark.skipif(not HAS_OPENCL, reason="no pyopencl")),
+    pytest.param("OPENCL", marks=needs_opencl),
 )
 # n, p and m; the greatest, the least and some between.
 VALUES = ((5, 3, 7), (1, 0, 1), (16, 15, 16), (2, 14, 13))

@@ -1,4 +1,4 @@
-"""The ranges of a kernel that is one contraction, as its recipe needs them.
+"""The ranges of a kernel that is one contraction, as its opts need them.
 
 `heuristic_contraction` asks here which factor has the columns, the ranges that are vectors, and
 in which order the others stand.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.analysis.accesses import Access
-from weft.codegen.analysis.contraction import Contraction, contraction_of
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
 from weft.ir.ops import Op
+from weft.ir.reduction.contraction import Contraction, contraction_of
 from weft.ir.uop import UOp, range_ids
 
 
@@ -25,7 +25,7 @@ class ContractionShape:
     batch: list[int]
     rows: list[int]
     columns: list[int]  # the last one is contiguous in the result
-    folded: list[int]
+    reduced: list[int]
 
     @property
     def panel(self) -> UOp:
@@ -33,15 +33,15 @@ class ContractionShape:
 
     @staticmethod
     def of(chooser: Chooser) -> ContractionShape | None:
-        folds = [n for n in nodes_of(chooser.kernel) if n.op in (Op.REDUCE, Op.STAGE)]
-        found = contraction_of(folds[0]) if len(folds) == 1 else None
+        reductions = [n for n in nodes_of(chooser.kernel) if n.op in (Op.REDUCE, Op.STAGE)]
+        found = contraction_of(reductions[0]) if len(reductions) == 1 else None
         stores = chooser.stores()
         if found is None or not stores:
             return None
         own = {r.arg for r in own_ranges(stores[0])}
         if any({r.arg for r in own_ranges(store)} != own for store in stores):
             return None
-        if set(range_ids(found.fold.ranges)) != own:
+        if set(range_ids(found.reduction.ranges)) != own:
             return None
         (result,) = chooser.accesses(stores[0].src[0])
         contiguous = [n for n in own if result.stride(n) == 1]
@@ -60,7 +60,7 @@ class ContractionShape:
             _listed(chooser, found.batch),
             _listed(chooser, rows),
             _by_stride(_listed(chooser, columns), result),
-            _listed(chooser, found.folded),
+            _listed(chooser, found.reduced),
         )
 
 

@@ -1,7 +1,7 @@
 """What a run of a kernel costs: arithmetic, and bytes of global memory read and written.
 
-Counted on the kernel before opts, because padding and repeated work are no part of what it does.
-A value counts once per turn of the loops it depends on. Memory counts once per distinct element
+Counted on the kernel before opts, because padding and repeated work are no part of what it does. A
+value counts once per iteration of the loops it depends on. Memory counts once per distinct element
 where the indices are sums of ranges, and once per access where they are not, as in a gather.
 """
 
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from weft.codegen.analysis.loops import ranges_of
+from weft.codegen.analysis.loops import own_ranges, ranges_of
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX
 from weft.ir.linear import linear
@@ -29,7 +29,7 @@ def estimate(kernel: UOp) -> Estimate:
     """Count a kernel, each symbolic size at its greatest."""
     extents = {number: bounds(r.src[0])[1] for number, r in ranges_of(kernel).items()}
 
-    def turns(ranges: int) -> int:
+    def iterations(ranges: int) -> int:
         return math.prod(extents[number] for number in range_ids(ranges))
 
     operations = 0
@@ -37,27 +37,27 @@ def estimate(kernel: UOp) -> Estimate:
     written: dict[UOp, int] = {}
     for node in topological(kernel):
         if node.op in ELEMENTWISE - _FREE and node.src[-1].dtype.kind != INDEX:
-            operations += turns(node.ranges)
+            operations += iterations(node.ranges)
         elif node.op == Op.REDUCE:
-            operations += turns(node.src[0].ranges | _own(node))
+            operations += iterations(node.src[0].ranges | _own(node))
         elif node.op == Op.SCAN:
-            operations += turns(node.ranges)
+            operations += iterations(node.ranges)
         elif node.op == Op.LOAD:
-            _count(node.src[0], read, turns)
+            _count(node.src[0], read, iterations)
         elif node.op == Op.STORE:
-            _count(node.src[0], written, turns)
+            _count(node.src[0], written, iterations)
     return Estimate(operations, _bytes(read), _bytes(written))
 
 
 def _own(node: UOp) -> int:
-    return sum(1 << r.arg for r in node.src[1:])
+    return sum(1 << r.arg for r in own_ranges(node))
 
 
-def _count(place: UOp, found: dict[UOp, int], turns: Callable[[int], int]) -> None:
-    """Add the elements of a place to what is known of its memory."""
-    memory = behind(place.src[0])
-    indices = place.src[2:]
-    accesses = turns(sum(1 << n for n in _ranges(indices)))
+def _count(address: UOp, found: dict[UOp, int], iterations: Callable[[int], int]) -> None:
+    """Add the elements of an address to what is known of its memory."""
+    memory = behind(address.src[0])
+    indices = address.src[2:]
+    accesses = iterations(sum(1 << n for n in _ranges(indices)))
     count = found.get(memory, 0)
     if all(map(_is_affine, indices)):
         spans = math.prod(high - low + 1 for low, high in map(bounds, indices))

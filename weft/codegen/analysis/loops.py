@@ -14,7 +14,7 @@ from typing import Final
 
 from weft.ir.dtypes import BOOL, INDEX
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
-from weft.ir.uop import UOp, make, on_sweep
+from weft.ir.uop import UOp, first_closed, make, on_sweep
 from weft.ir.walk import map_graph, topological
 from weft.rules.simplify import simplify
 
@@ -24,7 +24,7 @@ GRID: Final = "grid"
 THREAD: Final = "thread"
 VECTOR: Final = "vector"
 UNROLL: Final = "unroll"
-IN_TURN: Final = "in turn"
+SEQUENTIAL: Final = "sequential"
 UPCAST: Final = frozenset((VECTOR, UNROLL))
 
 # Range numbers with their kinds, outermost first.
@@ -58,6 +58,12 @@ def ranges_of(kernel: UOp) -> Mapping[int, UOp]:
     return MappingProxyType({node.arg: node for node in nodes_of(kernel) if node.op == Op.RANGE})
 
 
+def without_unused(kernel: UOp) -> UOp:
+    """The kernel whose table lists the ranges that there are."""
+    present = ranges_of(kernel)
+    return with_loops(kernel, [loop for loop in loops_of(kernel) if loop[0] in present])
+
+
 def _forget() -> None:
     nodes_of.cache_clear()
     ranges_of.cache_clear()
@@ -66,23 +72,25 @@ def _forget() -> None:
 on_sweep(_forget)
 
 
+# The ops whose sources may end in ranges.
+CLOSING: Final = frozenset((Op.REDUCE, Op.STORE, Op.STAGE, Op.KERNEL))
+
+
 def extent_of(node: UOp) -> int | None:
-    """The number of turns of a range; None where it is symbolic."""
+    """The number of iterations of a range; None where it is symbolic."""
     extent = node.src[0]
     return int(extent.arg) if extent.op == Op.CONST else None
 
 
 def first_range(node: UOp) -> int | None:
     """The position of the first range among the sources of a node that closes ranges."""
-    if node.op == Op.REDUCE:
-        return 1
-    if node.op == Op.STORE:
-        return 2
+    if node.op not in CLOSING:
+        return None
+    if node.op in (Op.REDUCE, Op.STORE):
+        return first_closed(node)
     if node.op == Op.STAGE:
         return 1 + len(node.arg[1])
-    if node.op == Op.KERNEL:
-        return sum(source.op != Op.RANGE for source in node.src)
-    return None
+    return sum(source.op != Op.RANGE for source in node.src)
 
 
 def own_ranges(node: UOp) -> tuple[UOp, ...]:
@@ -112,7 +120,7 @@ def replace_ranges(
     """The kernel with ranges replaced: by values where they are used, by ranges where closed.
 
     A range that `closed` does not mention is closed as before; one that it maps to nothing is
-    closed no more. A fold over no range is the value itself.
+    closed no more. A reduction over no range is the value itself.
     """
 
     def replaced(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
@@ -130,13 +138,13 @@ def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
     first = first_range(node)
     if first is None:
         src = tuple([made[source] for source in node.src])
-        if node.op == Op.SCAN and src[1].op == Op.CONST:  # a loop of one turn
+        if node.op == Op.SCAN and src[1].op == Op.CONST:  # a loop of one iteration
             return src[0]
     else:
         src = tuple([made[source] for source in node.src[:first]])
         for source in node.src[first:]:
             src += closed[source] if source in closed else (made[source],)
-        if node.op == Op.REDUCE and len(src) == 1:
+        if node.op == Op.REDUCE and len(src) == first:
             return src[0]
     if src == node.src:
         return node

@@ -1,4 +1,4 @@
-"""The proof that a kernel touches only memory it has: every index is in bounds or behind its gate.
+"""The proof that a kernel touches only memory it has: every index is in bounds or behind its mask.
 
 Runs after opts under SPEC. It finds what values hide: an access past the end that lands in other
 memory of the process gives right answers for a long time. `weft.rules.in_bounds` has the proof.
@@ -25,15 +25,15 @@ def verify_in_bounds(kernel: UOp, pass_name: str) -> None:
     """Raise an InternalError where an access is neither proven in bounds nor guarded."""
     for node in topological(kernel):
         if node.op in (Op.INDEX, Op.READ):
-            gate, *indices = node.src[1:]
+            mask, *indices = node.src[1:]
             memory = behind(node.src[0])
             sizes = memory.arg[1] if memory.op == Op.STAGE else shape_of(memory)
         elif node.op == Op.STAGE:
-            gate, indices = None, list(node.src[1 : first_range(node)])
+            mask, indices = None, list(node.src[1 : first_range(node)])
             sizes = node.arg[1]
         else:
             continue
-        _verify(kernel, node, indices, sizes, gate, pass_name)
+        _verify(kernel, node, indices, sizes, mask, pass_name)
 
 
 def _verify(
@@ -41,11 +41,11 @@ def _verify(
     node: UOp,
     indices: Sequence[UOp],
     sizes: Sequence[Size],
-    gate: UOp | None,
+    mask: UOp | None,
     pass_name: str,
 ) -> None:
     for axis, (each, size) in enumerate(zip(indices, sizes, strict=True)):
-        if is_in_bounds(each, size, gate):
+        if is_in_bounds(each, size, mask):
             continue
         text, line = locate(kernel, node)
         low, high = bounds(each)

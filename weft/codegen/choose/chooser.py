@@ -1,4 +1,4 @@
-"""A kernel while its recipe is chosen: what was taken so far, and questions about its loops.
+"""A kernel while its opts are chosen: what was taken so far, and questions about its loops.
 
 The parts of the heuristic share one `Chooser`. An opt that is refused leaves no trace, so a part
 can try what it wants and ask whether it got it.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Final
 
 from weft.codegen.analysis.accesses import Access, accesses_of
 from weft.codegen.analysis.loops import (
+    CLOSING,
     LOOP,
     ORDERED,
     Loops,
@@ -27,12 +27,9 @@ from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.views import behind
+from weft.rewrite.trace_file import note_refusal
 from weft.support.errors import OptRefused
 from weft.target.target import Target
-
-HEAVY: Final = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
-)
 
 
 class Chooser:
@@ -50,7 +47,8 @@ class Chooser:
         try:
             for opt in opts:
                 kernel = opt.apply(kernel)
-        except OptRefused:
+        except OptRefused as refusal:
+            note_refusal(refusal)
             return False
         self.kernel = kernel
         self.opts += opts
@@ -81,7 +79,7 @@ class Chooser:
     def split_and(self, number: int, factor: int, tail: str, then: Callable[[int], Opt]) -> int:
         """Split a range and do something with the inner one; the number of that, or -1.
 
-        The range itself is the inner one where it has as many turns as wanted.
+        The range itself is the inner one where it has as many iterations as wanted.
         """
         if self.extent(number) == factor:
             return number if self.take(then(number)) else -1
@@ -92,7 +90,7 @@ class Chooser:
         return self.take(Order(tuple(numbers)))
 
     def extent(self, number: int) -> int | None:
-        """The number of turns of a range, the greatest one where it is symbolic."""
+        """The number of iterations of a range, the greatest one where it is symbolic."""
         node = ranges_of(self.kernel).get(number)
         return None if node is None else bounds(node.src[0])[1]
 
@@ -102,22 +100,25 @@ class Chooser:
         order = {number: i for i, number in enumerate(kinds)}
         found: list[tuple[UOp, list[int]]] = []
         for node in nodes_of(self.kernel):
+            if node.op not in CLOSING:
+                continue
             own = [r.arg for r in own_ranges(node) if kinds[r.arg] == LOOP]
             if own:
                 found.append((node, sorted(own, key=order.__getitem__)))
         return found
 
     def accesses(self, *nodes: UOp) -> list[Access]:
-        """The accesses of the kernel; given places, only those."""
+        """The accesses of the kernel; given addresses, only those."""
         return [a for a in accesses_of(self.kernel) if not nodes or a.node in nodes]
 
     def stores(self) -> list[UOp]:
         return [node for node in self.kernel.src if node.op == Op.STORE]
 
     def common_loops(self) -> list[int]:
-        """The loops of all stores on which every fold and stage depends, outermost first.
+        """The loops of all stores on which every reduction and stage depends, outermost first.
 
-        None inside an ordered loop: what goes on there from turn to turn stays with one thread.
+        None inside an ordered loop: what goes on there from iteration to iteration stays with one
+        thread.
         """
         kinds = dict(itertools.takewhile(lambda each: each[1] != ORDERED, self.loops()))
         stores = [node for node in self.kernel.src if node.op == Op.STORE]

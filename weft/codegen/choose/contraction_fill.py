@@ -18,10 +18,10 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 
 
-def fill_rows(chooser: Chooser, fill: list[int], folded: int, lanes: int) -> None:
-    """Vectors along the copied rows, which lie side by side behind the ranges folded over."""
-    rows = fill[folded]
-    if len(fill) > folded + 1 and not chooser.take(Merge(rows, fill[-1])):
+def fill_rows(chooser: Chooser, fill: list[int], reduced: int, lanes: int) -> None:
+    """Vectors along the copied rows, which lie side by side behind the ranges reduced over."""
+    rows = fill[reduced]
+    if len(fill) > reduced + 1 and not chooser.take(Merge(rows, fill[-1])):
         return
     vector = chooser.split(rows, lanes, "mask")
     if vector >= 0:
@@ -36,8 +36,8 @@ def fill_panel(chooser: Chooser, fill: list[int], most: int) -> bool:
     *others, last = fill
     extent = chooser.extent(last) or 1
     lanes = math.gcd(extent, most)
-    gated = _gated(chooser, others)
-    chooser.order(gated + [n for n in fill if n not in gated])
+    masked = _masked(chooser, others)
+    chooser.order(masked + [n for n in fill if n not in masked])
     along = _contiguous(chooser, others)
     if along is not None and extent == most and (chooser.extent(along) or 1) % lanes == 0:
         vector = chooser.split(along, lanes)
@@ -46,7 +46,9 @@ def fill_panel(chooser: Chooser, fill: list[int], most: int) -> bool:
     if lanes < 2 or vector < 0 or not chooser.take(Vectorize(vector)):
         return False
     beside = last if vector != last else others[-1]
-    if (chooser.extent(beside) or 1) <= MOST_VECTORS:  # masks of all its turns stay in registers
+    if (
+        chooser.extent(beside) or 1
+    ) <= MOST_VECTORS:  # masks of all its iterations stay in registers
         chooser.take(Unroll(beside))
     return True
 
@@ -60,8 +62,8 @@ def _contiguous(chooser: Chooser, numbers: list[int]) -> int | None:
     return next((n for n in numbers if access.stride(n) == 1), None)
 
 
-def _gated(chooser: Chooser, numbers: list[int]) -> list[int]:
-    """The ranges that gates of the panel look at; outermost, so that masks stay outside."""
+def _masked(chooser: Chooser, numbers: list[int]) -> list[int]:
+    """The ranges that masks of the panel look at; outermost, so that masks stay outside."""
     seen = 0
     for node in topological(_filled(chooser, numbers)):
         if node.op == Op.INDEX:

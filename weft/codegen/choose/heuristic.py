@@ -1,8 +1,8 @@
 """Opts for the obvious cases, from the kernel and the target's data alone.
 
 Loops that walk memory together are merged. The loop that most accesses walk contiguously becomes
-lanes; folds get several accumulators, and a contraction a tile of registers. The loops on which
-everything in the kernel depends become the grid, or on a GPU the grid and the threads.
+lanes; reductions get several accumulators, and a contraction a tile of registers. The loops on
+which everything in the kernel depends become the grid, or on a GPU the grid and the threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.codegen.analysis.accesses import Access, accesses_of, nearby_span
+from weft.codegen.analysis.accesses import Access, accesses_of, is_looked_up, nearby_span
 from weft.codegen.analysis.estimate import estimate
 from weft.codegen.analysis.loops import (
     GRID,
@@ -21,15 +21,17 @@ from weft.codegen.analysis.loops import (
     nodes_of,
     own_ranges,
 )
-from weft.codegen.choose.chooser import HEAVY, Chooser, width
+from weft.codegen.choose.chooser import Chooser, width
 from weft.codegen.choose.heuristic_accumulators import add_accumulators
+from weft.codegen.choose.heuristic_chain import tile_chain
 from weft.codegen.choose.heuristic_contraction import tile_contraction
-from weft.codegen.choose.heuristic_folds import (
+from weft.codegen.choose.heuristic_joins import join_long_rows
+from weft.codegen.choose.heuristic_reductions import (
     nest_long_sums,
     read_in_order,
     streamed_lanes,
     tile_rows,
-    unroll_short_folds,
+    unroll_short_reductions,
     walk_row_by_row,
 )
 from weft.codegen.choose.simt import choose_for_threads
@@ -37,17 +39,17 @@ from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
 from weft.codegen.opts.stage_value import value_again
 from weft.codegen.opts.table import Bind, Merge, Opt, Split, Stage, Unroll, Vectorize
-from weft.ir.ops import Op
+from weft.ir.ops import TRANSCENDENTAL, Op
 from weft.ir.uop import UOp, range_ids
 from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
 # Slow ops of a kernel that is still worth two copies: they share constants and fill the pipes.
-FEW_HEAVY: Final = 2
-# Turns of the grid per thread, so that a slow thread does not hold up the others.
-TURNS_PER_THREAD: Final = 4
-# Turns that make a loop worth having for itself: shorter ones are unrolled anyway.
+FEW_TRANSCENDENTAL: Final = 2
+# Iterations of the grid per thread, so that a slow thread does not hold up the others.
+ITERATIONS_PER_THREAD: Final = 4
+# Iterations that make a loop worth having for itself: shorter ones are unrolled anyway.
 LEAST_PART: Final = 8
 
 
@@ -59,12 +61,8 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     compute = target.compute
     if is_scalar(target) and choose_for_threads(chooser, target):
         return tuple(chooser.opts), chooser.kernel
-    chooser.share_values()
-    if target.access_bits and not tile_contraction(chooser):
-        chooser.vectorize_around_folds()
-        tile_rows(chooser)
-        walk_row_by_row(chooser)
-        nest_long_sums(chooser)
+    if not (target.access_bits and tile_chain(chooser)):
+        chooser.shape_loops()
     if isinstance(compute, Simt):
         chooser.spread_over_threads(compute)
     else:
@@ -74,6 +72,16 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
 
 class _Chooser(Chooser):
     """The parts of the heuristic that look at one loop at a time."""
+
+    def shape_loops(self) -> None:
+        """Join long rows; lanes, accumulators and tiles for the rest."""
+        join_long_rows(self)
+        self.share_values()
+        if self.target.access_bits and not tile_contraction(self):
+            self.vectorize_around_reductions()
+            tile_rows(self)
+            walk_row_by_row(self)
+            nest_long_sums(self)
 
     def refine_ranges(self) -> None:
         """Split a range that indices take apart, as heads that a projection has merged."""
@@ -99,11 +107,11 @@ class _Chooser(Chooser):
                 tried.add(pair)
 
     def share_values(self) -> None:
-        """Keep slow values that a fold has computed, where a row of them stays in the cache."""
-        if not any(self.kernel.ops >> op & 1 for op in HEAVY):
+        """Keep slow values that a reduction computed, where a row of them stays in the cache."""
+        if not any(self.kernel.ops >> op & 1 for op in TRANSCENDENTAL):
             return
-        folds = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
-        for node, own in folds:
+        reductions = [(node, own) for node, own in self.closers() if node.op == Op.REDUCE]
+        for node, own in reductions:
             extent = self.extent(own[0]) or 1 << 60
             is_near = extent * node.dtype.itemsize <= self.target.caches[0].size // 2
             if len(own) != 1 or not is_near or not self.is_contiguous(own[0]):
@@ -111,19 +119,19 @@ class _Chooser(Chooser):
             for _, others in self.closers():
                 for number in others:
                     value = value_again(self.kernel, own[0], number)
-                    if value is not None and any(value.ops >> op & 1 for op in HEAVY):
+                    if value is not None and any(value.ops >> op & 1 for op in TRANSCENDENTAL):
                         self.take(Stage(("again", own[0], number), (own[0],)))
 
-    def vectorize_around_folds(self) -> None:
-        """Lanes along the stores where folds are short; along any loop where that fails."""
+    def vectorize_around_reductions(self) -> None:
+        """Lanes along the stores where reductions are short; along any loop where that fails."""
         mark = self.mark()
-        if unroll_short_folds(self):
+        if unroll_short_reductions(self):
             self.vectorize()
             if any(kind == VECTOR for kind in kinds_of(self.kernel).values()):
                 return
             self.undo_to(mark)
         self.vectorize()
-        unroll_short_folds(self)
+        unroll_short_reductions(self)
 
     def is_contiguous(self, number: int) -> bool:
         """Whether something lies in memory along a range; else another range has the lanes."""
@@ -138,28 +146,28 @@ class _Chooser(Chooser):
             best = self.best_lanes(tried)
             if best is None:
                 return
-            number, lanes, is_fold = best
+            number, lanes, is_reduction = best
             tried.add(number)
-            lanes = streamed_lanes(self, lanes) if is_fold else lanes
+            lanes = streamed_lanes(self, lanes) if is_reduction else lanes
             has_tail = (self.extent(number) or 0) % lanes != 0
             inner = self.split_and(number, lanes, "mask", Vectorize)
             tried.add(inner)
-            if inner < 0 or read_in_order(self, number, is_fold):
+            if inner < 0 or read_in_order(self, number, is_reduction):
                 continue
             is_short = (self.extent(number) or 0) <= self.target.compute.copies
             if inner != number and has_tail and is_short:
                 self.take(Unroll(number))  # the mask of each copy is a constant
             elif inner != number:
-                self.unroll(number, is_fold)
-            if is_fold:
+                self.unroll(number, is_reduction)
+            if is_reduction:
                 add_accumulators(self, inner)
 
     def transpose_squares(self) -> bool:
         """Read along one loop and write along another: squares that are turned in registers."""
         stores = self.stores()
-        folds = 1 << Op.REDUCE | 1 << Op.SCAN
-        is_in_turn = any(kind == ORDERED for _, kind in self.loops())
-        if len(stores) != 1 or self.kernel.ops & folds or is_in_turn:
+        reductions = 1 << Op.REDUCE | 1 << Op.SCAN
+        is_sequential = any(kind == ORDERED for _, kind in self.loops())
+        if len(stores) != 1 or self.kernel.ops & reductions or is_sequential:
             return False
         accesses = self.accesses()
         own = [r.arg for r in own_ranges(stores[0])]
@@ -189,7 +197,7 @@ class _Chooser(Chooser):
     def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
         accesses = accesses_of(self.kernel)
         kinds = kinds_of(self.kernel)
-        turns = self.turns_of([access.node for access in accesses])
+        iterations = self.iterations_of([access.node for access in accesses])
         best: tuple[float, int, int, bool] | None = None
         for node, own in self.closers():
             if any(kinds[r.arg] == VECTOR for r in own_ranges(node)):
@@ -200,18 +208,18 @@ class _Chooser(Chooser):
                     continue
                 extent = self.extent(number) or 1
                 score = sum(
-                    _merit(access, number, lanes, extent) * turns.get(access.node, 1)
+                    _merit(access, number, lanes, extent) * iterations.get(access.node, 1)
                     for access in accesses
                 )
                 if score > 0 and (best is None or (score, position) > best[:2]):
-                    is_fold = node.op == Op.REDUCE
-                    best = (score, position, number, is_fold)
+                    is_reduction = node.op == Op.REDUCE
+                    best = (score, position, number, is_reduction)
         if best is None:
             return None
         return best[2], self.lanes(best[2], accesses), best[3]
 
-    def turns_of(self, nodes: list[UOp]) -> dict[UOp, int]:
-        """How often each of these is evaluated: once for each turn of what it depends on."""
+    def iterations_of(self, nodes: list[UOp]) -> dict[UOp, int]:
+        """How often each of these is evaluated: once for each iteration of what it depends on."""
         extents = {number: self.extent(number) or 1 for number in kinds_of(self.kernel)}
         return {node: math.prod(extents[n] for n in range_ids(node.ranges)) for node in nodes}
 
@@ -233,18 +241,18 @@ class _Chooser(Chooser):
             lanes //= 2
         return max(lanes, 1)
 
-    def unroll(self, number: int, is_fold: bool) -> None:
+    def unroll(self, number: int, is_reduction: bool) -> None:
         """A few copies of a loop: independent accumulators, or stores that overlap.
 
-        Lanes at places that were read are as many instructions, which overlap without copies.
+        Lanes at addresses that were read are as many instructions, which overlap without copies.
         """
-        if not is_fold and any(map(_is_looked_up, nodes_of(self.kernel))):
+        if not is_reduction and any(map(is_looked_up, nodes_of(self.kernel))):
             return
         extent = self.extent(number) or 1
-        heavy = sum(node.op in HEAVY for node in nodes_of(self.kernel))
+        transcendental = sum(node.op in TRANSCENDENTAL for node in nodes_of(self.kernel))
         most = self.target.compute.copies
-        if heavy and not is_fold:
-            most = min(most, 2) if heavy <= FEW_HEAVY else 1
+        if transcendental and not is_reduction:
+            most = min(most, 2) if transcendental <= FEW_TRANSCENDENTAL else 1
         for copies in (most, most // 2):
             if copies > 1 and extent % copies == 0 and extent > copies:
                 self.split_and(number, copies, "clamp", Unroll)
@@ -254,12 +262,12 @@ class _Chooser(Chooser):
         """Outer loops become the grid, as many as keep every thread busy."""
         if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
             return
-        turns = 1
+        iterations = 1
         for number in self.common_loops():
-            if turns >= TURNS_PER_THREAD * self.target.units:
+            if iterations >= ITERATIONS_PER_THREAD * self.target.units:
                 return
             if self.take(Bind(number, GRID)):
-                turns *= self.extent(number) or 1 << 30
+                iterations *= self.extent(number) or 1 << 30
 
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
@@ -283,11 +291,6 @@ class _Chooser(Chooser):
             self.take(Bind(number, GRID))
 
 
-def _is_looked_up(node: UOp) -> bool:
-    """Whether the place of an access comes out of memory."""
-    return node.op == Op.INDEX and any(each.ops >> Op.LOAD & 1 for each in node.src[2:])
-
-
 def _to_thread(number: int) -> Opt:
     return Bind(number, THREAD)
 
@@ -295,8 +298,8 @@ def _to_thread(number: int) -> Opt:
 def _merit(access: Access, number: int, lanes: int, extent: int) -> float:
     """What lanes along a range do for an access: which share of its instructions they save.
 
-    Whole vectors are good, places near each other take two instructions for each vector that they
-    lie in, scattered ones as many as without lanes, and more to put them together.
+    Whole vectors are good, addresses near each other take two instructions for each vector that
+    they lie in, scattered ones as many as without lanes, and more to put them together.
     """
     if access.node.op not in (Op.INDEX, Op.READ, Op.STAGE):
         return 0.0

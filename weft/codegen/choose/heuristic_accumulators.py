@@ -1,9 +1,10 @@
-"""The part of the heuristic that gives a fold over blocks enough accumulators.
+"""The part of the heuristic that gives a reduction over blocks enough accumulators.
 
-Packed weights lie in blocks, and a fold over them runs over short ranges: all of a range are
-lanes, or few turns are left of it. Each sum would wait for the one before. Further accumulators
-come from the ranges around the lanes, the innermost first, so that memory is still read in the
-order that it has; several rows at once would be several streams, each too short to fetch ahead.
+Packed weights lie in blocks, and a reduction over them runs over short ranges: all of a range are
+lanes, or few iterations are left of it. Each sum would wait for the one before. Further
+accumulators come from the ranges around the lanes, the innermost first, so that memory is still
+read in the order that it has; several rows at once would be several streams, each too short to
+fetch ahead.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from weft.codegen.analysis.loops import LOOP, kinds_of, nodes_of, own_ranges
-from weft.codegen.choose.chooser import HEAVY, Chooser
-from weft.codegen.choose.heuristic_folds import MOST_NODES, copies_of
+from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.heuristic_reductions import MOST_NODES, copies_of
 from weft.codegen.opts.table import Unroll
-from weft.ir.ops import Op
+from weft.ir.ops import TRANSCENDENTAL, Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 
@@ -23,7 +24,7 @@ SHARE: Final = 3 / 8
 
 
 def add_accumulators(chooser: Chooser, lanes: int) -> None:
-    """Copies of what the fold with these lanes does in a turn: of all turns of a range, or some.
+    """Copies of an iteration of the reduction with these lanes: of all of a range, or some.
 
     before:
       r0 < 18
@@ -34,11 +35,13 @@ def add_accumulators(chooser: Chooser, lanes: int) -> None:
       r0 < 3
       reduce ADD over r0, r1 (2 copies), r2 (lanes), r3 (6 copies)
     """
-    fold = _fold_over(chooser, lanes)
-    nodes, copies = topological(fold.src[0]), copies_of(chooser, fold)
-    if copies >= chooser.target.compute.latency or any(node.op in HEAVY for node in nodes):
+    reduction = _reduction_over(chooser, lanes)
+    nodes, copies = topological(reduction.src[0]), copies_of(chooser, reduction)
+    if copies >= chooser.target.compute.latency or any(
+        node.op in TRANSCENDENTAL for node in nodes
+    ):
         return
-    own = {r.arg for r in own_ranges(fold)}
+    own = {r.arg for r in own_ranges(reduction)}
     kinds = kinds_of(chooser.kernel)
     most = min(int(chooser.target.kept_vectors * SHARE), MOST_NODES // len(nodes))
     for number in [n for n in reversed(kinds) if n in own and kinds[n] == LOOP]:
@@ -50,8 +53,8 @@ def add_accumulators(chooser: Chooser, lanes: int) -> None:
             return
 
 
-def _fold_over(chooser: Chooser, number: int) -> UOp:
-    """The fold that closes a range."""
+def _reduction_over(chooser: Chooser, number: int) -> UOp:
+    """The reduction that closes a range."""
     return next(
         node
         for node in nodes_of(chooser.kernel)

@@ -1,16 +1,17 @@
-"""The recipe of a contraction: a tile of registers, panels near the core, blocks of the fold.
+"""The opts of a contraction: a tile of registers, panels near the core, blocks of the reduction.
 
     for each block of columns                       the grid
-      for each block of the fold                    ordered; the sum goes on in the result
+      for each block of the reduction                    ordered; the sum goes on in the result
         fill a panel with the right factor          once for all rows
         for each tile of rows
           for each tile of columns of the panel
-            for each turn of the fold in the block
+            for each iteration of the reduction in the block
               rows x vectors accumulators
 
 Sizes follow from the registers, the vectors and the caches of the target. Nothing is asked about
-what the contraction is for: convolutions come here with several ranges of columns and of the fold,
-and a factor that is padded, cast or computed is computed once, when the panel is filled.
+what the contraction is for: convolutions come here with several ranges of columns and of the
+reduction, and a factor that is padded, cast or computed is computed once, when the panel is
+filled.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import ranges_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.contraction_loops import ContractionLoops
-from weft.codegen.choose.heuristic_folds import SHORT_FOLD
+from weft.codegen.choose.heuristic_reductions import SHORT_REDUCTION
 from weft.codegen.choose.register_tile import (
     MOST_ROWS,
     MOST_VECTORS,
@@ -45,19 +46,19 @@ SAME: Final = 1.01
 
 
 class Joined(NamedTuple):
-    """Turns of the range outside the columns that share a panel, and whether both are one range.
+    """Iterations outside the columns that share a panel, and whether both are one range.
 
     Vectors and tiles of columns that are one range go across the ends of rows.
     """
 
-    turns: int
+    iterations: int
     are_merged: bool
 
 
 class RowTile(NamedTuple):
-    """A tile over some turns of the range outside the columns, each in vectors of its own."""
+    """A tile over some iterations of the range outside the columns, each in vectors of its own."""
 
-    turns: int
+    iterations: int
     lanes: int
     tile: Tile
 
@@ -68,21 +69,23 @@ def tile_contraction(chooser: Chooser) -> bool:
     if shape is None or not isinstance(compute, Simd):
         return False
     mark = chooser.mark()
-    if _Recipe(chooser, shape, compute).run():
+    if _ContractionChooser(chooser, shape, compute).run():
         return True
     chooser.undo_to(mark)
     return False
 
 
-class _Recipe(ContractionLoops):
+class _ContractionChooser(ContractionLoops):
     """Chooses the structure of one contraction, and takes its opts."""
 
     def run(self) -> bool:
         joined = self.joined_columns()
-        rows = self.turns(self.shape.rows)
-        is_staged = joined.turns > 1 or self.wants_panel()
-        is_cut = joined.turns > 1 or self.waste(self.extent(self.column)) > WASTE
-        is_short = self.turns(self.fold) <= SHORT_FOLD and len(self.shape.columns) > 1
+        rows = self.iterations(self.shape.rows)
+        is_staged = joined.iterations > 1 or self.wants_panel()
+        is_cut = joined.iterations > 1 or self.waste(self.extent(self.column)) > WASTE
+        is_short = (
+            self.iterations(self.reduction) <= SHORT_REDUCTION and len(self.shape.columns) > 1
+        )
         if is_cut and is_short and (rows < self.numbers.panel_rows or not is_staged):
             return False  # it is written out, and each element of it read where it is
         numbers = self.numbers
@@ -93,12 +96,12 @@ class _Recipe(ContractionLoops):
         if apart is not None and self.cost_of_rows(apart) < self.cost_of(joined):
             self.lanes = apart.lanes
             return self.with_rows_as_vectors(apart)
-        columns = self.extent(self.column) * (joined.turns if joined.are_merged else 1)
+        columns = self.extent(self.column) * (joined.iterations if joined.are_merged else 1)
         self.lanes = self.lanes_for(columns)
-        tile = self.tile_of(columns, has_room=joined.turns == 1)
+        tile = self.tile_of(columns, has_room=joined.iterations == 1)
         if self.lanes < 4 or tile.rows < 2:
             return False
-        if joined.turns > 1:
+        if joined.iterations > 1:
             return self.with_joined_columns(joined, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
 
@@ -120,7 +123,7 @@ class _Recipe(ContractionLoops):
     # ---- what the columns are
 
     def joined_columns(self) -> Joined:
-        """How many turns of the range outside the columns to take together with them.
+        """How many iterations of the range outside the columns to take together with them.
 
         Rows of the result that follow each other in memory fill the lanes, or the vectors of a
         tile, that the last range leaves empty; and windows that overlap are copied once.
@@ -135,21 +138,21 @@ class _Recipe(ContractionLoops):
         if result.stride(before) != extent or not (is_wasteful or self.wants_panel()):
             return alone
         self.find_window(before)
-        fold = min(self.turns(self.fold), self.numbers.reduction_block)
+        reduction = min(self.iterations(self.reduction), self.numbers.reduction_block)
         is_cut_up = math.gcd(extent, self.lanes) < 2  # no vectors to copy it with
         most = 1 if is_cut_up else self.extent(before)
         counts = [n for n in range(2, most + 1) if self.extent(before) % n == 0]
         ways = [Joined(n, are_merged) for n in counts for are_merged in (True, False)]
-        fits = [way for way in ways if self.kept_columns(way) * fold <= self.panel_size]
+        fits = [way for way in ways if self.kept_columns(way) * reduction <= self.panel_size]
         costs = {way: self.cost_of(way) for way in (alone, *fits)}
         least = min(costs.values())
         return next(way for way, cost in costs.items() if cost <= SAME * least)
 
     def find_window(self, position: int) -> None:
-        """Look for a range of the fold that is added to this one of the columns."""
+        """Look for a range of the reduction that is added to this one of the columns."""
         ranges = ranges_of(self.chooser.kernel)
         number = self.chooser.next_number()
-        for tap in self.fold:
+        for tap in self.reduction:
             found = windowed(self.shape.panel, ranges[position], ranges[tap], number)
             if found is not None:
                 self.window = (tap, found.step)
@@ -160,39 +163,41 @@ class _Recipe(ContractionLoops):
         return self.window is not None and (self.window[1] == 1 or not joined.are_merged)
 
     def kept_columns(self, joined: Joined) -> int:
-        """Elements that a panel of joined columns has for each turn of the fold."""
-        columns = joined.turns * self.extent(self.column)
+        """Elements that a panel of joined columns has for each iteration of the reduction."""
+        columns = joined.iterations * self.extent(self.column)
         if self.window is None or not self.has_window(joined):
             return columns
         tap, step = self.window
         taps = self.extent(tap)
-        return -(-columns * ((joined.turns - 1) * step + taps) // (joined.turns * taps))
+        return -(-columns * ((joined.iterations - 1) * step + taps) // (joined.iterations * taps))
 
     def cost_of(self, joined: Joined) -> float:
-        """What joined columns take, in vectors for a column and a turn of the fold.
+        """What joined columns take, in vectors for a column and an iteration of the reduction.
 
         That is their products, and the copy to the panel, whose vectors are cut at each row.
         """
         extent = self.extent(self.column)
-        columns = extent * (joined.turns if joined.are_merged else 1)
-        lanes = math.gcd(extent, self.lanes) if joined.turns > 1 else self.lanes_for(columns)
-        tile = self.tile_for(columns, has_room=joined.turns == 1)
+        columns = extent * (joined.iterations if joined.are_merged else 1)
+        lanes = math.gcd(extent, self.lanes) if joined.iterations > 1 else self.lanes_for(columns)
+        tile = self.tile_for(columns, has_room=joined.iterations == 1)
         products = self.products(tile, columns, self.lanes_for(columns)) / columns
-        if joined.turns > 1 and columns % (tile.vectors * self.lanes):
+        if joined.iterations > 1 and columns % (tile.vectors * self.lanes):
             products *= self.numbers.masked
         copied = self.numbers.copied_vector / lanes * self.kept_columns(joined)
-        copied /= joined.turns * extent
-        return self.shared_out(products, copied, self.turns(self.outer) // joined.turns)
+        copied /= joined.iterations * extent
+        return self.shared_out(products, copied, self.iterations(self.outer) // joined.iterations)
 
     def cost_of_rows(self, apart: RowTile) -> float:
         """The same for rows of the result in vectors of their own, some of them past the end."""
-        extent, turns = self.extent(self.column), self.extent(self.shape.columns[-2])
+        extent, iterations = self.extent(self.column), self.extent(self.shape.columns[-2])
         columns = apart.tile.vectors * apart.lanes
-        blocks = -(-turns // apart.turns)
-        share = blocks / (turns * extent)
+        blocks = -(-iterations // apart.iterations)
+        share = blocks / (iterations * extent)
         products = self.products(apart.tile, columns, apart.lanes) * share
         copied = self.numbers.copied_vector * apart.tile.vectors * share
-        return self.shared_out(products, copied, self.turns(self.outer) // turns * blocks)
+        return self.shared_out(
+            products, copied, self.iterations(self.outer) // iterations * blocks
+        )
 
     def shared_out(self, products: float, copied: float, blocks: int) -> float:
         """What threads take that share out blocks, each with a panel of its own."""
@@ -210,9 +215,9 @@ class _Recipe(ContractionLoops):
         return min(self.lanes, 1 << columns.bit_length() - 1)
 
     def products(self, tile: Tile, columns: int, lanes: int) -> float:
-        """Multiply-adds of vectors in the time that a turn of the fold takes for all rows."""
+        """Multiply-adds of vectors in the time of an iteration of the reduction for all rows."""
         rows = self.extent(self.row)
-        times = self.turns(self.shape.rows) // rows
+        times = self.iterations(self.shape.rows) // rows
         ports = self.compute.multiply_adds
         return ports * times * cycles(tile, rows, columns, lanes, self.compute)
 
@@ -233,9 +238,11 @@ class _Recipe(ContractionLoops):
             return True
         factor = self.shape.panel
         (access,) = self.chooser.accesses(factor.src[0])
-        span = sum((access.stride(n) or 0) * self.extent(n) for n in [*self.fold, self.column])
-        is_aligned = all((access.stride(n) or 0) % self.lanes == 0 for n in self.fold)
-        if not is_aligned and self.turns(self.shape.rows) >= self.numbers.aligned_panel_rows:
+        span = sum(
+            (access.stride(n) or 0) * self.extent(n) for n in [*self.reduction, self.column]
+        )
+        is_aligned = all((access.stride(n) or 0) % self.lanes == 0 for n in self.reduction)
+        if not is_aligned and self.iterations(self.shape.rows) >= self.numbers.aligned_panel_rows:
             return True  # each vector would lie in two lines of the cache
         return span * factor.dtype.itemsize > self.chooser.target.caches[1].size // 4
 
@@ -249,8 +256,8 @@ class _Recipe(ContractionLoops):
         return self.finish([], [] if self.column in inner else [self.column], inner, tile)
 
     def with_panels(self, tile: Tile) -> bool:
-        """Panels of a tile's width, as many as stay in the cache with a block of the fold."""
-        self.split_fold(tile.vectors * self.lanes)
+        """Panels of a tile's width, as many as stay in the cache with a block of the reduction."""
+        self.split_reduction(tile.vectors * self.lanes)
         inner = self.columns_in_registers(self.column, tile)
         if not inner:
             return False
@@ -262,22 +269,26 @@ class _Recipe(ContractionLoops):
                 panels = []
             if panels != [self.column]:
                 blocks = [self.column]
-        fill = self.stage([*panels, *self.fold, *inner])
-        self.merge_fold()
+        fill = self.stage([*panels, *self.reduction, *inner])
+        self.merge_reduction()
         return bool(fill) and self.finish(blocks, panels, inner, tile, fill)
 
     def with_joined_columns(self, joined: Joined, tile: Tile) -> bool:
         """Rows of the result side by side: a panel over both ranges, then one range of both."""
         before = self.shape.columns[-2]
-        together = self.chooser.split(before, joined.turns)
+        together = self.chooser.split(before, joined.iterations)
         if together == before:
             self.outer.remove(before)
-        self.split_fold(self.kept_columns(joined))
+        self.split_reduction(self.kept_columns(joined))
         windows: Windows = ()
-        if self.window is not None and self.has_window(joined) and self.window[0] in self.fold:
+        if (
+            self.window is not None
+            and self.has_window(joined)
+            and self.window[0] in self.reduction
+        ):
             windows = ((together, self.window[0]),)
-        folded = [n for n in self.fold if (together, n) not in windows]
-        fill = self.stage([*folded, together, self.column], windows)
+        reduced = [n for n in self.reduction if (together, n) not in windows]
+        fill = self.stage([*reduced, together, self.column], windows)
         if not fill:
             return False
         panels = [] if joined.are_merged else [together]
@@ -285,7 +296,7 @@ class _Recipe(ContractionLoops):
             if not self.chooser.take(Merge(together, self.column)):
                 return False
             self.column = together
-        self.merge_fold()
+        self.merge_reduction()
         inner = self.columns_in_registers(self.column, tile)
         panels += [self.column] if self.column not in inner else []
         return bool(inner) and self.finish([], panels, inner, tile, fill)
@@ -297,9 +308,9 @@ class _Recipe(ContractionLoops):
         width = -(-extent // lanes)
         if len(self.shape.columns) < 2 or lanes < 4 or width * lanes > MOST_WASTE * extent:
             return None
-        turns = self.extent(self.shape.columns[-2])
+        iterations = self.extent(self.shape.columns[-2])
         found: list[RowTile] = []
-        for count in range(1, min(MOST_VECTORS // width, turns) + 1):
+        for count in range(1, min(MOST_VECTORS // width, iterations) + 1):
             columns = count * width * lanes
             rows = self.extent(self.row)
             tile = best_tile(rows, columns, lanes, self.compute, self.rows_apart)
@@ -310,7 +321,7 @@ class _Recipe(ContractionLoops):
     def with_rows_as_vectors(self, apart: RowTile) -> bool:
         """Each row of the result in vectors of its own, the last with lanes to spare."""
         before, column, lanes = self.shape.columns[-2], self.column, self.lanes
-        count, tile = apart.turns, apart.tile
+        count, tile = apart.iterations, apart.tile
         copies = [self.chooser.split(before, count)] if count > 1 else []
         vector = self.chooser.next_number()
         if -1 in copies or not self.chooser.take(Split(column, lanes, "mask")):
@@ -319,7 +330,7 @@ class _Recipe(ContractionLoops):
         self.outer = [n for n in self.outer if n not in copies]
         self.outer += [column] if one else []
         inner = [*copies, vector] if one else [*copies, column, vector]
-        self.split_fold(tile.vectors * lanes)
-        fill = self.stage([*self.fold, *inner])
-        self.merge_fold()
+        self.split_reduction(tile.vectors * lanes)
+        fill = self.stage([*self.reduction, *inner])
+        self.merge_reduction()
         return bool(fill) and self.finish([], [], inner, tile, fill)

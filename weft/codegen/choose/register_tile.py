@@ -30,10 +30,11 @@ def best_tile(
 ) -> Tile:
     """The tile that needs the fewest cycles for a result of this size.
 
-    A turn of the fold takes as long as its multiply-adds or its loads, a vector for each column
-    and a single element for each row. Accumulators, the vectors of a row and one factor stay in
-    registers, and one more is left for a constant of what is done with the result. Columns that
-    no tile divides are read past their end if there is room, and masked by registers if not.
+    An iteration of the reduction takes as long as its multiply-adds or its loads, a vector for
+    each column and a single element for each row. Accumulators, the vectors of a row and one
+    factor stay in registers, and one more is left for a constant of what is done with the result.
+    Columns that no tile divides are read past their end if there is room, and masked by registers
+    if not.
 
     >>> avx512, avx2 = Simd(vector_registers=32), Simd(vector_registers=16)
     >>> best_tile(1024, 1024, 16, avx512, most_rows=8)

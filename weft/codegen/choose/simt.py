@@ -13,14 +13,18 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.codegen.analysis.accesses import Access
-from weft.codegen.analysis.contraction import contraction_of
-from weft.codegen.analysis.loops import GRID, LOOP, THREAD, kinds_of, own_ranges
+from weft.codegen.analysis.accesses import is_looked_up
+from weft.codegen.analysis.loops import GRID, LOOP, THREAD, UNROLL, kinds_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_share import addresses_of as _addresses
+from weft.codegen.choose.simt_share import share_along as _share
+from weft.codegen.choose.simt_share import share_anything
 from weft.codegen.choose.simt_tiles import tile_product
+from weft.codegen.choose.tensor_core import use_matrix_units
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
 from weft.codegen.opts.table import Bind, Opt, Split, Stage, Unroll, Vectorize
 from weft.ir.ops import Op
+from weft.ir.reduction.contraction import contraction_of
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind
 from weft.target.compute import Simt
@@ -29,10 +33,18 @@ from weft.target.target import Target
 # Elements of a row that a thread keeps, and how many vectors a thread of a full group reads.
 KEPT_ELEMENTS: Final = 64
 VECTORS: Final = 4
+# Threads of a row that fewer could not keep.
+WIDEST: Final = 1024
 # Iterations that are written out where a row is too long to be kept.
 COPIES: Final = 8
+# Short rows of which a thread reads a vector each.
+ROWS: Final = 2
+# The share of threads that may have nothing to do.
+IDLE: Final = 0.125
 # A reduction that is shorter is best done by one thread.
 SHORT: Final = 32
+# Rows of a product that are written out.
+FEW: Final = 16
 # How much more a group does than what it computes again.
 SHARE_AGAIN: Final = 4
 _UNUSUAL: Final = 1 << Op.SCAN | 1 << Op.STAGE | 1 << Op.AFTER
@@ -48,7 +60,11 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
     if not all(chooser.extent(number) for number in kinds):
         return False
     _share_out(chooser, compute)
-    for shape in (tile_product, _rows, _columns, _transpose, _map):
+    shapes = (
+        *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+        share_anything,
+    )
+    for shape in shapes:
         mark = chooser.mark()
         if shape(chooser, compute) and fits_a_group(chooser.kernel, target):
             return True
@@ -64,26 +80,9 @@ def _is_loop(chooser: Chooser, number: int) -> bool:
     return kinds_of(chooser.kernel)[number] == LOOP
 
 
-def _places(chooser: Chooser) -> list[Access]:
-    return [access for access in chooser.accesses() if access.node.op == Op.INDEX]
-
-
-def _share(chooser: Chooser, number: int, places: list[Access]) -> float:
-    """Which share of the elements that a loop walks over lies side by side along it."""
-    whole = side_by_side = 0
-    for access in places:
-        if access.stride(number) == 0:
-            continue
-        ranges = range_ids(access.node.ranges)
-        elements = math.prod(chooser.extent(n) or 1 for n in ranges if access.stride(n) != 0)
-        whole += elements
-        side_by_side += elements if access.stride(number) == 1 else 0
-    return side_by_side / whole if whole else 0.0
-
-
 def _lanes(chooser: Chooser, number: int) -> int:
     """Elements of the widest access along a range that divide it and are aligned in each row."""
-    near = [access for access in _places(chooser) if access.stride(number) == 1]
+    near = [access for access in _addresses(chooser) if access.stride(number) == 1]
     if not near:
         return 1
     lanes = chooser.target.access_bits // max(8 * access.dtype.itemsize for access in near)
@@ -102,18 +101,20 @@ def _map(chooser: Chooser, compute: Simt) -> bool:
     """A vector for each thread; where rows are not aligned, several elements a group apart."""
     if chooser.kernel.ops >> Op.REDUCE & 1:
         return False
-    places = _places(chooser)
+    addresses = _addresses(chooser)
     own = dict.fromkeys(r.arg for store in chooser.stores() for r in own_ranges(store))
     common = [number for number in chooser.common_loops() if number in own]
     if not common:
         return False
-    number = max(common, key=lambda n: (_share(chooser, n, places), common.index(n)))
-    if number != common[-1] and _share(chooser, number, places) <= 0.5:
+    number = max(common, key=lambda n: (_share(chooser, n, addresses), common.index(n)))
+    if number != common[-1] and _share(chooser, number, addresses) <= 0.5:
         return False
     lanes = _lanes(chooser, number)
     if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
         return False
-    return _spread(chooser, compute, number, VECTORS if lanes == 1 else 1)
+    # What a thread has waited for, it uses several times.
+    gathers = any(is_looked_up(access.node) for access in addresses)
+    return _spread(chooser, compute, number, VECTORS if lanes == 1 or gathers else 1)
 
 
 def _transpose(chooser: Chooser, compute: Simt) -> bool:
@@ -148,15 +149,15 @@ def _transpose(chooser: Chooser, compute: Simt) -> bool:
 
 def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
     """The argument that is read along another loop than the result, and the loops of both."""
-    stores, places = chooser.stores(), _places(chooser)
+    stores, addresses = chooser.stores(), _addresses(chooser)
     if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:
         return None
     own = _own(stores[0])
-    written = next(access for access in places if access.node is stores[0].src[0])
+    written = next(access for access in addresses if access.node is stores[0].src[0])
     along = next((n for n in own if written.stride(n) == 1), None)
     if along is None:
         return None
-    apart = [a for a in places if a is not written and a.stride(along) not in (0, 1)]
+    apart = [a for a in addresses if a is not written and a.stride(along) not in (0, 1)]
     across = [n for n in own if len(apart) == 1 and apart[0].stride(n) == 1]
     memory = behind(apart[0].node.src[0]) if across else None
     if memory is None or memory.op != Op.PARAM:
@@ -173,14 +174,25 @@ def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
         extent = chooser.extent(number) or 1
         if not _is_loop(chooser, number) or extent < 2 or most < 2:
             continue
-        count = 1 << int(math.log2(min(extent, most)))
+        count = _threads_along(extent, most, compute)
         if count < 2 or chooser.split_and(number, count, tail, _to_thread) < 0:
             continue
         most //= count
-        is_long = (chooser.extent(number) or 1) >= 2 * copies
-        if number == first and copies > 1 and is_long and _is_loop(chooser, number):
+        left = chooser.extent(number) or 1
+        if number == first and 1 < left <= copies and _is_loop(chooser, number):
+            chooser.take(Unroll(number))
+        elif number == first and left >= 2 * copies > 2 and _is_loop(chooser, number):
             chooser.split_and(number, copies, tail, Unroll)
     return _bind_grid(chooser)
+
+
+def _threads_along(extent: int, most: int, compute: Simt) -> int:
+    """A power of two of threads, of which few have nothing to do."""
+    largest = count = 1 << int(math.log2(max(min(extent, most), 1)))
+    while count > compute.warp and -(-extent // count) * count > extent * (1 + IDLE):
+        count //= 2
+    idle = -(-extent // count) * count > extent * (1 + IDLE)
+    return largest if idle else count
 
 
 def _share_out(chooser: Chooser, compute: Simt) -> None:
@@ -223,12 +235,16 @@ def _work(chooser: Chooser, number: int, common: list[int]) -> tuple[int, int]:
 
 def _rows(chooser: Chooser, compute: Simt) -> bool:
     """A group for each row, or for several; its threads read neighbors and keep them."""
+    _write_out_few(chooser)
     loops = _row_loops(chooser)
     if not loops:
         return False
     lanes = {number: _lanes(chooser, number) for number in loops}
     vectors = max((chooser.extent(n) or 1) // lanes[n] for n in loops)
-    threads = _row_threads(vectors, compute)
+    threads = _row_threads(vectors, VECTORS if max(lanes.values()) > 1 else COPIES, compute)
+    longest = max(chooser.extent(n) or 1 for n in loops)
+    if threads * KEPT_ELEMENTS < longest <= WIDEST * KEPT_ELEMENTS:
+        threads = WIDEST  # the whole row is kept
     for number in loops:
         extent = 2 * (chooser.extent(number) or 1)
         while lanes[number] > 1 and extent // lanes[number] <= threads:
@@ -240,22 +256,31 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
     if threads > compute.warp:  # warps of several rows would wait for each other
         rows = max(rows // 2, 1)
     around = chooser.common_loops()
+    is_reduced = all(n in around for store in chooser.stores() for n in _own(store))
+    if is_reduced and vectors <= threads and _is_many(chooser, around, compute):
+        chooser.split_and(around[-1], ROWS, chooser.safe_tail(), Unroll)
     if rows > 1 and around and (chooser.extent(around[-1]) or 1) >= 2 * rows:
         chooser.split_and(around[-1], rows, chooser.safe_tail(), _to_thread)
     return _bind_grid(chooser)
 
 
-def _row_threads(vectors: int, compute: Simt) -> int:
-    """Threads of a row: a few vectors for each, a warp at least where the row has as many."""
-    wanted = 1 << max((vectors - 1) // VECTORS, 0).bit_length()
+def _is_many(chooser: Chooser, around: list[int], compute: Simt) -> bool:
+    """Whether several rows for each warp leave warps enough to every multiprocessor."""
+    count = math.prod(chooser.extent(n) or 1 for n in around)
+    return 4 * count >= ROWS * compute.units * compute.threads_per_unit // compute.warp
+
+
+def _row_threads(vectors: int, each: int, compute: Simt) -> int:
+    """Threads of a row: `each` vectors for one; a warp at least where the row has as many."""
+    wanted = 1 << max((vectors - 1) // each, 0).bit_length()
     least = min(compute.warp, 1 << (vectors.bit_length() - 1))
     threads = max(least, min(wanted, compute.group_threads))
-    return 2 * threads if vectors > 2 * VECTORS * threads else threads
+    return 2 * threads if vectors > 2 * each * threads else threads
 
 
 def _row_loops(chooser: Chooser) -> list[int]:
     """The loop along memory of each reduction and store that is not around all; [] for none."""
-    places, common = _places(chooser), chooser.common_loops()
+    addresses, common = _addresses(chooser), chooser.common_loops()
     found: dict[int, None] = {}
     longest, has_reduction = 0, False
     for node, own in chooser.closers():
@@ -264,8 +289,8 @@ def _row_loops(chooser: Chooser) -> list[int]:
             continue
         if node.op == Op.REDUCE and _is_product(chooser, node):
             return []
-        number = max(inner, key=lambda n: (_share(chooser, n, places), chooser.extent(n) or 0))
-        if _share(chooser, number, places) < 0.5:
+        number = max(inner, key=lambda n: (_share(chooser, n, addresses), chooser.extent(n) or 0))
+        if _share(chooser, number, addresses) < 0.5:
             return []
         found[number] = None
         if node.op == Op.REDUCE:
@@ -276,14 +301,24 @@ def _row_loops(chooser: Chooser) -> list[int]:
 
 def _is_product(chooser: Chooser, node: UOp) -> bool:
     """Whether a reduction uses what it has read again for other results: a product of matrices."""
+    return min((size for size, _ in _sides(chooser, node)), default=1) > 1
+
+
+def _sides(chooser: Chooser, node: UOp) -> list[tuple[int, list[int]]]:
+    """How many rows and columns a contraction has, and their loops; none of other reductions."""
     parts = contraction_of(node)
-    if parts is None:
-        return False
-    sizes = [
-        math.prod(chooser.extent(n) or 1 for n in range_ids(part))
-        for part in (parts.rows, parts.columns)
-    ]
-    return min(sizes) > 1
+    sides = () if parts is None else (parts.rows, parts.columns)
+    loops = [[n for n in range_ids(side) if _is_loop(chooser, n)] for side in sides]
+    return [(math.prod(chooser.extent(n) or 1 for n in each), each) for each in loops]
+
+
+def _write_out_few(chooser: Chooser) -> None:
+    """Each thread computes all results of the short side of a product, from what it has read."""
+    products = [node for node, _ in chooser.closers() if contraction_of(node) is not None]
+    sides = _sides(chooser, products[0]) if len(products) == 1 else []
+    if sides and min(sides)[0] <= FEW:
+        for number in min(sides)[1]:
+            chooser.take(Unroll(number))
 
 
 def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
@@ -314,16 +349,18 @@ def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
 
 def _columns(chooser: Chooser, compute: Simt) -> bool:
     """Vectors and threads along the columns, and threads that share the rows."""
+    _write_out_few(chooser)
     reductions = [(node, own) for node, own in chooser.closers() if node.op == Op.REDUCE]
     if len(reductions) != 1 or _is_product(chooser, reductions[0][0]):
         return False
-    places, common = _places(chooser), chooser.common_loops()
+    addresses, common = _addresses(chooser), chooser.common_loops()
     inner = [n for n in reductions[0][1] if n not in common]
-    if not common or not inner or any(n not in common for s in chooser.stores() for n in _own(s)):
+    stored = [n for store in chooser.stores() for n in _own(store) if _is_loop(chooser, n)]
+    if not common or not inner or any(n not in common for n in stored):
         return False
-    column = max(common, key=lambda n: (_share(chooser, n, places), common.index(n)))
+    column = max(common, key=lambda n: (_share(chooser, n, addresses), common.index(n)))
     down = max(inner, key=lambda n: chooser.extent(n) or 0)
-    if _share(chooser, column, places) < 0.5:
+    if _share(chooser, column, addresses) < 0.5:
         return False
     lanes = _lanes(chooser, column)
     if lanes > 1 and chooser.split_and(column, lanes, "clamp", Vectorize) < 0:
@@ -341,7 +378,9 @@ def _columns(chooser: Chooser, compute: Simt) -> bool:
     if share > 1 and chooser.split_and(down, share, "mask", _to_thread) < 0:
         return False
     if _is_loop(chooser, down) and (chooser.extent(down) or 1) > COPIES:
-        chooser.split_and(down, COPIES, "mask", Unroll)
+        # Rows that are written out have accumulators enough.
+        has_few = UNROLL in kinds_of(chooser.kernel).values()
+        chooser.split_and(down, COPIES, "mask", lambda n: Unroll(n, sequential=has_few))
     others = [number for number in kinds_of(chooser.kernel) if number != along]
     return chooser.order([*others, along]) and _bind_grid(chooser)
 
@@ -350,7 +389,7 @@ def _columns_at_once(chooser: Chooser, column: int, lanes: int, compute: Simt) -
     """Threads along the columns: a warp, or a line of memory where that leaves too few groups."""
     extent = chooser.extent(column) or 1
     around = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != column)
-    size = max(a.dtype.itemsize for a in _places(chooser))
+    size = max(a.dtype.itemsize for a in _addresses(chooser))
     across = 1 << int(math.log2(min(extent, compute.warp)))
     while across * lanes * size > compute.line_bytes and around * extent < compute.units * across:
         across //= 2

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.decompose import (
     constant_division,
     exponentials,
@@ -89,18 +89,28 @@ FUNCTIONS: Final[dict[int, Function]] = {
     Op.FLOORMOD: integers.floor_remainder,
     Op.TRUNCMOD: _truncated_remainder,
     Op.LESS_EQUAL: _not_greater,
+    Op.DOT_BYTES: integers.dot_of_bytes,
 }
 
 
-def decompose(kernel: UOp, context: Context) -> UOp:
+def decompose(kernel: UOp, context: CodegenContext) -> UOp:
     """Write the kernel with ops that the target has."""
     target = context.target
-    return rewrite(kernel, rules_for(target.native_ops, target.has_slow_division))
+    return rewrite(kernel, rules_of(target))
+
+
+def rules_of(target: Target) -> RuleSet:
+    """The rules of a target."""
+    return rules_for(target.native_ops, target.has_slow_division, target.float32_ops)
 
 
 @cache
-def rules_for(native_ops: frozenset[int], has_slow_division: bool = False) -> RuleSet:
-    """The rules of every target that has these ops."""
+def rules_for(
+    native_ops: frozenset[int],
+    has_slow_division: bool = False,
+    float32_ops: frozenset[int] = frozenset(),
+) -> RuleSet:
+    """The rules of every target that has these ops, and further ones for float32 alone."""
     chosen = [
         _rule("shift-or-truncate-quotient", Op.FLOORDIV, integers.simpler_quotient),
         _rule("mask-or-truncate-remainder", Op.FLOORMOD, integers.simpler_remainder),
@@ -112,8 +122,29 @@ def rules_for(native_ops: frozenset[int], has_slow_division: bool = False) -> Ru
         ]
     for op, function in FUNCTIONS.items():
         if op not in native_ops:
+            function = _but_float32(function) if op in float32_ops else function
             chosen.append(_rule(f"decompose-{name(op).lower().replace('_', '-')}", op, function))
+        elif op == Op.DOT_BYTES:
+            chosen.append(_rule("decompose-dot-bytes", op, _but_words(function)))
     return rules("decompose", *chosen)
+
+
+def _but_float32(function: Function) -> Function:
+    """A function that leaves float32 to the renderer."""
+
+    def expanded(node: UOp) -> UOp | None:
+        return None if node.dtype.scalar is dtypes.float32 else function(node)
+
+    return expanded
+
+
+def _but_words(function: Function) -> Function:
+    """A function that leaves words of 32 bits to the renderer."""
+
+    def expanded(node: UOp) -> UOp | None:
+        return None if node.dtype.scalar is dtypes.int32 else function(node)
+
+    return expanded
 
 
 def _rule(rule_name: str, op: int, function: Function) -> Rule:
@@ -125,12 +156,12 @@ def _rule(rule_name: str, op: int, function: Function) -> Rule:
 
 def require_native(kernel: UOp, target: Target) -> None:
     """Raise where a kernel computes what its target has no instructions for."""
-    lacking = ELEMENTWISE - target.native_ops
+    lacking = ELEMENTWISE - target.written_ops
     if kernel.ops & mask_of(*lacking):
         names = [name(op) for op in sorted(lacking) if kernel.ops >> op & 1]
         raise NotSupported(
             f"{', '.join(names)} on {target.name}",
-            law="an op that a target lacks has to be written with ops that it has",
+            rule="an op that a target lacks has to be written with ops that it has",
         )
     computed = {
         node.dtype: node.op
@@ -138,10 +169,11 @@ def require_native(kernel: UOp, target: Target) -> None:
         if node.op in ELEMENTWISE and node.op != Op.BITCAST
     }
     for dtype, op in computed.items():
-        if dtype.scalar not in target.native_dtypes:
+        is_rounded = op == Op.CAST and dtype.scalar in target.rounded_dtypes
+        if dtype.scalar not in target.native_dtypes and not is_rounded:
             raise NotSupported(
                 f"{dtype.scalar.name} on {target.name}",
                 facts=[("op", name(op))],
-                law="the target computes in "
+                rule="the target computes in "
                 + ", ".join(sorted(d.name for d in target.native_dtypes)),
             )

@@ -11,7 +11,6 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from weft.codegen.decompose import polynomials
 from weft.codegen.decompose.float_parts import (
     Pair,
     absolute,
@@ -36,6 +35,7 @@ from weft.codegen.decompose.float_parts import (
 )
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
+from weft.support import polynomials
 
 # log(2) and 1 / log(2), with 40 digits.
 _LOG_2: Final = Fraction("0.6931471805599453094172321214581765680755")

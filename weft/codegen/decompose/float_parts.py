@@ -17,7 +17,7 @@ from weft.ir.uop import UOp, make
 Pair = tuple[UOp, UOp]
 
 
-class Layout(NamedTuple):
+class FloatLayout(NamedTuple):
     """The bits of a float dtype, and the integers of its width."""
 
     mantissa: int
@@ -38,12 +38,12 @@ class Layout(NamedTuple):
 
 
 LAYOUTS: Final = {
-    dtypes.float32: Layout(23, 127, dtypes.int32, dtypes.uint32),
-    dtypes.float64: Layout(52, 1023, dtypes.int64, dtypes.uint64),
+    dtypes.float32: FloatLayout(23, 127, dtypes.int32, dtypes.uint32),
+    dtypes.float64: FloatLayout(52, 1023, dtypes.int64, dtypes.uint64),
 }
 
 
-def layout_of(x: UOp) -> Layout:
+def layout_of(x: UOp) -> FloatLayout:
     return LAYOUTS[x.dtype.scalar]
 
 

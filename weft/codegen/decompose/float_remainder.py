@@ -9,7 +9,7 @@ float's width. The number of steps is that of the greatest difference of exponen
 from __future__ import annotations
 
 from weft.codegen.decompose.float_parts import (
-    Layout,
+    FloatLayout,
     absolute,
     bits_of,
     layout_of,
@@ -47,7 +47,7 @@ def remainder(x: UOp, y: UOp) -> UOp:
     return where(is_number, result, x.const_like(float("nan")))
 
 
-def _parts(size: UOp, layout: Layout) -> tuple[UOp, UOp]:
+def _parts(size: UOp, layout: FloatLayout) -> tuple[UOp, UOp]:
     """The mantissa as an unsigned integer, and the exponent it goes with, from 1 on."""
     bits = bits_of(size)
     exponent = bits >> layout.mantissa

@@ -1,7 +1,8 @@
 """Division and remainders with the meaning of the op table, in terms of what a target has.
 
 Division by a power of two is a shift, and where nothing is negative rounding down is rounding to
-zero; both hold for every target and are always done. What remains is written with TRUNCDIV.
+zero; both hold for every target and are always done. What remains is written with TRUNCDIV. Dot
+products of bytes are shifts and products.
 """
 
 from __future__ import annotations
@@ -35,6 +36,19 @@ def simpler_remainder(node: UOp) -> UOp | None:
     if bounds(x)[0] >= 0 and bounds(y)[0] > 0:
         return make(Op.TRUNCMOD, node.dtype, (x, y))
     return None
+
+
+def dot_of_bytes(node: UOp) -> UOp:
+    """DOT_BYTES as shifts and products, a byte after the other."""
+    x, y = node.src
+    bits = node.dtype.scalar.bits
+    total: UOp | None = None
+    for low in range(0, bits, 8):
+        signed = (y << (bits - 8 - low)) >> (bits - 8)
+        product = ((x >> low) & 255) * signed
+        total = product if total is None else total + product
+    assert total is not None
+    return total
 
 
 def floor_quotient(node: UOp) -> UOp | None:

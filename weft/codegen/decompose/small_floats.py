@@ -4,8 +4,8 @@ In: a lowered kernel. Out: a dtype such as float16, bfloat16 or fp8 that the tar
 more, but for bits that the target itself turns into a float32. Memory of it is memory of unsigned
 integers, its bits, and its values are float32s on the grid of the dtype. float32 has more than
 twice the digits of each of them, so rounding the float32 result once more is the correctly rounded
-result. Conversions agree bit for bit with `weft.ir.small_floats`: to nearest even, what is too
-large becomes infinity, or NaN in a format without infinities.
+result. Conversions agree bit for bit with `weft.ir.arrays.small_floats`: to nearest even, what is
+too large becomes infinity, or NaN in a format without infinities.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from weft.codegen.analysis.loops import rebuilt
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.decompose.float_parts import absolute, bits_of, float_of, like, where
-from weft.ir import small_floats
+from weft.ir.arrays import small_floats
+from weft.ir.arrays.small_floats import FloatFormat
 from weft.ir.dtypes import BOOL, FIXED, FLOAT, SCALARS, DType, dtypes
 from weft.ir.ops import ELEMENTWISE, Op
-from weft.ir.small_floats import FloatFormat
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import map_graph, topological
 from weft.target.target import Target
@@ -30,10 +30,10 @@ _MAGNITUDE: Final = 0x7FFFFFFF
 # What gives a value of the format again when its sources are such values.
 _EXACT: Final = frozenset((Op.NEG, Op.MAX, Op.MIN, Op.WHERE, Op.FLOOR, Op.TRUNC, Op.ROUND))
 
-_PLACES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.AFTER, Op.INDEX))
+_ADDRESSES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.AFTER, Op.INDEX))
 
 
-def emulate_small_floats(kernel: UOp, context: Context) -> UOp:
+def emulate_small_floats(kernel: UOp, context: CodegenContext) -> UOp:
     """Compute in float32 what the target has no instructions for."""
     target = context.target
 
@@ -53,17 +53,19 @@ def _is_lacking(dtype: DType, target: Target) -> bool:
 def _emulated(node: UOp, made: Mapping[UOp, UOp], target: Target) -> UOp:
     dtype = node.dtype
     if node.op == Op.STORE and _is_lacking(node.src[1].dtype, target):
-        raw = _bits(made[node.src[1]], node.src[1].dtype)
+        value = made[node.src[1]]
+        is_raw = value.op == Op.CONTRACT
+        raw = value if is_raw else _bits(value, node.src[1].dtype, target)
         ranges = [made[r] for r in node.src[2:]]
         return make(Op.STORE, dtype, (made[node.src[0]], raw, *ranges))
     if node.op == Op.BITCAST and _is_lacking(node.src[0].dtype, target):
-        raw = _bits(made[node.src[0]], node.src[0].dtype)
+        raw = _bits(made[node.src[0]], node.src[0].dtype, target)
         return raw if dtype is raw.dtype else make(Op.BITCAST, dtype, (raw,))
     if node.op in (Op.PARAM, Op.BUFFER) and not _is_lacking(dtype, target):
         return node
     if not _is_lacking(dtype, target):
         return rebuilt(node, made, {})
-    if node.op in _PLACES:
+    if node.op in _ADDRESSES or node.op == Op.CONTRACT:
         src = node.src if node.op in (Op.PARAM, Op.BUFFER) else tuple([made[s] for s in node.src])
         return make(node.op, _unsigned(node, dtype), src, node.arg)
     wide = like(node, _F32)
@@ -77,12 +79,19 @@ def _emulated(node: UOp, made: Mapping[UOp, UOp], target: Target) -> UOp:
         is_raw = src[0].dtype is raw_dtype
         return _value(src[0] if is_raw else make(Op.BITCAST, raw_dtype, src), dtype, target)
     if node.op == Op.CAST:
-        return round_to(_to_float32(src[0], target), _format(dtype))
+        return _rounded(_to_float32(src[0], target), dtype, target)
     result = make(node.op, wide, src, node.arg)
     if node.op not in ELEMENTWISE:
         return result
     loses_zero = _format(dtype).nan == "negative-zero"
-    return result if node.op in _EXACT and not loses_zero else round_to(result, _format(dtype))
+    return result if node.op in _EXACT and not loses_zero else _rounded(result, dtype, target)
+
+
+def _rounded(x: UOp, dtype: DType, target: Target) -> UOp:
+    """A float32 as the nearest value of a small dtype; by an instruction where there is one."""
+    if dtype.scalar not in target.rounded_dtypes:
+        return round_to(x, _format(dtype))
+    return make(Op.CAST, x.dtype, (make(Op.CAST, dtype, (x,)),))
 
 
 def _format(dtype: DType) -> FloatFormat:
@@ -121,8 +130,12 @@ def round_to(x: UOp, format: FloatFormat) -> UOp:
     return where(size > _INFINITY, x, float_of(rounded | sign))
 
 
-def _bits(x: UOp, dtype: DType) -> UOp:
+def _bits(x: UOp, dtype: DType, target: Target) -> UOp:
     """The bits, in a format, of a float32 that is one of its values."""
+    if dtype.scalar in target.rounded_dtypes:
+        is_there = x.op == Op.CAST and x.src[0].dtype is dtype
+        small = x.src[0] if is_there else make(Op.CAST, dtype, (x,))
+        return make(Op.BITCAST, _unsigned(x, dtype), (small,))
     format = _format(dtype)
     bits = bits_of(x)
     size = bits & _MAGNITUDE

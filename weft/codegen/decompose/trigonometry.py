@@ -15,7 +15,6 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from weft.codegen.decompose import polynomials
 from weft.codegen.decompose.float_parts import (
     Pair,
     absolute,
@@ -32,6 +31,7 @@ from weft.codegen.decompose.float_parts import (
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
+from weft.support import polynomials
 
 # The first 1344 binary digits of 2/pi after the point.
 _DIGITS: Final = int(
@@ -91,7 +91,7 @@ def _cosine_near(angle: Pair) -> UOp:
 def _reduced(x: UOp) -> tuple[UOp, Pair]:
     """The nearest quadrant, an integer modulo 4, and the angle that is left, as a pair."""
     count = 2 if x.dtype.bits == 32 else 4
-    limbs = _turns(x, count)
+    limbs = _iterations(x, count)
     high = limbs[-1] << 32 | limbs[-2]
     quadrant = (high + (1 << 61)) >> 62
     rest = make(Op.BITCAST, like(x, dtypes.int64), (high - (quadrant << 62),))
@@ -112,7 +112,7 @@ def _reduced(x: UOp) -> tuple[UOp, Pair]:
     return quadrant, (high_angle, where(is_near, x.const_like(0.0), low_angle))
 
 
-def _turns(x: UOp, count: int) -> list[UOp]:
+def _iterations(x: UOp, count: int) -> list[UOp]:
     """|x| * 2/pi modulo 4 as a fixed-point number, in `count` limbs of 32 bits, the lowest first.
 
     The two highest bits are the quadrant.

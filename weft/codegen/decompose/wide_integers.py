@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from weft.codegen.analysis.loops import rebuilt
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.decompose import integers, words
-from weft.codegen.decompose.decompose import require_native, rules_for
+from weft.codegen.decompose.decompose import require_native, rules_of
 from weft.codegen.decompose.float_parts import like
 from weft.codegen.decompose.words import Wide
 from weft.ir.dtypes import BOOL, FIXED, FLOAT, DType, dtypes
@@ -33,14 +33,14 @@ _U32: Final = dtypes.uint32
 _MEMORY: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 
 
-def emulate_wide_integers(kernel: UOp, context: Context) -> UOp:
+def emulate_wide_integers(kernel: UOp, context: CodegenContext) -> UOp:
     """Compute with words what the target has no instructions for."""
     target = context.target
     if dtypes.int64 not in target.native_dtypes:
         nodes = _nodes(kernel)
         if any(_is_lacking(node, target) for node in nodes):
             emulated = _Emulation(target).run(rewrite(kernel, _QUOTIENTS))
-            kernel = rewrite(emulated, rules_for(target.native_ops, target.has_slow_division))
+            kernel = rewrite(emulated, rules_of(target))
     require_native(kernel, target)
     return kernel
 
@@ -90,7 +90,7 @@ class _Emulation:
         for node in _nodes(kernel):
             if node.op in _MEMORY or node.op in (Op.INDEX, Op.AFTER):
                 changes = _is_wide(node.dtype) or node.op == Op.INDEX
-                self.made[node] = self._place(node) if changes else self._same(node)
+                self.made[node] = self._address(node) if changes else self._same(node)
             elif _is_wide(node.dtype):
                 self.wide[node] = self._value(node)
             else:
@@ -100,8 +100,8 @@ class _Emulation:
     def _same(self, node: UOp) -> UOp:
         return node if node.op in _MEMORY else rebuilt(node, self.made, {})
 
-    def _place(self, node: UOp) -> UOp:
-        """Memory of words, and places in it."""
+    def _address(self, node: UOp) -> UOp:
+        """Memory of words, and addresses in it."""
         if node.op == Op.MEMORY:
             title, space, size = node.arg
             return make(Op.MEMORY, _U32, (), (title, space, 2 * size))
@@ -110,30 +110,30 @@ class _Emulation:
             return make(node.op, _U32, node.src, (node.arg[0], (*node.arg[1], 2), *node.arg[2:]))
         if node.op == Op.AFTER:
             return make(Op.AFTER, _U32, tuple([self.made[source] for source in node.src]))
-        memory, gate, position = self._access(node)
+        memory, mask, position = self._access(node)
         if not _is_wide(node.dtype):
-            return make(Op.INDEX, node.dtype, (memory, gate, position))
+            return make(Op.INDEX, node.dtype, (memory, mask, position))
         lanes = node.dtype.lanes
-        if gate.dtype.lanes > 1:
+        if mask.dtype.lanes > 1:
             pairs = tuple(lane for lane in range(lanes) for _ in range(2))
-            gate = make(Op.LANES, dtypes.bool.vector(2 * lanes), (gate,), pairs)
-        return make(Op.INDEX, _U32.vector(2 * lanes), (memory, gate, position * 2))
+            mask = make(Op.LANES, dtypes.bool.vector(2 * lanes), (mask,), pairs)
+        return make(Op.INDEX, _U32.vector(2 * lanes), (memory, mask, position * 2))
 
     def _require_reachable(self, memory: UOp) -> None:
         if 2 * largest_size(shape_of(memory)) >= 1 << 31:
             raise NotSupported(
                 f"memory of {largest_size(shape_of(memory))} wide integers on {self.target.name}",
-                law="a target without 64-bit integers reaches 2**31 words",
+                rule="a target without 64-bit integers reaches 2**31 words",
             )
 
     def _access(self, node: UOp) -> tuple[UOp, UOp, UOp]:
-        """The memory, the gate and the position of an INDEX, which is inside the memory."""
-        memory, gate, position = node.src
+        """The memory, the mask and the position of an INDEX, which is inside the memory."""
+        memory, mask, position = node.src
         if position in self.wide:
             inside = words.cast(self.wide[position].low, dtypes.int32)
         else:
             inside = self.made[position]
-        return self.made[memory], self.made[gate], inside
+        return self.made[memory], self.made[mask], inside
 
     def _words(self, node: UOp) -> tuple[Wide, ...]:
         return tuple(self.wide[source] for source in node.src)
@@ -144,8 +144,8 @@ class _Emulation:
         if node.op == Op.CONST:
             return words.constant(int(node.arg), lanes)
         if node.op == Op.LOAD:
-            place = self.made[node.src[0]]
-            both = make(Op.LOAD, place.dtype, (place,))
+            address = self.made[node.src[0]]
+            both = make(Op.LOAD, address.dtype, (address,))
             return Wide(*(_lanes(both, range(part, 2 * lanes, 2)) for part in (0, 1)))
         if node.op == Op.WHERE:
             condition, *sources = node.src
@@ -165,7 +165,7 @@ class _Emulation:
         if function is None:
             raise NotSupported(
                 f"{name(node.op)} of {node.dtype.name} on {self.target.name}",
-                law="a target without 64-bit integers has their arithmetic only",
+                rule="a target without 64-bit integers has their arithmetic only",
             )
         return function(is_signed, *self._words(node))
 
@@ -176,7 +176,7 @@ class _Emulation:
         if node.op == Op.BITCAST:
             raise NotSupported(
                 f"the bits of {source.dtype.name} on {self.target.name}",
-                law="a target without 64-bit integers has no bits of a float64",
+                rule="a target without 64-bit integers has no bits of a float64",
             )
         if source.dtype.kind == FLOAT:
             return words.from_float(self.made[source], is_signed)
@@ -185,10 +185,10 @@ class _Emulation:
     def _narrow(self, node: UOp) -> UOp:
         """What is no wide integer itself, but may be made of some."""
         if node.op == Op.STORE and node.src[1] in self.wide:
-            place = self.made[node.src[0]]
+            address = self.made[node.src[0]]
             value = _interleaved(self.wide[node.src[1]])
             ranges = [self.made[loop] for loop in node.src[2:]]
-            return make(Op.STORE, node.dtype, (place, value, *ranges))
+            return make(Op.STORE, node.dtype, (address, value, *ranges))
         if node.op in COMPARE and node.src[0] in self.wide:
             x, y = self._words(node)
             if node.op == Op.EQUAL:

@@ -147,8 +147,8 @@ def _quotient(x: Wide, y: Wide) -> Wide:
         rest = each(_or, shift_left(rest, one), _bit(source, bit % 32))
         fits = leaves | ~less(rest, y, is_signed=False)
         rest = where(fits, add(rest, minus), rest)
-        place = 0 if bit >= 32 else 1
-        quotient[place] = quotient[place] << 1 | _one(fits)
+        address = 0 if bit >= 32 else 1
+        quotient[address] = quotient[address] << 1 | _one(fits)
     is_zero = equal(y, constant(0, x.low.dtype.lanes))
     return where(is_zero, constant(0, x.low.dtype.lanes), Wide(quotient[1], quotient[0]))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.ir.views import behind
@@ -28,7 +28,7 @@ from weft.target.memory import LOCAL
 _CONTROL = (Op.RANGE, Op.END)
 
 
-def drop_barriers(program: UOp, context: Context) -> UOp:
+def drop_barriers(program: UOp, context: CodegenContext) -> UOp:
     """The program without the barriers that separate nothing."""
     dropped = _needless(program.src)
     if not dropped:

@@ -9,8 +9,8 @@ all loads of a body come before its stores.
 from __future__ import annotations
 
 from weft.codegen.analysis.loops import ranges_of
-from weft.codegen.context import Context
-from weft.codegen.linear.place_stores import Block, Task, place_stores
+from weft.codegen.context import CodegenContext
+from weft.codegen.linear.place_stores import LoopBody, StoreGroup, place_stores
 from weft.codegen.linear.store_order import stores_of
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -21,7 +21,7 @@ from weft.ir.walk import topological
 from weft.support.errors import InternalError
 
 
-def linearize(kernel: UOp, context: Context) -> UOp:
+def linearize(kernel: UOp, context: CodegenContext) -> UOp:
     """Order the instructions of a kernel."""
     return _Lister(kernel).program
 
@@ -57,13 +57,13 @@ class _Lister:
         self.run(place_stores(kernel))
         self.program = make(Op.LINEAR, dtypes.void, tuple(self.levels[0].lines))
 
-    def run(self, block: Block) -> None:
+    def run(self, block: LoopBody) -> None:
         for item in block.items:
             self.wait_for_readers(item)
-            effect = self.run_loop(item) if isinstance(item, Block) else self.run_task(item)
+            effect = self.run_loop(item) if isinstance(item, LoopBody) else self.run_task(item)
             self.complete(item.completes, effect)
 
-    def run_loop(self, block: Block) -> UOp:
+    def run_loop(self, block: LoopBody) -> UOp:
         loop = block.range
         assert loop is not None
         extent = self.value(loop.src[0])
@@ -84,10 +84,10 @@ class _Lister:
         self.last_effect = end
         return end
 
-    def run_task(self, task: Task) -> UOp:
+    def run_task(self, task: StoreGroup) -> UOp:
         parts = [(self.value(store.src[0]), self.value(store.src[1])) for store in task.stores]
-        for place, value in parts:
-            self.last_effect = make(Op.STORE, dtypes.void, (place, value))
+        for address, value in parts:
+            self.last_effect = make(Op.STORE, dtypes.void, (address, value))
             self.levels[-1].lines.append(self.last_effect)
         assert self.last_effect is not None
         return self.last_effect
@@ -105,8 +105,8 @@ class _Lister:
         memory = behind(store.src[0].src[0])
         return self.has_threads and memory.op == Op.MEMORY and memory.arg[1] == "local"
 
-    def wait_for_readers(self, item: Block | Task) -> None:
-        """Inside a loop, threads wait before they overwrite what others read in the last turn."""
+    def wait_for_readers(self, item: LoopBody | StoreGroup) -> None:
+        """In a loop, threads wait before they overwrite what others read in the last iteration."""
         if len(self.levels) == 1 or not any(map(self.is_shared, item.completes)):
             return
         counter = self.levels[-1].counter
@@ -150,7 +150,7 @@ class _Lister:
                 if behind(src[0]).op != Op.MEMORY and self.last_effect is not None:
                     src[0] = make(Op.AFTER, src[0].dtype, (src[0], self.last_effect))
             made = make(node.op, node.dtype, tuple(src), node.arg)
-            if made in self.gone:  # a place that two runs of a loop write, as the first time
+            if made in self.gone:  # an address that two runs of a loop write, as the first time
                 assert self.last_effect is not None
                 src[0] = make(Op.AFTER, src[0].dtype, (src[0], self.last_effect))
                 made = make(node.op, node.dtype, tuple(src), node.arg)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from weft.codegen.analysis.loops import loops_of
 from weft.codegen.linear.store_order import (
-    Level,
-    Nest,
+    LoopNest,
+    NestOrder,
     Path,
     Waits,
     carried_by,
@@ -31,33 +31,35 @@ from weft.support.errors import InternalError
 
 
 @dataclass(eq=False)
-class Task:
+class StoreGroup:
     """Stores that run together: all their values are computed before any of them writes."""
 
     stores: tuple[UOp, ...]
-    parent: Block | None = None
+    parent: LoopBody | None = None
     completes: list[UOp] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Block:
+class LoopBody:
     """A loop with what runs in it, in order; the root has no range.
 
     `completes` are the stores that have written all they write once this item has run.
     """
 
     range: UOp | None = None
-    items: list[Block | Task] = field(default_factory=list)
-    parent: Block | None = None
+    items: list[LoopBody | StoreGroup] = field(default_factory=list)
+    parent: LoopBody | None = None
     completes: list[UOp] = field(default_factory=list)
 
-    def add(self, item: Block | Task, before: Block | Task | None = None) -> None:
+    def add(
+        self, item: LoopBody | StoreGroup, before: LoopBody | StoreGroup | None = None
+    ) -> None:
         item.parent = self
         self.items.insert(len(self.items) if before is None else self.items.index(before), item)
 
 
-def place_stores(kernel: UOp) -> Block:
-    """The loop tree of a kernel whose memory is flat and whose folds are stores."""
+def place_stores(kernel: UOp) -> LoopBody:
+    """The loop tree of a kernel whose memory is flat and whose reductions are stores."""
     return _Placer(kernel).root
 
 
@@ -78,8 +80,8 @@ class _Placer:
         if versions:
             for group in ordered:
                 _verify_no_late_reads(group)
-        self.root = Block()
-        nests = [Nest(tuple(group), self.path(group[0]), False) for group in ordered]
+        self.root = LoopBody()
+        nests = [LoopNest(tuple(group), self.path(group[0]), False) for group in ordered]
         self.fill(self.root, (), nests, 0)
 
     def path(self, store: UOp) -> Path:
@@ -90,15 +92,15 @@ class _Placer:
     def sorted(self, ranges: Iterable[UOp]) -> Path:
         return tuple(sorted(ranges, key=lambda node: self.position[node.arg]))
 
-    def fill(self, block: Block, path: Path, nests: Sequence[Nest], reached: int) -> None:
+    def fill(self, block: LoopBody, path: Path, nests: Sequence[LoopNest], reached: int) -> None:
         """Put nests into a block, and all they wait for that no block around it has."""
-        level = Level(self.collect(path, nests, reached), self.waits, reached)
+        level = NestOrder(self.collect(path, nests, reached), self.waits, reached)
         for group in level.groups():
             self.open(block, path, group, reached | level.awaited)
 
-    def collect(self, path: Path, nests: Sequence[Nest], reached: int) -> list[Nest]:
+    def collect(self, path: Path, nests: Sequence[LoopNest], reached: int) -> list[LoopNest]:
         """The nests of a block: these, each behind what it waits for at the depth of the block."""
-        found: list[Nest] = []
+        found: list[LoopNest] = []
         seen = reached
 
         def visit(user: UOp, loops: Path) -> None:
@@ -106,12 +108,15 @@ class _Placer:
             for store in self.waits.needs_of(user):
                 if seen & self.waits.bit[store]:
                     continue
-                seen |= self.waits.bit[store]
+                group = self.waits.group(store)
+                for each in group:
+                    seen |= self.waits.bit[each]
                 prefix = _shortest(loops, store.ranges)
                 own = self.sorted(store.src[2:])
-                visit(store, prefix + own)
+                for each in group:
+                    visit(each, prefix + own)
                 if len(prefix) == len(path):
-                    found.append(Nest((store,), own, True))
+                    found.append(LoopNest(group, own, True))
 
         for nest in nests:
             for store in nest.stores:
@@ -119,24 +124,23 @@ class _Placer:
             found.append(nest)
         return found
 
-    def open(self, block: Block, path: Path, group: Sequence[Nest], reached: int) -> None:
+    def open(self, block: LoopBody, path: Path, group: Sequence[LoopNest], reached: int) -> None:
         """Run nests in the loop that all of them enter next, or one that has no more to enter."""
         first, *_ = group
-        item: Block | Task
+        item: LoopBody | StoreGroup
         if first.loops:
             loop = first.loops[0]
-            block.add(item := Block(loop))
-            inner = [Nest(nest.stores, nest.loops[1:], False) for nest in group]
+            block.add(item := LoopBody(loop))
+            inner = [LoopNest(nest.stores, nest.loops[1:], False) for nest in group]
             self.fill(item, (*path, loop), inner, reached)
         else:
-            block.add(item := Task(first.stores))
+            block.add(item := StoreGroup(first.stores))
         for nest in group:
-            if nest.is_awaited:
-                (store,) = nest.stores
+            for store in nest.stores if nest.is_awaited else ():
                 self.finish(store, item)
                 self.start(store, block, item)
 
-    def start(self, store: UOp, block: Block, first: Block | Task) -> None:
+    def start(self, store: UOp, block: LoopBody, first: LoopBody | StoreGroup) -> None:
         """Run the first stores of an accumulator before its loop, one that it closes or not."""
         carried = carried_by(store)
         while carried and block.range in carried:
@@ -146,11 +150,15 @@ class _Placer:
             what = "a scan depends on a loop inside the one that it runs over"
             raise InternalError(what, pass_name="linearize")
         for start in starts_of(store):
-            begin = Task((start,))
+            begin: LoopBody | StoreGroup = StoreGroup((start,))
+            for loop in reversed(self.sorted(start.src[2:])):
+                around = LoopBody(loop)
+                around.add(begin)
+                begin = around
             block.add(begin, before=first)
             self.finish(start, begin)
 
-    def finish(self, store: UOp, item: Block | Task) -> None:
+    def finish(self, store: UOp, item: LoopBody | StoreGroup) -> None:
         """Note where a store is complete. Memory inside the kernel may be filled in each run."""
         if store in self.placed and behind(store.src[0].src[0]).op != Op.MEMORY:
             what = "two runs of a loop wait for the same write"
@@ -170,7 +178,7 @@ def _verify_no_late_reads(group: Sequence[UOp]) -> None:
         raise InternalError(what, pass_name="linearize")
 
 
-def _around(block: Block | None) -> Iterator[Block]:
+def _around(block: LoopBody | None) -> Iterator[LoopBody]:
     """A block and those that hold it."""
     while block is not None:
         yield block

@@ -18,7 +18,7 @@ from weft.support.errors import InternalError
 Path = tuple[UOp, ...]
 
 
-class Nest(NamedTuple):
+class LoopNest(NamedTuple):
     """Stores that run together, with the loops that they still have to enter from some block."""
 
     stores: tuple[UOp, ...]
@@ -36,6 +36,7 @@ class Waits:
         self.read = _versions_read(nodes, versions)
         awaited = dict.fromkeys(store for version in versions for store in stores_of(version))
         self.bit = {store: 1 << number for number, store in enumerate(awaited)}
+        self.together = _together(versions)
         self.readers = _readers_before(versions)
         # For the first store of a group, those of the groups that read what it overwrites.
         self.overwritten = overwritten
@@ -47,13 +48,19 @@ class Waits:
         """The stores whose values this one needs, but not those below them."""
         found = self.direct.get(store)
         if found is None:
-            place, value = store.src[:2]
-            waits = range_ids(self.read[place] | self.read[value])
+            address, value = store.src[:2]
+            waits = range_ids(self.read[address] | self.read[value])
             needs = [need for number in waits for need in stores_of(self.versions[number])]
-            starts = starts_of(store)  # they come with the store itself
+            # What begins an accumulator comes with the stores that go on from there.
+            group = self.group(store)
+            starts = {start for each in group for start in starts_of(each)}
             found = [need for need in dict.fromkeys(needs) if need not in starts]
             self.direct[store] = found
         return found
+
+    def group(self, store: UOp) -> tuple[UOp, ...]:
+        """The stores that go on together with this one, which is among them."""
+        return self.together.get(store, (store,))
 
     def all_needs(self, store: UOp) -> int:
         """The stores that this one needs, and those that they need."""
@@ -97,20 +104,20 @@ class Waits:
         return found
 
 
-class Level:
+class NestOrder:
     """The nests of one block, each behind what it needs, and the order in which they run.
 
     A nest that another one needs has ended before that begins. One that reads what another one
     overwrites begins before it, and may share its loop.
     """
 
-    def __init__(self, nests: Sequence[Nest], waits: Waits, reached: int) -> None:
+    def __init__(self, nests: Sequence[LoopNest], waits: Waits, reached: int) -> None:
         self.nests = nests
         self.awaited = 0
         owner: dict[int, int] = {}
         for position, nest in enumerate(nests):
-            if nest.is_awaited:
-                bit = waits.bit[nest.stores[0]]
+            for store in nest.stores if nest.is_awaited else ():
+                bit = waits.bit[store]
                 self.awaited |= bit
                 owner[bit] = 1 << position
         needed = [waits.needed_by(nest.stores) for nest in nests]
@@ -143,14 +150,14 @@ class Level:
                 if before >> middle & 1:
                     self.before[number] |= self.before[middle]
 
-    def groups(self) -> list[list[Nest]]:
+    def groups(self) -> list[list[LoopNest]]:
         """The nests in order, those together that share their next loop."""
-        found: list[list[Nest]] = []
+        found: list[list[LoopNest]] = []
         while self.waiting:
             self.run(next(range_ids(self.waiting)), 0, found)
         return found
 
-    def run(self, number: int, blocked: int, found: list[list[Nest]]) -> None:
+    def run(self, number: int, blocked: int, found: list[list[LoopNest]]) -> None:
         """Add the group of a nest, behind those that have to come first."""
         group = self.together(number, blocked)
         before = 0
@@ -219,11 +226,26 @@ def stores_of(version: UOp) -> tuple[UOp, ...]:
 
 
 def carried_by(store: UOp) -> tuple[UOp, ...]:
-    """The loops from turn to turn of which a store hands its accumulator on."""
+    """The loops from iteration to iteration of which a store hands its accumulator on."""
     memory = store.src[0].src[0]
     if memory.op != Op.AFTER:
         return ()
     return tuple([source for source in memory.src[1:] if source.op == Op.RANGE])
+
+
+def _together(versions: Sequence[UOp]) -> dict[UOp, tuple[UOp, ...]]:
+    """For each of several accumulators that go on together, the stores that update all of them.
+
+    Versions list such stores, and those that share one are one group.
+    """
+    found: dict[UOp, tuple[UOp, ...]] = {}
+    for version in versions:
+        updates = [store for store in stores_of(version) if starts_of(store)]
+        if len(updates) > 1:
+            members = [each for store in updates for each in found.get(store, (store,))]
+            group = tuple(dict.fromkeys(members))
+            found.update(dict.fromkeys(group, group))
+    return found
 
 
 def _readers_before(versions: Sequence[UOp]) -> dict[UOp, list[UOp]]:

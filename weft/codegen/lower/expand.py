@@ -4,11 +4,12 @@ In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". 
 ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
 takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
 scalar and is spread where it meets a vector. Loads and stores whose index grows by one with the
-lane move whole vectors; a gate that differs between lanes is a vector of bools. A store whose
+lane move whole vectors; a mask that differs between lanes is a vector of bools. A store whose
 index grows by one with an unrolled range, not with the lanes, transposes squares of them.
 
-A fold keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at the end
-those of its own ranges. A scan has one accumulator per copy and lane of what it depends on.
+A reduction keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at
+the end those of its own ranges. A scan has one accumulator per copy and lane of what it depends
+on.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from weft.codegen.analysis.loops import (
     own_ranges,
     ranges_of,
 )
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
+from weft.codegen.lower.lanes import across_lanes, joined, pick, spread, transpose
 from weft.ir.dtypes import BOOL, INDEX, dtypes
 from weft.ir.linear import linear
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
+from weft.ir.reduction.joined import is_joined, joined_parts, references
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
 
-# Lanes whose places are no further apart come with one masked load of all between them.
+# Lanes whose addresses are no further apart come with one masked load of all between them.
 MOST_LANES: Final = 64
 
 # The value of each range that is fixed, by number.
@@ -44,7 +47,7 @@ Point = Mapping[int, int]
 Key = tuple[UOp, tuple[tuple[int, int], ...]]
 
 
-def expand(kernel: UOp, context: Context) -> UOp:
+def expand(kernel: UOp, context: CodegenContext) -> UOp:
     """Replace vector and unroll ranges by lanes and copies."""
     kinds = kinds_of(kernel)
     upcast = {number: kind for number, kind in kinds.items() if kind in UPCAST}
@@ -67,7 +70,7 @@ class _Expander:
             if extent is None:
                 raise InternalError(f"range {number} is unrolled, and its extent is not known")
             self.extents[number] = extent
-        self.mask = sum(1 << number for number in upcast)
+        self.upcast = sum(1 << number for number in upcast)
         self.vectors = sum(1 << n for n, kind in upcast.items() if kind == VECTOR)
         self.threads = {n for n, kind in kinds_of(kernel).items() if kind == THREAD}
         self.touched = self.find_touched(kernel)
@@ -77,7 +80,7 @@ class _Expander:
         """The nodes below which an upcast range stands, free or closed."""
         touched: set[UOp] = set()
         for node in topological(kernel):
-            is_upcast = node.op == Op.RANGE and self.mask >> node.arg & 1
+            is_upcast = node.op == Op.RANGE and self.upcast >> node.arg & 1
             if is_upcast or not touched.isdisjoint(node.src):
                 touched.add(node)
         return touched
@@ -103,13 +106,13 @@ class _Expander:
             yield {**outer, **dict(zip(numbers, values, strict=True))}
 
     def is_unrolled(self, node: UOp) -> bool:
-        return bool((self.mask & ~self.vectors) >> node.arg & 1)
+        return bool((self.upcast & ~self.vectors) >> node.arg & 1)
 
     def is_vector(self, node: UOp) -> bool:
         return bool(self.vectors >> node.arg & 1)
 
     def loops(self, ranges: tuple[UOp, ...]) -> tuple[UOp, ...]:
-        return tuple([r for r in ranges if not self.mask >> r.arg & 1])
+        return tuple([r for r in ranges if not self.upcast >> r.arg & 1])
 
     def value(self, root: UOp, point: Point) -> UOp:
         """A value at a point, a vector where a vector range is left open."""
@@ -180,19 +183,19 @@ class _Expander:
         return make(Op.VECTOR, node.dtype.vector(len(lanes)), lanes)
 
     def load(self, node: UOp, point: Point) -> UOp:
-        place = node.src[0]
-        memory, gate, index = place.src
-        lane = self.vector_range(index.ranges | gate.ranges, point)
+        address = node.src[0]
+        memory, mask, index = address.src
+        lane = self.vector_range(index.ranges | mask.ranges, point)
         memory = self.value(memory, point)
         if lane is None:
-            where = (memory, self.gate(gate, point), self.value(index, point))
+            where = (memory, self.mask(mask, point), self.value(index, point))
             return make(Op.LOAD, node.dtype, (make(Op.INDEX, node.dtype, where),))
         count = self.extents[lane]
         dtype = node.dtype.vector(count)
         stride = stride_of(index, lane)
-        if stride == 1 or (stride == -1 and not gate.ranges >> lane & 1):
+        if stride == 1 or (stride == -1 and not mask.ranges >> lane & 1):
             start = {**point, lane: 0 if stride == 1 else count - 1}
-            where = (memory, self.gate(gate, point), self.value(index, start))
+            where = (memory, self.mask(mask, point), self.value(index, start))
             made = make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),))
             backwards = tuple(range(count - 1, -1, -1))
             return made if stride == 1 else make(Op.LANES, dtype, (made,), backwards)
@@ -203,7 +206,7 @@ class _Expander:
         return make(Op.VECTOR, dtype, tuple(lanes))
 
     def lane_offsets(self, index: UOp, point: Point, lane: int) -> list[int] | None:
-        """How far the place of each lane lies behind that of the first, where that is near.
+        """How far the address of each lane lies behind that of the first, where that is near.
 
         A read of x[i * 2] along i has the offsets 0, 2, 4, …, and one of x[i // 2] 0, 0, 1, 1, …
         """
@@ -217,31 +220,33 @@ class _Expander:
         return offsets if any(offsets) else None
 
     def nearby_load(self, node: UOp, point: Point, offsets: list[int]) -> UOp:
-        """One vector over the places of all lanes, masked between them, then that of each lane."""
-        memory, gate, index = node.src[0].src
-        lane = self.vector_range(index.ranges | gate.ranges, point)
+        """One vector over the addresses of all lanes, masked between them, then each lane's."""
+        memory, mask, index = node.src[0].src
+        lane = self.vector_range(index.ranges | mask.ranges, point)
         assert lane is not None
         used = sorted(set(offsets))
         wide = node.dtype.vector(1 << (used[-1]).bit_length())
-        chosen = self.gate(gate, point)
-        mask = chosen
+        chosen = self.mask(mask, point)
+        wide_mask = chosen
         if chosen.dtype.lanes > 1 or len(used) < wide.lanes:
-            mask = _mask_of_places(spread(chosen, len(offsets)), offsets, wide.lanes)
+            wide_mask = _mask_of_addresses(spread(chosen, len(offsets)), offsets, wide.lanes)
         start = self.value(index, {**point, lane: 0})
-        place = make(Op.INDEX, wide, (self.value(memory, point), mask, start))
-        made = make(Op.LOAD, wide, (place,))
+        address = make(Op.INDEX, wide, (self.value(memory, point), wide_mask, start))
+        made = make(Op.LOAD, wide, (address,))
         result = make(Op.LANES, node.dtype.vector(len(offsets)), (made,), tuple(offsets))
         if chosen.dtype.lanes == 1 or len(used) == len(offsets):
             return result
         return make(Op.WHERE, result.dtype, (chosen, result, const(result.dtype, 0)))
 
-    def gate(self, gate: UOp, point: Point) -> UOp:
-        made = self.value(gate, point)
+    def mask(self, mask: UOp, point: Point) -> UOp:
+        made = self.value(mask, point)
         if made.op == Op.CONST:
             return pick(made, 0)
         return simplify(made) if made.dtype.lanes == 1 else made
 
     def reduce(self, node: UOp, point: Point) -> UOp:
+        if is_joined(node):
+            return self.joined(node, point)
         op, own = node.arg[0], own_ranges(node)
         threads = tuple([r for r in own if r.arg in self.threads])
         loops = tuple([r for r in self.loops(own) if r not in threads])
@@ -258,12 +263,38 @@ class _Expander:
         # Threads join what each has of all copies and lanes.
         return make(Op.REDUCE, total.dtype, (total, *threads), node.arg) if threads else total
 
+    def joined(self, node: UOp, point: Point) -> UOp:
+        """A joined reduction: copies and lanes are parts, joined together with its references."""
+        own, refers = own_ranges(node), references(node)
+        threads = tuple([r for r in own if r.arg in self.threads])
+        loops = tuple([r for r in self.loops(own) if r not in threads])
+        lanes = next((self.extents[r.arg] for r in own if self.is_vector(r)), 1)
+        states: list[dict[UOp, UOp]] = []
+        for inner in self.points(own, point):
+            state: dict[UOp, UOp] = {}
+            for each in (*refers, node):
+                part = self.value(each.src[0], inner)
+                part = spread(part, lanes) if part.dtype.lanes == 1 else part
+                state[each] = _over(each, part, state, loops)
+            states.append(state)
+        while len(states) > 1:
+            pairs = zip(states[::2], states[1::2], strict=False)
+            states = [joined_parts(node, *pair) for pair in pairs] + states[len(states) & ~1 :]
+        state = states[0]
+        while lanes > 1:
+            lanes //= 2
+            state = joined_parts(node, _half(state, 0, lanes), _half(state, lanes, lanes))
+        shared: dict[UOp, UOp] = {}
+        for each in (*refers, node):
+            shared[each] = _over(each, state[each], shared, threads)
+        return shared[node]
+
     def stores(self, node: UOp, point: Point) -> list[UOp]:
         """The stores that one STORE becomes, in the order of its ranges."""
         if node not in self.touched:
             return [node]
         own = own_ranges(node)
-        if node.ranges & self.mask:
+        if node.ranges & self.upcast:
             raise InternalError("memory would be shared by unrolled copies", pass_name="expand")
         made: list[UOp] = []
         across = self.across(node, point)
@@ -277,14 +308,14 @@ class _Expander:
 
     def across(self, node: UOp, point: Point) -> int | None:
         """The unrolled range along which a store is contiguous, if it is not along its lanes."""
-        place, value = node.src[:2]
-        _, gate, index = place.src
+        address, value = node.src[:2]
+        _, mask, index = address.src
         lane = self.vector_range(index.ranges, point)
-        if lane is None or stride_of(index, lane) == 1 or gate.ranges >> lane & 1:
+        if lane is None or stride_of(index, lane) == 1 or mask.ranges >> lane & 1:
             return None
         for r in own_ranges(node):
             is_like = self.is_unrolled(r) and self.extents[r.arg] == self.extents[lane]
-            is_free = not gate.ranges >> r.arg & 1 and value.ranges >> lane & 1
+            is_free = not mask.ranges >> r.arg & 1 and value.ranges >> lane & 1
             if is_like and is_free and stride_of(index, r.arg) == 1:
                 return int(r.arg)
         return None
@@ -293,31 +324,31 @@ class _Expander:
         self, node: UOp, point: Point, across: int, loops: tuple[UOp, ...]
     ) -> list[UOp]:
         """The stores of a square of values, computed along its lanes and written across them."""
-        place, value = node.src[:2]
-        memory, gate, index = place.src
+        address, value = node.src[:2]
+        memory, mask, index = address.src
         lane = self.vector_range(index.ranges, point)
         assert lane is not None
         count = self.extents[lane]
         rows = [spread(self.value(value, {**point, across: at}), count) for at in range(count)]
         made: list[UOp] = []
-        dtype = place.dtype.vector(count)
+        dtype = address.dtype.vector(count)
         for at, column in enumerate(transpose(rows)):
             start = {**point, lane: at, across: 0}
-            where = (self.value(memory, point), self.gate(gate, start), self.value(index, start))
+            where = (self.value(memory, point), self.mask(mask, start), self.value(index, start))
             made.append(make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), column, *loops)))
         return made
 
     def store(self, node: UOp, point: Point, loops: tuple[UOp, ...]) -> list[UOp]:
-        place, value = node.src[:2]
-        memory, gate, index = place.src
-        lane = self.vector_range(index.ranges | gate.ranges | value.ranges, point)
+        address, value = node.src[:2]
+        memory, mask, index = address.src
+        lane = self.vector_range(index.ranges | mask.ranges | value.ranges, point)
         count = 1 if lane is None else self.extents[lane]
         if lane is None or stride_of(index, lane) == 1:
-            dtype = place.dtype.vector(count)
+            dtype = address.dtype.vector(count)
             start = point if lane is None else {**point, lane: 0}
             where = (
                 self.value(memory, point),
-                self.gate(gate, point),
+                self.mask(mask, point),
                 self.value(index, start),
             )
             written = spread(self.value(value, point), count)
@@ -328,33 +359,48 @@ class _Expander:
             fixed = {**point, lane: at}
             where = (
                 self.value(memory, point),
-                self.gate(gate, fixed),
+                self.mask(mask, fixed),
                 self.value(index, fixed),
             )
             written = pick(whole, at) if whole.dtype.lanes > 1 else whole
-            target = make(Op.INDEX, place.dtype, where)
+            target = make(Op.INDEX, address.dtype, where)
             made.append(make(Op.STORE, node.dtype, (target, written, *loops)))
         return made
 
 
-def _mask_of_places(gate: UOp, offsets: list[int], width: int) -> UOp:
-    """Which places of a wider vector are read: those with a lane whose gate is true."""
+def _mask_of_addresses(mask: UOp, offsets: list[int], width: int) -> UOp:
+    """Which addresses of a wider vector are read: those with a lane whose mask is true.
+
+    What a mask asks of all lanes at once it asks of all addresses.
+    """
     count = len(offsets)
+    if mask.op == Op.AND and any(map(_is_shared, mask.src)):
+        sides = [_mask_of_addresses(source, offsets, width) for source in mask.src]
+        return make(Op.AND, sides[0].dtype, tuple(sides))
+    if _is_shared(mask):
+        is_read = [const(dtypes.bool, at in offsets) for at in range(width)]
+        whole = spread(mask.src[0], width)
+        return make(Op.AND, whole.dtype, (whole, _of_constants(is_read)))
     lanes_at: dict[int, list[int]] = {}
     for lane, offset in enumerate(offsets):
         lanes_at.setdefault(offset, []).append(lane)
-    if (known := _listed(gate)) is not None:
-        is_read = [any(known[lane].arg for lane in lanes_at.get(at, ())) for at in range(width)]
-        return _of_constants([const(dtypes.bool, each) for each in is_read])
-    both = gate.dtype.scalar.vector(2 * count)
-    with_false = make(Op.VECTOR, both, (gate, const(gate.dtype, False)))
-    kind = gate.dtype.scalar.vector(width)
+    if (known := _listed(mask)) is not None:
+        some = [any(known[lane].arg for lane in lanes_at.get(at, ())) for at in range(width)]
+        return _of_constants([const(dtypes.bool, each) for each in some])
+    both = mask.dtype.scalar.vector(2 * count)
+    with_false = make(Op.VECTOR, both, (mask, const(mask.dtype, False)))
+    kind = mask.dtype.scalar.vector(width)
     parts: list[UOp] = []
-    for turn in range(max(map(len, lanes_at.values()))):
-        found = [lanes_at.get(place, []) for place in range(width)]
-        order = tuple([lanes[turn] if turn < len(lanes) else count for lanes in found])
+    for iteration in range(max(map(len, lanes_at.values()))):
+        found = [lanes_at.get(address, []) for address in range(width)]
+        order = tuple([lanes[iteration] if iteration < len(lanes) else count for lanes in found])
         parts.append(make(Op.LANES, kind, (with_false,), order))
     return joined(Op.OR, parts)
+
+
+def _is_shared(mask: UOp) -> bool:
+    """Whether one condition stands in all lanes."""
+    return mask.op == Op.VECTOR and all(source is mask.src[0] for source in mask.src)
 
 
 def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
@@ -386,69 +432,19 @@ def _of_constants(lanes: list[UOp]) -> UOp:
     return make(Op.VECTOR, dtype, tuple(lanes))
 
 
-def spread(node: UOp, lanes: int) -> UOp:
-    """A scalar in every lane of a vector; a vector as it is.
-
-    A float16 is spread before it is converted: it comes from memory into all lanes at once.
-    """
-    if node.dtype.lanes == lanes:
-        return node
-    dtype = node.dtype.vector(lanes)
-    if node.op == Op.CONST:
-        return const(dtype, node.arg)
-    is_half = node.op == Op.CAST and node.src[0].dtype is dtypes.float16
-    if is_half or (node.op == Op.BITCAST and node.dtype is dtypes.float16):
-        return make(node.op, dtype, (spread(node.src[0], lanes),), node.arg)
-    return make(Op.VECTOR, dtype, (node,) * lanes)
+def _over(node: UOp, part: UOp, beside: Mapping[UOp, UOp], ranges: tuple[UOp, ...]) -> UOp:
+    """A REDUCE of a part over ranges, beside those that it refers to; over none, the part."""
+    refers = [beside[other] for other in references(node)]
+    return make(Op.REDUCE, part.dtype, (part, *refers, *ranges), node.arg) if ranges else part
 
 
-def pick(node: UOp, lane: int) -> UOp:
-    """One lane of a vector."""
-    if node.op == Op.VECTOR and len(node.src) == node.dtype.lanes:
-        return node.src[lane]
-    if node.op == Op.CONST:
-        return const(node.dtype.scalar, node.arg)
-    return make(Op.LANES, node.dtype.scalar, (node,), (lane,))
-
-
-def transpose(rows: list[UOp]) -> list[UOp]:
-    """The columns of a square of vectors, as vectors.
-
-    The number of a row and that of a lane, one behind the other in binary, turn by one digit when
-    the halves of two rows are interleaved; after as many steps as a number has digits, rows and
-    lanes have changed places.
-    """
-    count = len(rows)
-    half, both = count // 2, rows[0].dtype.scalar.vector(2 * count)
-    orders = [
-        tuple([lane for i in range(half) for lane in (start + i, start + count + i)])
-        for start in (0, half)
-    ]
-    for _ in range(count.bit_length() - 1):
-        pairs = [make(Op.VECTOR, both, (rows[i], rows[i + half])) for i in range(half)]
-        rows = [make(Op.LANES, rows[0].dtype, (p,), order) for p in pairs for order in orders]
-    return rows
-
-
-def across_lanes(op: int, node: UOp) -> UOp:
-    """The fold of the lanes of a vector, by halves."""
-    while node.dtype.lanes > 1:
-        lanes = node.dtype.lanes
-        if lanes % 2:
-            return joined(op, [pick(node, lane) for lane in range(lanes)])
-        dtype = node.dtype.scalar.vector(lanes // 2)
-        low = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2)))
-        high = make(Op.LANES, dtype, (node,), tuple(range(lanes // 2, lanes)))
-        node = make(op, dtype, (low, high))
-    return node
-
-
-def joined(op: int, parts: list[UOp]) -> UOp:
-    """The parts folded in pairs, which keeps chains short."""
-    while len(parts) > 1:
-        pairs = [make(op, x.dtype, (x, y)) for x, y in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + parts[len(pairs) * 2 :]
-    return parts[0]
+def _half(parts: Mapping[UOp, UOp], start: int, lanes: int) -> dict[UOp, UOp]:
+    """Some neighboring lanes of vectors."""
+    found: dict[UOp, UOp] = {}
+    for node, part in parts.items():
+        order = tuple(range(start, start + lanes))
+        found[node] = make(Op.LANES, part.dtype.scalar.vector(lanes), (part,), order)
+    return found
 
 
 def stride_of(index: UOp, number: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Stages become memory, and every place becomes one flat index.
+"""Stages become memory, and every address becomes one flat index.
 
 In: a kernel of KERNEL_SPEC. Out: no STAGE and no READ. A stage is a STORE into MEMORY, closed over
 the stage's own ranges, and its readers load from `AFTER(memory, store)`:
@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from weft.codegen.analysis.loops import own_ranges, rebuilt
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.lower.hardware import idle_groups, idle_threads, thread_axes
 from weft.ir.build import Size, all_of, index, index_of, load, store
 from weft.ir.ops import Op
@@ -28,16 +28,16 @@ from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
 
 
-def flatten_memory(kernel: UOp, context: Context) -> UOp:
+def flatten_memory(kernel: UOp, context: CodegenContext) -> UOp:
     """Lower STAGE and READ, and make every INDEX flat."""
     axes = context.thread_axes = thread_axes(kernel)
     stages: dict[UOp, _Stage] = {}
 
     def flattened(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         if node.op == Op.INDEX:
-            memory, gate, *indices = [made[source] for source in node.src]
+            memory, mask, *indices = [made[source] for source in node.src]
             flat = flat_index(indices, fill_sizes(behind(memory), behind(memory).arg[1], 0))
-            return index_of(memory, [flat], gate)
+            return index_of(memory, [flat], mask)
         if node.op == Op.STAGE:
             stages[node] = _Stage(kernel, node, len(stages), axes, made)
             return stages[node].filled
@@ -55,8 +55,8 @@ def _done_once(node: UOp, idle: Sequence[UOp]) -> UOp:
     """A STORE that the first group and thread does, where several would do the same."""
     if not idle:
         return node
-    memory, gate, *indices = node.src[0].src
-    first = simplify(all_of(gate, *(r.equal(0) for r in idle)))
+    memory, mask, *indices = node.src[0].src
+    first = simplify(all_of(mask, *(r.equal(0) for r in idle)))
     return make(Op.STORE, node.dtype, (index_of(memory, indices, first), *node.src[1:]))
 
 
@@ -98,8 +98,8 @@ class _Stage:
         size = math.prod(self.sizes) * math.prod(int(r.src[0].arg) for r in self.copies)
         memory = make(Op.MEMORY, node.dtype, (), (f"stage{number}", space, size))
         indices = [made[s] for s in node.src[1 : 1 + len(self.sizes)]]
-        place = index_of(memory, [self._position(indices)])
-        filled = store(place, made[node.src[0]], [made[r] for r in own])
+        address = index_of(memory, [self._position(indices)])
+        filled = store(address, made[node.src[0]], [made[r] for r in own])
         if shared:
             filled = _done_once(filled, idle_threads(kernel, node, axes))
         self.filled = make(Op.AFTER, node.dtype, (memory, filled))
@@ -110,5 +110,5 @@ class _Stage:
 
     def read(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         """The LOAD that a READ becomes."""
-        memory, gate, *indices = [made[source] for source in node.src]
-        return load(index_of(memory, [self._position(indices)], gate))
+        memory, mask, *indices = [made[source] for source in node.src]
+        return load(index_of(memory, [self._position(indices)], mask))

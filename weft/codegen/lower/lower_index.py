@@ -1,6 +1,6 @@
 """Index arithmetic gets a width, and grid and thread ranges become hardware counters.
 
-In: a kernel of loops, stores and flat places, its indices of dtype `index`. Out: the same with
+In: a kernel of loops, stores and flat addresses, its indices of dtype `index`. Out: the same with
 int32 where intervals prove that every value fits, int64 elsewhere; RANGEs are loops only, and a
 VARIABLE, which a program receives as int64, is cast where it is used.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weft.codegen.analysis.loops import kinds_of, replace_ranges
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.lower.hardware import grid_values, thread_values
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX, DType, dtypes
@@ -20,10 +20,10 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import map_graph, topological
 
 _NARROW: Final = (-(1 << 31), (1 << 31) - 1)
-_PLACES: Final = frozenset((Op.PARAM, Op.BUFFER))
+_ADDRESSES: Final = frozenset((Op.PARAM, Op.BUFFER))
 
 
-def bind_hardware(kernel: UOp, context: Context) -> UOp:
+def bind_hardware(kernel: UOp, context: CodegenContext) -> UOp:
     """Replace grid and thread ranges by group and thread counters."""
     values = {**grid_values(kernel, context.target), **thread_values(kernel, context.thread_axes)}
     if not values:
@@ -36,13 +36,13 @@ def bind_hardware(kernel: UOp, context: Context) -> UOp:
     return replace_ranges(kernel, values, dict.fromkeys(values, ()), loops)
 
 
-def lower_index(kernel: UOp, context: Context) -> UOp:
+def lower_index(kernel: UOp, context: CodegenContext) -> UOp:
     """Give every index expression int32 or int64."""
-    return map_graph(kernel, _lowered, enter=lambda node: node.op not in _PLACES)
+    return map_graph(kernel, _lowered, enter=lambda node: node.op not in _ADDRESSES)
 
 
 def _lowered(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
-    if node.op in _PLACES:
+    if node.op in _ADDRESSES:
         return node  # the sizes of an argument are not computed
     src = tuple([made[source] for source in node.src])
     if node.dtype.kind == INDEX:

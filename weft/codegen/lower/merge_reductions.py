@@ -1,10 +1,10 @@
-"""Sums of sums are one sum, and independent folds over like ranges share one loop.
+"""Sums of sums are one sum, and independent reductions over like ranges share one loop.
 
-In and Out: a kernel of KERNEL_SPEC. Two folds that depend on the same outer ranges and run over
-equal extents, neither needing the other, are written over the same ranges; their accumulators then
-live in one loop and loads that they share are done once. Products of unlike operands keep their
-own loops: each of those wants all the registers there are. A sum of sums that depend on its own
-ranges, as in the gradient of a convolution, becomes a sum over all ranges.
+In and Out: a kernel of KERNEL_SPEC. Two reductions that depend on the same outer ranges and run
+over equal extents, neither needing the other, are written over the same ranges; their accumulators
+then live in one loop and loads that they share are done once. Products of unlike operands keep
+their own loops: each of those wants all the registers there are. A sum of sums that depend on its
+own ranges, as in the gradient of a convolution, becomes a sum over all ranges.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from weft.codegen.analysis.contraction import is_contraction
-from weft.codegen.analysis.loops import kinds_of, ranges_of, rebuilt, with_loops
-from weft.codegen.context import Context
+from weft.codegen.analysis.loops import kinds_of, rebuilt, without_unused
+from weft.codegen.context import CodegenContext
+from weft.codegen.lower.select_elements import select_elements
+from weft.codegen.lower.trim_loops import hoist_masks
 from weft.ir.ops import Op
+from weft.ir.reduction.contraction import is_contraction
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, substitute, topological, users
 
 
-def merge_reductions(kernel: UOp, context: Context) -> UOp:
-    """Write sums of sums as one, and like folds over the same ranges."""
-    kernel = _with_flat_sums(kernel)
+def merge_reductions(kernel: UOp, context: CodegenContext) -> UOp:
+    """Write sums of one element as that, sums of sums as one, like reductions over one range."""
+    kernel = _with_flat_sums(hoist_masks(select_elements(kernel)))
     while True:
         pair = _try_find_pair(kernel)
         if pair is None:
@@ -31,9 +33,7 @@ def merge_reductions(kernel: UOp, context: Context) -> UOp:
         ranges = dict(zip(moved.src[1:], kept.src[1:], strict=True))
         value = substitute(moved.src[0], ranges)
         replaced = make(Op.REDUCE, moved.dtype, (value, *kept.src[1:]), moved.arg)
-        kernel = substitute(kernel, {moved: replaced})
-        present = ranges_of(kernel)
-        kernel = with_loops(kernel, [(n, k) for n, k in kinds_of(kernel).items() if n in present])
+        kernel = without_unused(substitute(kernel, {moved: replaced}))
 
 
 def _with_flat_sums(kernel: UOp) -> UOp:
@@ -71,15 +71,15 @@ def _is_zero(node: UOp) -> bool:
 
 
 def _try_find_pair(kernel: UOp) -> tuple[UOp, UOp] | None:
-    """Two folds that can share their ranges and do not do so yet.
+    """Two reductions that can share their ranges and do not do so yet.
 
-    A fold that shares its ranges stays with them, or it would go back and forth between two.
+    A reduction that shares its ranges stays with them, or it would go back and forth between two.
     """
     kinds = kinds_of(kernel)
     alike: dict[object, list[UOp]] = {}
-    folds = [n for n in topological(kernel) if n.op == Op.REDUCE and not is_contraction(n)]
-    sharing = Counter(node.src[1:] for node in folds)
-    for node in folds:
+    reductions = [n for n in topological(kernel) if n.op == Op.REDUCE and not is_contraction(n)]
+    sharing = Counter(node.src[1:] for node in reductions)
+    for node in reductions:
         own = node.src[1:]
         key = (node.ranges, tuple((r.src[0], kinds[r.arg]) for r in own))
         for other in alike.setdefault(key, []):
@@ -91,5 +91,5 @@ def _try_find_pair(kernel: UOp) -> tuple[UOp, UOp] | None:
 
 
 def _needs(node: UOp, ranges: tuple[UOp, ...]) -> bool:
-    """Whether a fold needs another that runs over these ranges, which then has to end before."""
+    """Whether a reduction needs another over these ranges, which then has to end before."""
     return not set(ranges).isdisjoint(topological(node))

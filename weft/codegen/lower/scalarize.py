@@ -12,7 +12,7 @@ An access whose mask differs from lane to lane becomes one access for each lane.
 
 from __future__ import annotations
 
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.ir.dtypes import DType
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, const, make
@@ -24,7 +24,7 @@ from weft.target.target import Target
 _VALUES = ELEMENTWISE | {Op.VECTOR, Op.LANES, Op.SHUFFLE, Op.CONST}
 
 
-def scalarize(kernel: UOp, context: Context) -> UOp:
+def scalarize(kernel: UOp, context: CodegenContext) -> UOp:
     """Write arithmetic on vectors lane by lane, where the target wants it."""
     if not is_scalar(context.target):
         return kernel
@@ -96,8 +96,8 @@ class _Scalars:
         ]
 
     def loaded(self, node: UOp) -> list[UOp]:
-        place, dtype, count = node.src[0], node.dtype.scalar, node.dtype.lanes
-        whole = self.whole_place(place)
+        address, dtype, count = node.src[0], node.dtype.scalar, node.dtype.lanes
+        whole = self.whole_address(address)
         if whole is not None:
             made = make(Op.LOAD, node.dtype, (whole, *map(self.scalar, node.src[1:])), node.arg)
             return [make(Op.LANES, dtype, (made,), (at,)) for at in range(count)]
@@ -105,42 +105,45 @@ class _Scalars:
             const(dtype, 0)
             if _is_never(one.src[1])
             else make(Op.LOAD, dtype, (one, *map(self.scalar, node.src[1:])), node.arg)
-            for one in (self.place_of_lane(place, at) for at in range(count))
+            for one in (self.address_of_lane(address, at) for at in range(count))
         ]
 
     def stored(self, node: UOp) -> list[UOp]:
-        place, value, *rest = node.src
+        address, value, *rest = node.src
         ends = [
             part for source in rest for part in self.stores.get(source) or [self.scalar(source)]
         ]
-        if place.dtype.lanes == 1:
-            src = (self.scalar(place), self.lane(value, 0), *ends)
+        if address.dtype.lanes == 1:
+            src = (self.scalar(address), self.lane(value, 0), *ends)
             return [node if src == node.src else make(Op.STORE, node.dtype, src, node.arg)]
-        count = place.dtype.lanes
+        count = address.dtype.lanes
+        whole = self.whole_address(address)
+        if value.op == Op.CONTRACT:  # a tile is in registers, whatever its size
+            assert whole is not None
+            return [make(Op.STORE, node.dtype, (whole, self.scalar(value), *ends), node.arg)]
         lanes = [self.lane(value, at) for at in range(count)]
-        whole = self.whole_place(place)
         if whole is not None:
             return [make(Op.STORE, node.dtype, (whole, _joined(lanes), *ends), node.arg)]
-        places = [self.place_of_lane(place, at) for at in range(count)]
+        addresses = [self.address_of_lane(address, at) for at in range(count)]
         return [
             make(Op.STORE, node.dtype, (one, lanes[at], *ends), node.arg)
-            for at, one in enumerate(places)
+            for at, one in enumerate(addresses)
             if not _is_never(one.src[1])
         ]
 
-    def whole_place(self, place: UOp) -> UOp | None:
-        """The place of a vector, if one mask stands for all of its lanes."""
-        memory, mask, index = place.src
-        lanes = [self.lane(mask, at) for at in range(place.dtype.lanes)]
+    def whole_address(self, address: UOp) -> UOp | None:
+        """The address of a vector, if one mask stands for all of its lanes."""
+        memory, mask, index = address.src
+        lanes = [self.lane(mask, at) for at in range(address.dtype.lanes)]
         if any(each is not lanes[0] for each in lanes):
             return None
-        return make(Op.INDEX, place.dtype, (self.scalar(memory), lanes[0], self.scalar(index)))
+        return make(Op.INDEX, address.dtype, (self.scalar(memory), lanes[0], self.scalar(index)))
 
-    def place_of_lane(self, place: UOp, number: int) -> UOp:
-        memory, mask, index = place.src
+    def address_of_lane(self, address: UOp, number: int) -> UOp:
+        memory, mask, index = address.src
         where = _plus(self.scalar(index), number)
         src = (self.scalar(memory), self.lane(mask, number), where)
-        return make(Op.INDEX, place.dtype.scalar, src)
+        return make(Op.INDEX, address.dtype.scalar, src)
 
 
 def _plus(index: UOp, number: int) -> UOp:

@@ -19,11 +19,12 @@ import math
 from collections.abc import Mapping
 
 from weft.codegen.analysis.loops import extent_of, nodes_of, own_ranges, ranges_of, rebuilt
-from weft.codegen.context import Context
-from weft.codegen.lower.expand import across_lanes, joined
+from weft.codegen.context import CodegenContext
+from weft.codegen.lower.lanes import across_lanes, joined
 from weft.ir.build import all_of, index, load, store, true
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
+from weft.ir.reduction.joined import is_joined, joined_parts, references
 from weft.ir.uop import UOp, make, range_ids
 from weft.ir.walk import map_graph
 from weft.rules.simplify import simplify
@@ -31,7 +32,7 @@ from weft.target.compute import Simt
 from weft.target.memory import LOCAL
 
 
-def reduce_over_threads(kernel: UOp, context: Context) -> UOp:
+def reduce_over_threads(kernel: UOp, context: CodegenContext) -> UOp:
     """Make the joint work of threads explicit in every REDUCE over a thread range."""
     axes = context.thread_axes
     reductions = [node for node in nodes_of(kernel) if node.op == Op.REDUCE]
@@ -40,6 +41,8 @@ def reduce_over_threads(kernel: UOp, context: Context) -> UOp:
     group = _Group(kernel, context)
 
     def joined_by_threads(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        if is_joined(node):
+            return group.joined(node, made)
         new = rebuilt(node, made, {})
         return group.reduced(new) if new.op == Op.REDUCE else new
 
@@ -49,7 +52,7 @@ def reduce_over_threads(kernel: UOp, context: Context) -> UOp:
 class _Group:
     """The threads of a group: threads are counted along axis 0 first, and a warp are neighbors."""
 
-    def __init__(self, kernel: UOp, context: Context) -> None:
+    def __init__(self, kernel: UOp, context: CodegenContext) -> None:
         self.axes = context.thread_axes
         self.ranges = ranges_of(kernel)
         extents = {axis: _extent(self.ranges[n]) for n, axis in self.axes.items()}
@@ -83,6 +86,42 @@ class _Group:
                 left.append((r, together))
         return self.through_memory(value, node.arg[0], over, left) if left else value
 
+    def joined(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        """A joined REDUCE: threads exchange their parts of it and of all that it refers to."""
+        own = own_ranges(node)
+        over = sorted((r for r in own if r.arg in self.axes), key=lambda r: self.axes[r.arg])
+        if not over:
+            return rebuilt(node, made, {})
+        rest = tuple([r for r in own if r not in over])
+        state: dict[UOp, UOp] = {}
+        for each in (*references(node), node):
+            refers = [state[other] for other in references(each)]
+            src = (made[each.src[0]], *refers, *rest)
+            state[each] = make(Op.REDUCE, each.dtype, src, each.arg) if rest else src[0]
+        left: list[tuple[UOp, int]] = []
+        for r in over:
+            together = count = min(self.shuffled(r, part.dtype) for part in state.values())
+            while count > 1:
+                count //= 2
+                others = {
+                    each: make(Op.SHUFFLE, part.dtype, (part, r), (count,))
+                    for each, part in state.items()
+                }
+                state = joined_parts(node, state, others)
+            if together < _extent(r):
+                left.append((r, together))
+        if not left:
+            return state[node]
+        columns = {each: self.exchanged(part, over, left) for each, part in state.items()}
+        states = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+        while len(states) > 1:
+            pairs = zip(states[::2], states[1::2], strict=False)
+            states = [joined_parts(node, *pair) for pair in pairs] + states[len(states) & ~1 :]
+        result: UOp = states[0][node]
+        return result
+
     def shuffled(self, r: UOp, dtype: DType) -> int:
         """How many neighbors along a range exchange their values by shuffles."""
         step, extent = self.steps[self.axes[r.arg]], _extent(r)
@@ -103,10 +142,18 @@ class _Group:
     def through_memory(
         self, value: UOp, op: int, over: list[UOp], left: list[tuple[UOp, int]]
     ) -> UOp:
-        """The value of all threads, by local memory: all parts of one result, then the next part.
+        """The value of all threads, by local memory."""
+        parts = self.exchanged(value, over, left)
+        if value.dtype.lanes > 1 or parts[0].src[0].src[2].op != Op.CONST:
+            return joined(op, parts)
+        return self.neighbors(parts[0].src[0].src[0], op, len(parts))
 
-        Threads beside those of the reduction have results of their own; those that neither share
-        nor differ leave the store to the first of them.
+    def exchanged(self, value: UOp, over: list[UOp], left: list[tuple[UOp, int]]) -> list[UOp]:
+        """The values of all threads, loaded from local memory.
+
+        There all parts of one result lie together. Threads beside those of the reduction have
+        results of their own; those that neither share nor differ leave the store to the first of
+        them.
         """
         dtype = value.dtype
         part, parts = index(0), 1
@@ -124,12 +171,10 @@ class _Group:
         first = [(r % together).equal(0) for r, together in self.firsts(over, left)]
         mask = simplify(all_of(true(), *first, *(r.equal(0) for r in idle)))
         where = simplify((part * results + result) * dtype.lanes)
-        stored = store(_place(memory, dtype, where, mask), value, [*over, *beside, *idle])
+        stored = store(_address(memory, dtype, where, mask), value, [*over, *beside, *idle])
         after = make(Op.AFTER, memory.dtype, (memory, stored))
-        if results > 1 or dtype.lanes > 1:
-            starts = [simplify((result + n * results) * dtype.lanes) for n in range(parts)]
-            return joined(op, [load(_place(after, dtype, start, true())) for start in starts])
-        return self.neighbors(after, op, parts)
+        starts = [simplify((result + n * results) * dtype.lanes) for n in range(parts)]
+        return [load(_address(after, dtype, start, true())) for start in starts]
 
     def firsts(self, over: list[UOp], left: list[tuple[UOp, int]]) -> list[tuple[UOp, int]]:
         """Of how many threads along each range one has the value of all."""
@@ -145,7 +190,7 @@ class _Group:
         while start < parts:
             lanes = 1 << (min(parts - start, width).bit_length() - 1)
             dtype = scalar.vector(lanes)
-            part = load(_place(memory, dtype, index(start), true()))
+            part = load(_address(memory, dtype, index(start), true()))
             found.append(across_lanes(op, part))
             start += lanes
         return joined(op, found)
@@ -170,5 +215,5 @@ def _extent(r: UOp) -> int:
     return extent
 
 
-def _place(memory: UOp, dtype: DType, where: UOp, mask: UOp) -> UOp:
+def _address(memory: UOp, dtype: DType, where: UOp, mask: UOp) -> UOp:
     return make(Op.INDEX, dtype, (memory, mask, where))

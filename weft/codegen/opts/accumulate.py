@@ -1,12 +1,12 @@
-"""The rewrites behind two opts that fold block by block.
+"""The rewrites behind two opts that reduce block by block.
 
-Accumulate: a fold goes on, block by block, in its result.
+Accumulate: a reduction goes on, block by block, in its result.
 
-A range of the fold becomes a loop of the store, an ordered one: each turn folds its share into
-what the turns before it have stored. What is done with the result happens in the last turn. A sum
-that is stored as it is can have several such loops.
+A range of the reduction becomes a loop of the store, an ordered one: each iteration reduces its
+share into what the iterations before it have stored. What is done with the result happens in the
+last iteration. A sum that is stored as it is can have several such loops.
 
-Nest: each block is folded for itself, and then the results are.
+Nest: each block is reduced for itself, and then the results are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.codegen.analysis.loops import (
     rebuilt,
     with_loops,
 )
-from weft.codegen.opts.stage_value import fold_over
+from weft.codegen.opts.stage_value import reduction_over
 from weft.ir.build import index_of, load
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
@@ -29,48 +29,56 @@ from weft.ir.walk import map_graph, substitute
 from weft.rules.simplify import simplify
 
 
-def carried_sum(store: UOp, fold: UOp) -> UOp | None:
-    """The load to which a store adds a fold, if that is all it does, at its own place."""
-    place, value = store.src[:2]
-    if fold.arg[0] != Op.ADD or value.op != Op.ADD:
+def carried_sum(store: UOp, reduction: UOp) -> UOp | None:
+    """The load to which a store adds a reduction, if that is all it does, at its own address."""
+    address, value = store.src[:2]
+    if reduction.arg[0] != Op.ADD or value.op != Op.ADD:
         return None
-    if value.src[0] is not fold or value.src[1].op != Op.LOAD:
+    if value.src[0] is not reduction or value.src[1].op != Op.LOAD:
         return None
     other = value.src[1].src[0]
-    is_own = other.src[0] is place.src[0] and other.src[2:] == place.src[2:]
+    is_own = other.src[0] is address.src[0] and other.src[2:] == address.src[2:]
     return value.src[1] if is_own else None
 
 
 def accumulate(kernel: UOp, number: int) -> UOp:
-    """The kernel with a range of its fold moved out to the loops of its store."""
-    fold = fold_over(kernel, number)
-    assert fold is not None
+    """The kernel with a range of its reduction moved out to the loops of its store."""
+    reduction = reduction_over(kernel, number)
+    assert reduction is not None
     (store,) = kernel.src
-    place, value, *own = store.src
+    address, value, *own = store.src
     block = ranges_of(kernel)[number]
-    rest = tuple(r for r in fold.src[1:] if r is not block)
-    share = make(Op.REDUCE, fold.dtype, (fold.src[0], *rest), fold.arg) if rest else fold.src[0]
-    memory, gate, *indices = place.src
+    rest = tuple(r for r in reduction.src[1:] if r is not block)
+    share = (
+        make(Op.REDUCE, reduction.dtype, (reduction.src[0], *rest), reduction.arg)
+        if rest
+        else reduction.src[0]
+    )
+    memory, mask, *indices = address.src
     is_later = simplify(block >= 1)
-    before = simplify(gate & is_later)
-    carried = carried_sum(store, fold)
-    if carried is not None:  # of another range: all turns but the very first find a sum
+    before = simplify(mask & is_later)
+    carried = carried_sum(store, reduction)
+    if carried is not None:  # of another range: all iterations but the very first find a sum
         before = simplify(carried.src[0].src[1] | before)
-        value = fold
-    total = make(fold.arg[0], fold.dtype, (share, load(index_of(memory, indices, before))))
-    if fold.arg[0] != Op.ADD:  # a load that is gated off is 0, which is no identity of the others
-        total = make(Op.WHERE, fold.dtype, (is_later, total, share))
-    done = substitute(value, {fold: total})
-    if value is not fold:
+        value = reduction
+    total = make(
+        reduction.arg[0], reduction.dtype, (share, load(index_of(memory, indices, before)))
+    )
+    if (
+        reduction.arg[0] != Op.ADD
+    ):  # a load that is masked off is 0, which is no identity of the others
+        total = make(Op.WHERE, reduction.dtype, (is_later, total, share))
+    done = substitute(value, {reduction: total})
+    if value is not reduction:
         is_last = simplify(block >= (extent_of(block) or 1) - 1)
         done = make(Op.WHERE, value.dtype, (is_last, done, total))
-    stored = make(Op.STORE, store.dtype, (place, done, *own, block))
+    stored = make(Op.STORE, store.dtype, (address, done, *own, block))
     loops = {**kinds_of(kernel), number: ORDERED}
     return with_loops(make(Op.KERNEL, kernel.dtype, (stored,), kernel.arg), loops.items())
 
 
-def nest_folds(kernel: UOp, number: int) -> UOp:
-    """The kernel with every fold over a range as a fold of folds over that range alone."""
+def nest_reductions(kernel: UOp, number: int) -> UOp:
+    """The kernel with each reduction over a range as one of reductions over that range alone."""
     inner = ranges_of(kernel)[number]
 
     def nested(node: UOp, made: Mapping[UOp, UOp]) -> UOp:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weft.codegen.analysis.accesses import accesses_of, walks_as_one
 from weft.codegen.analysis.loops import (
     GRID,
-    IN_TURN,
     LOOP,
     ORDERED,
+    SEQUENTIAL,
     THREAD,
     UPCAST,
     VECTOR,
     extent_of,
     is_index_arithmetic,
     kinds_of,
+    loops_of,
     nodes_of,
     own_ranges,
     ranges_of,
 )
 from weft.codegen.opts.accumulate import carried_sum
+from weft.codegen.opts.join import first_outer, plan_join
 from weft.codegen.opts.split_range import has_room
 from weft.codegen.opts.stage_value import (
     AGAIN,
+    COMMON,
     FACTOR,
     LOADED,
     NODES,
@@ -33,12 +37,13 @@ from weft.codegen.opts.stage_value import (
     Node,
     Ranges,
     faults_of_layout,
-    fold_over,
+    reduction_over,
     value_of,
 )
 from weft.codegen.opts.windows import windowed
 from weft.ir.bounds import bounds, divisor
 from weft.ir.ops import Op
+from weft.ir.reduction.joined import is_joined
 from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import topological
@@ -46,6 +51,8 @@ from weft.ir.walk import topological
 # What the program level can say (lanes), and what a compiler takes quickly (unrolled copies).
 LANES: Final = (2, 4, 8, 16, 32, 64)
 MOST_UNROLLED: Final = 64
+# What stays near the core from block to block of a reduction.
+MOST_CARRIED: Final = 1 << 12
 # What is computed once per value of the ranges it depends on.
 _PLACED: Final = (Op.REDUCE, Op.SCAN, Op.STAGE)
 
@@ -53,6 +60,22 @@ _PLACED: Final = (Op.REDUCE, Op.SCAN, Op.STAGE)
 def known_range(kernel: UOp, number: int) -> Iterator[str]:
     if number not in kinds_of(kernel):
         yield f"the kernel has no range {number}"
+
+
+def keeps_tiles(kernel: UOp, *numbers: int) -> Iterator[str]:
+    """Loops of a tile stay as matrix units leave it in registers."""
+    if kernel.ops >> Op.CONTRACT & 1:
+        kinds = kinds_of(kernel)
+        for number in numbers:
+            if kinds.get(number) != GRID:
+                yield f"range {number} is bound as a tile lies in registers"
+
+
+def keeps_thread_order(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """The threads of a tile are counted in the order in which warps are."""
+    threads = [[n for n, kind in each if kind == THREAD] for each in (loops, loops_of(kernel))]
+    if kernel.ops >> Op.CONTRACT & 1 and threads[0] != threads[1]:
+        yield "the threads of a tile have an order"
 
 
 def _closers(kernel: UOp, number: int) -> list[UOp]:
@@ -68,20 +91,20 @@ def _closers(kernel: UOp, number: int) -> list[UOp]:
 def can_be_split(kernel: UOp, number: int, factor: int, tail: str) -> Iterator[str]:
     extent = ranges_of(kernel)[number].src[0]
     least, most = bounds(extent)
-    if kinds_of(kernel)[number] in (*UPCAST, IN_TURN):
+    if kinds_of(kernel)[number] in (*UPCAST, SEQUENTIAL):
         yield f"range {number} is a loop no more"
     elif kinds_of(kernel)[number] == ORDERED:
-        yield f"the turns of range {number} are ordered"
+        yield f"the iterations of range {number} are ordered"
     elif extent.ranges:
         yield f"the extent of range {number} depends on another range"
     elif not 1 < factor < (2 * most if tail == "mask" else most) or factor == most:
-        # Lanes may be more than turns, the last ones masked.
+        # Lanes may be more than iterations, the last ones masked.
         yield f"the factor {factor} is not between 1 and the extent {most}"
     elif factor > most and _is_in_an_index(kernel, number):
         yield f"an index is computed from a reduction over range {number}, which vanishes there"
     elif divisor(extent) % factor:
         if tail == "clamp" and least < 1:
-            yield f"range {number} may have no last turn to clamp to"
+            yield f"range {number} may have no last iteration to clamp to"
         for node in _closers(kernel, number):
             if node.op == Op.STAGE and not has_room(node, number):
                 yield f"{extent} % {factor} != 0, and the stage has no room past the end"
@@ -104,8 +127,8 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
         yield "a range cannot be merged with itself"
         return
     if ORDERED in (kinds[outer], kinds[inner]):
-        yield "the turns of one of them are ordered"
-    if kinds[outer] != kinds[inner] or kinds[outer] in (*UPCAST, IN_TURN):
+        yield "the iterations of one of them are ordered"
+    if kinds[outer] != kinds[inner] or kinds[outer] in (*UPCAST, SEQUENTIAL):
         yield f"range {outer} is a {kinds[outer]} and range {inner} a {kinds[inner]}"
     if ranges[inner].src[0].ranges or ranges[outer].src[0].ranges:
         yield "an extent depends on another range"
@@ -119,7 +142,7 @@ def can_be_merged(kernel: UOp, outer: int, inner: int) -> Iterator[str]:
     both = 1 << outer | 1 << inner
     for node in nodes_of(kernel):
         if node.op in _PLACED and node.ranges & both not in (0, both):
-            yield "a fold or stage depends on only one of them"
+            yield "a reduction or stage depends on only one of them"
             return
         if node.op == Op.RANGE and node.src[0].ranges & both:
             yield "the extent of another range depends on them"
@@ -145,7 +168,7 @@ def keeps_scans_inside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterato
         inside |= 1 << number
 
 
-def keeps_turns(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
+def keeps_iterations(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
     before = [number for number, kind in kinds_of(kernel).items() if kind == ORDERED]
     if before != [number for number, kind in loops if kind == ORDERED]:
         yield "ordered loops would change places"
@@ -158,20 +181,20 @@ def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[st
 
 
 def is_independent(kernel: UOp, number: int) -> Iterator[str]:
-    """Whether no turn of a loop reads memory that another turn writes."""
+    """Whether no iteration of a loop reads memory that another iteration writes."""
     nodes = nodes_of(kernel)
     writes = [node.src[0] for node in nodes if node.op == Op.STORE]
-    written = {behind(place.src[0]): place for place in writes}
+    written = {behind(address.src[0]): address for address in writes}
     for node in nodes:
         if node.op != Op.LOAD:
             continue
-        place = node.src[0]
-        other = written.get(behind(place.src[0]))
-        if other is None or other.src[2:] == place.src[2:]:
+        address = node.src[0]
+        other = written.get(behind(address.src[0]))
+        if other is None or other.src[2:] == address.src[2:]:
             continue
-        pairs = zip(place.src[2:], other.src[2:], strict=True)
+        pairs = zip(address.src[2:], other.src[2:], strict=True)
         if not any(a is b and a.op == Op.RANGE and a.arg == number for a, b in pairs):
-            yield f"turns of range {number} read what others write"
+            yield f"iterations of range {number} read what others write"
             return
 
 
@@ -179,7 +202,7 @@ def can_be_spread(kernel: UOp, number: int, kind: str) -> Iterator[str]:
     closers = _closers(kernel, number)
     stores = [node for node in kernel.src if node.op == Op.STORE]
     if kinds_of(kernel)[number] == ORDERED:
-        yield f"the turns of range {number} are ordered"
+        yield f"the iterations of range {number} are ordered"
     if kind == GRID and any(node.op == Op.REDUCE for node in closers):
         yield f"range {number} is reduced over, which the threads of a group can share"
     if kind == THREAD:
@@ -227,31 +250,37 @@ def can_be_lanes(kernel: UOp, number: int) -> Iterator[str]:
 def can_be_unrolled(kernel: UOp, number: int) -> Iterator[str]:
     extent = extent_of(ranges_of(kernel)[number])
     if not extent or extent > MOST_UNROLLED:
-        turns = "a symbolic number of" if extent is None else str(extent)
-        yield f"{turns} turns cannot be written out; it takes 1 to {MOST_UNROLLED}"
+        iterations = "a symbolic number of" if extent is None else str(extent)
+        yield f"{iterations} iterations cannot be written out; it takes 1 to {MOST_UNROLLED}"
 
 
-def is_folded(kernel: UOp, number: int) -> Iterator[str]:
-    """Whether an accumulator can take the turns of a range one behind the other."""
+def is_reduced(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether an accumulator can take the iterations of a range one behind the other."""
     closers = _closers(kernel, number)
     if any(node.op != Op.REDUCE for node in closers):
-        yield f"range {number} is not only folded over"
+        yield f"range {number} is not only reduced over"
+    yield from _is_plain(closers)
     for node in nodes_of(kernel):
         if node.op in (Op.STAGE, Op.SCAN) and node.ranges >> number & 1:
             yield f"a stage or scan is computed once per iteration of range {number}"
             return
 
 
+def _is_plain(closers: Sequence[UOp]) -> Iterator[str]:
+    if any(map(is_joined, closers)):
+        yield "a joined reduction takes its iterations in one loop"
+
+
 def can_be_copied(kernel: UOp, number: int) -> Iterator[str]:
-    """Whether no memory and no loop would have to be copied with the turns of a range."""
+    """Whether no memory and no loop would have to be copied with the iterations of a range."""
     if kernel.ops >> Op.AFTER & 1 and any(n.op == Op.REDUCE for n in _closers(kernel, number)):
-        yield "a fold without a loop would read memory too late, which the kernel writes"
+        yield "a reduction without a loop would read memory too late, which the kernel writes"
     for node in nodes_of(kernel):
         if node.op == Op.STAGE and node.ranges >> number & 1:
-            yield f"a stage is filled once per turn of range {number}"
+            yield f"a stage is filled once per iteration of range {number}"
             return
         if node.op == Op.AFTER and node.ranges >> number & 1:
-            yield f"memory is written once per turn of range {number}"
+            yield f"memory is written once per iteration of range {number}"
             return
         if node.op == Op.RANGE and node.src[0].ranges >> number & 1:
             yield f"the extent of range {node.arg} depends on range {number}"
@@ -264,8 +293,8 @@ def can_be_staged(
     """Whether a value can be computed ahead over these ranges, and kept in this layout."""
     if not node or NODES.get(str(node[0])) != len(node):
         yield (
-            "a stage is of (fold, range), (factor, range, which), (again, range, other) or"
-            " (load, slot)"
+            "a stage is of (reduction, range), (factor, range, which), (again, range, other),"
+            " (common, range, other) or (load, slot)"
         )
         return
     if space not in SPACES:
@@ -299,14 +328,16 @@ def _no_value(node: Node) -> str:
     if node[0] == FACTOR:
         return f"range {number} is not that of a sum of products, with factors 0 and 1"
     if node[0] == AGAIN:
-        return f"no value of the fold over {number} is computed again over {node[2]}"
+        return f"no value of the reduction over {number} is computed again over {node[2]}"
+    if node[0] == COMMON:
+        return f"reductions over {number} and {node[2]} have no value in common"
     if node[0] == LOADED:
         return f"argument {number} is not one that the kernel loads once and does not write"
-    return f"range {number} is not that of one fold"
+    return f"range {number} is not that of one reduction"
 
 
 def _can_be_filled_by(kernel: UOp, node: Node, ranges: Ranges) -> Iterator[str]:
-    """Whether the loop of a fold can fill a stage of what it computes."""
+    """Whether the loop of a reduction can fill a stage of what it computes."""
     for number in node[1:]:
         yield from is_plain_loop(kernel, int(number), (LOOP,))
     if ranges != node[1:2]:
@@ -319,7 +350,7 @@ def _can_be_copied_over(
     """Whether a value can be computed over ranges of its own."""
     known = ranges_of(kernel)
     if value.ops >> Op.SCAN & 1:
-        yield "the value goes on from turn to turn of a loop"
+        yield "the value goes on from iteration to iteration of a loop"
     for number in numbers:
         if not value.ranges >> number & 1:
             yield f"the value does not depend on range {number}"
@@ -346,49 +377,89 @@ def _extent_of(kernel: UOp, value: UOp, each: int | tuple[int, int]) -> int:
 def is_for_all_copies(kernel: UOp, value: UOp, numbers: Sequence[int]) -> Iterator[str]:
     """Whether lanes and copies of a loop can read one stage, filled over these ranges."""
     for number, kind in kinds_of(kernel).items():
-        is_copied = kind in UPCAST or kind == IN_TURN
+        is_copied = kind in UPCAST or kind == SEQUENTIAL
         if is_copied and value.ranges >> number & 1 and number not in numbers:
-            yield f"a stage is filled once per turn of range {number}"
+            yield f"a stage is filled once per iteration of range {number}"
 
 
 def can_be_nested(kernel: UOp, number: int) -> Iterator[str]:
-    """Whether all that closes a range are folds, over others too."""
+    """Whether all that closes a range are reductions, over others too."""
     for node in _closers(kernel, number):
         if node.op != Op.REDUCE:
-            yield f"range {number} is not that of folds alone"
+            yield f"range {number} is not that of reductions alone"
+        elif is_joined(node):
+            yield f"range {number} is that of a joined reduction"
         elif len(own_ranges(node)) < 2:
-            yield f"range {number} is the only one of a fold"
+            yield f"range {number} is the only one of a reduction"
         else:
             loops = [n for n, kind in kinds_of(kernel).items() if kind not in UPCAST]
             inside = loops[loops.index(number) + 1 :]
             if any(r.arg in inside for r in own_ranges(node)):
-                yield f"range {number} is not the innermost loop of a fold"
+                yield f"range {number} is not the innermost loop of a reduction"
+
+
+def can_be_joined(kernel: UOp, numbers: Sequence[int]) -> Iterator[str]:
+    """Whether reductions need each other, in a way that parts of them can be joined."""
+    if len(numbers) < 2 or len(set(numbers)) != len(numbers):
+        yield "two or more ranges are joined, each named once"
+        return
+    plan = plan_join(kernel, numbers)
+    if isinstance(plan, str):
+        yield plan
+        return
+    kinds = kinds_of(kernel)
+    order = [number for number, kind in kinds.items() if kind not in UPCAST]
+    last = max(order.index(r.arg) for r in first_outer(kernel, plan))
+    inner = {r.arg for blocked in plan.reductions.values() for r in blocked.inner}
+    if any(number in inner for number in order[:last]):
+        yield f"a range of a block stands outside range {order[last]}"
+    if len({tuple(kinds[r.arg] for r in each.outer) for each in plan.reductions.values()}) != 1:
+        yield "the outer ranges are of different kinds"
+
+
+def can_be_carried(kernel: UOp, number: int) -> Iterator[str]:
+    """Whether reductions can go on in arrays, for each iteration of the loops inside of theirs."""
+    kinds, ranges = kinds_of(kernel), ranges_of(kernel)
+    closers = _closers(kernel, number)
+    if not closers or any(node.op != Op.REDUCE for node in closers):
+        yield f"range {number} is not that of reductions alone"
+    if any(kind in (ORDERED, THREAD) for kind in kinds.values()) or kernel.ops >> Op.SCAN & 1:
+        yield "the kernel has ordered loops or threads"
+    order = list(kinds)
+    inside = order[order.index(number) + 1 :]
+    for node in closers:
+        depends = [n for n in inside if node.ranges >> n & 1 and kinds[n] not in UPCAST]
+        if any(extent_of(ranges[n]) is None for n in depends):
+            yield "the number of accumulators is symbolic"
+        size = math.prod(extent_of(ranges[n]) or 1 for n in depends)
+        if size > MOST_CARRIED:
+            yield f"{size} accumulators; an array has at most {MOST_CARRIED}"
 
 
 def can_be_accumulated(kernel: UOp, number: int) -> Iterator[str]:
-    """Whether a fold can be continued, block by block, in the memory of its store."""
-    fold = fold_over(kernel, number)
-    if fold is None:
-        yield f"range {number} is not that of one fold"
+    """Whether a reduction can be continued, block by block, in the memory of its store."""
+    reduction = reduction_over(kernel, number)
+    if reduction is None:
+        yield f"range {number} is not that of one reduction"
         return
     if len(kernel.src) != 1 or kernel.src[0].op != Op.STORE:
         yield "the kernel has more than one store"
         return
-    place, value = kernel.src[0].src[:2]
-    if fold.dtype is not place.dtype:
-        yield f"the fold is {fold.dtype}, and its memory {place.dtype}"
+    address, value = kernel.src[0].src[:2]
+    if reduction.dtype is not address.dtype:
+        yield f"the reduction is {reduction.dtype}, and its memory {address.dtype}"
     extent = extent_of(ranges_of(kernel)[number])
     if extent is None:
         yield f"the extent of range {number} is symbolic"
     if extent == 0:
-        yield f"range {number} has no turn in which an empty fold could be stored"
+        yield f"range {number} has no iteration in which an empty reduction could be stored"
     if kernel.ops >> Op.SCAN & 1:
         yield "the kernel has a scan"
-    memory = behind(place.src[0])
+    memory = behind(address.src[0])
     loads = [n for n in nodes_of(kernel) if n.op == Op.LOAD]
-    own = carried_sum(kernel.src[0], fold)
+    own = carried_sum(kernel.src[0], reduction)
     if any(behind(n.src[0].src[0]) is memory for n in loads if n is not own):
         yield "the kernel reads the memory that it writes"
     direct = topological(value, enter=lambda node: node.op not in _PLACED)
-    if fold not in direct:
-        yield "the fold is not stored, but used by another fold, scan or stage"
+    if reduction not in direct:
+        yield "the reduction is not stored, but used by another reduction, scan or stage"

@@ -11,8 +11,8 @@ from typing import Final
 
 from weft.codegen.analysis.loops import (
     GRID,
-    IN_TURN,
     LOOP,
+    SEQUENTIAL,
     THREAD,
     UNROLL,
     VECTOR,
@@ -21,10 +21,11 @@ from weft.codegen.analysis.loops import (
     replace_ranges,
     with_loops,
 )
-from weft.codegen.opts import legality as opt_laws
+from weft.codegen.opts import legality
 from weft.codegen.opts.opt import Opt
 from weft.codegen.opts.split_range import split_range
 from weft.ir.build import range_
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 
@@ -34,7 +35,7 @@ BOUND: Final = (LOOP, GRID, THREAD)
 
 @dataclass(frozen=True)
 class Split(Opt):
-    """Make two loops of one, the inner with `factor` turns.
+    """Make two loops of one, the inner with `factor` iterations.
 
     The outer loop keeps the number and the inner takes the next free one.
 
@@ -54,8 +55,8 @@ class Split(Opt):
         kernel "k" r0 loop, r1 loop:
           store p0[v0] = load p1[v0] for r0, r1
 
-    Where the factor does not divide, stores are gated, folds get their identity past the end, and
-    loads are clamped or, for lanes of vectors, masked.
+    Where the factor does not divide, stores are masked, reductions get their identity past the
+    end, and loads are clamped or, for lanes of vectors, masked.
 
     opt: Split(0, 4, "mask")
     before:
@@ -80,8 +81,9 @@ class Split(Opt):
     tail: str = "clamp"
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.range)
-        yield from opt_laws.can_be_split(kernel, self.range, self.factor, self.tail)
+        yield from legality.known_range(kernel, self.range)
+        yield from legality.keeps_tiles(kernel, self.range)
+        yield from legality.can_be_split(kernel, self.range, self.factor, self.tail)
         if self.tail not in TAILS:
             yield f"a tail is one of {', '.join(TAILS)}, not {self.tail!r}"
 
@@ -113,9 +115,10 @@ class Merge(Opt):
     inner: int
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.outer)
-        yield from opt_laws.known_range(kernel, self.inner)
-        yield from opt_laws.can_be_merged(kernel, self.outer, self.inner)
+        yield from legality.known_range(kernel, self.outer)
+        yield from legality.known_range(kernel, self.inner)
+        yield from legality.keeps_tiles(kernel, self.outer, self.inner)
+        yield from legality.can_be_merged(kernel, self.outer, self.inner)
 
     def rewritten(self, kernel: UOp) -> UOp:
         ranges = ranges_of(kernel)
@@ -131,7 +134,7 @@ class Merge(Opt):
 
 @dataclass(frozen=True)
 class Order(Opt):
-    """Put some loops in this order, outermost first, on the places that they have together.
+    """Put some loops in this order, outermost first, in the positions that they have together.
 
     opt: Order((1, 0))
     before:
@@ -152,17 +155,18 @@ class Order(Opt):
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
         for number in self.ranges:
-            yield from opt_laws.known_range(kernel, number)
+            yield from legality.known_range(kernel, number)
         if len(set(self.ranges)) != len(self.ranges):
             yield "a range is named twice"
-        yield from opt_laws.keeps_extents_outside(kernel, self._loops(kernel))
-        yield from opt_laws.keeps_scans_inside(kernel, self._loops(kernel))
-        yield from opt_laws.keeps_turns(kernel, self._loops(kernel))
+        yield from legality.keeps_extents_outside(kernel, self._loops(kernel))
+        yield from legality.keeps_scans_inside(kernel, self._loops(kernel))
+        yield from legality.keeps_iterations(kernel, self._loops(kernel))
+        yield from legality.keeps_thread_order(kernel, self._loops(kernel))
 
     def _loops(self, kernel: UOp) -> list[tuple[int, str]]:
         kinds = kinds_of(kernel)
-        turn = iter(self.ranges)
-        order = [next(turn) if number in self.ranges else number for number in kinds]
+        iteration = iter(self.ranges)
+        order = [next(iteration) if number in self.ranges else number for number in kinds]
         return [(number, kinds[number]) for number in order]
 
     def rewritten(self, kernel: UOp) -> UOp:
@@ -193,13 +197,15 @@ class Bind(Opt):
     kind: str
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.range)
+        yield from legality.known_range(kernel, self.range)
+        if kernel.ops >> Op.CONTRACT & 1:
+            yield "the loops of a kernel of tiles are bound"
         if self.kind not in BOUND:
             yield f"a loop is bound to one of {', '.join(BOUND)}, not to {self.kind!r}"
-        yield from opt_laws.is_plain_loop(kernel, self.range, (LOOP, GRID, THREAD))
+        yield from legality.is_plain_loop(kernel, self.range, (LOOP, GRID, THREAD))
         if self.kind != LOOP:
-            yield from opt_laws.is_independent(kernel, self.range)
-            yield from opt_laws.can_be_spread(kernel, self.range, self.kind)
+            yield from legality.is_independent(kernel, self.range)
+            yield from legality.can_be_spread(kernel, self.range, self.kind)
 
     def rewritten(self, kernel: UOp) -> UOp:
         return _with_kind(kernel, self.range, self.kind)
@@ -207,7 +213,7 @@ class Bind(Opt):
 
 @dataclass(frozen=True)
 class Vectorize(Opt):
-    """Make the turns of a loop the lanes of vectors.
+    """Make the iterations of a loop the lanes of vectors.
 
     opt: Vectorize(0)
     before:
@@ -225,10 +231,10 @@ class Vectorize(Opt):
     range: int
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.range)
-        yield from opt_laws.is_plain_loop(kernel, self.range, (LOOP,))
-        yield from opt_laws.can_be_lanes(kernel, self.range)
-        yield from opt_laws.can_be_copied(kernel, self.range)
+        yield from legality.known_range(kernel, self.range)
+        yield from legality.is_plain_loop(kernel, self.range, (LOOP,))
+        yield from legality.can_be_lanes(kernel, self.range)
+        yield from legality.can_be_copied(kernel, self.range)
 
     def rewritten(self, kernel: UOp) -> UOp:
         return _with_kind(kernel, self.range, VECTOR)
@@ -236,7 +242,7 @@ class Vectorize(Opt):
 
 @dataclass(frozen=True)
 class Unroll(Opt):
-    """Write out every turn of a loop.
+    """Write out every iteration of a loop.
 
     opt: Unroll(0)
     before:
@@ -250,10 +256,11 @@ class Unroll(Opt):
         kernel "k" r0 unroll:
           store p0[r0] = 1.0 for r0
 
-    A fold gets an accumulator for each turn, so that they do not wait for each other. Where enough
-    accumulators stand side by side anyway, the turns of a fold are better taken in turn by one.
+    A reduction gets an accumulator for each iteration, so that they do not wait for each other.
+    Where enough accumulators stand side by side anyway, the iterations of a reduction are better
+    taken sequentially by one.
 
-    opt: Unroll(2, in_turn=True)
+    opt: Unroll(2, sequential=True)
     before:
         p0 = param 0: float32[8]
         p1 = param 1: float32[8, 4, 3]
@@ -269,24 +276,24 @@ class Unroll(Opt):
         r0 < 8
         r1 < 4
         r2 < 3
-        kernel "k" r0 loop, r1 loop, r2 "in turn":
+        kernel "k" r0 loop, r1 loop, r2 "sequential":
           v0 = reduce ADD over r1, r2: load p1[r0, r1, r2]
           store p0[r0] = v0 for r0
     """
 
     range: int
-    in_turn: bool = False
+    sequential: bool = False
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        yield from opt_laws.known_range(kernel, self.range)
-        yield from opt_laws.is_plain_loop(kernel, self.range, (LOOP,))
-        yield from opt_laws.can_be_unrolled(kernel, self.range)
-        yield from opt_laws.can_be_copied(kernel, self.range)
-        if self.in_turn:
-            yield from opt_laws.is_folded(kernel, self.range)
+        yield from legality.known_range(kernel, self.range)
+        yield from legality.is_plain_loop(kernel, self.range, (LOOP,))
+        yield from legality.can_be_unrolled(kernel, self.range)
+        yield from legality.can_be_copied(kernel, self.range)
+        if self.sequential:
+            yield from legality.is_reduced(kernel, self.range)
 
     def rewritten(self, kernel: UOp) -> UOp:
-        return _with_kind(kernel, self.range, IN_TURN if self.in_turn else UNROLL)
+        return _with_kind(kernel, self.range, SEQUENTIAL if self.sequential else UNROLL)
 
 
 def _with_kind(kernel: UOp, number: int, kind: str) -> UOp:

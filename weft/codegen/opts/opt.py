@@ -15,7 +15,7 @@ from weft.support.source_line import NOWHERE
 
 @dataclass(frozen=True)
 class Opt:
-    """One step of a recipe: a pure rewrite of a kernel."""
+    """One opt: a pure rewrite of a kernel."""
 
     def reasons(self, kernel: UOp) -> Iterable[str]:
         """Why this is not legal, each reason in words; none if it is."""

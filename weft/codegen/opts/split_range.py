@@ -1,12 +1,12 @@
 """The rewrite behind the opt Split: one range becomes two.
 
 `r` becomes `outer*factor + inner` everywhere. Where the factor does not divide the extent, the
-last turns of the inner loop lie past the end, and each node that closes the range copes in its own
-way: a store is gated, a fold gets its identity, a stage gets room that nobody reads. What they
-compute there does not matter, so loads only have to stay inside their memory: their index is
-clamped to the last turn (`tail="clamp"`, cheap for loops and unrolled rows) or they are gated
-(`tail="mask"`, which keeps the lanes of a vector contiguous). A symbolic extent has such turns
-unless all its values are multiples of the factor.
+last iterations of the inner loop lie past the end, and each node that closes the range copes in
+its own way: a store is masked, a reduction gets its identity, a stage gets room that nobody reads.
+What they compute there does not matter, so loads only have to stay inside their memory: their
+index is clamped to the last iteration (`tail="clamp"`, cheap for loops and unrolled rows) or they
+are masked (`tail="mask"`, which keeps the lanes of a vector contiguous). A symbolic extent has
+such iterations unless all its values are multiples of the factor.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from weft.codegen.analysis.loops import (
 )
 from weft.ir.bounds import bounds, divisor
 from weft.ir.build import range_
-from weft.ir.folds import identity
+from weft.ir.dtypes import BOOL
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
+from weft.ir.reduction.joined import start_of
 from weft.ir.uop import UOp, make
 from weft.rules.simplify import simplify
 
@@ -47,7 +48,7 @@ def split_range(kernel: UOp, number: int, factor: int, tail: str) -> UOp:
 
 
 class _UnevenSplit:
-    """Rebuilds a kernel around a range whose last turns are too many.
+    """Rebuilds a kernel around a range whose last iterations are too many.
 
     Each node has two forms: `plain` for values, which may be anything past the end, and `safe` for
     what decides where memory is touched.
@@ -74,20 +75,22 @@ class _UnevenSplit:
     def form(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
         closes = self.old in own_ranges(node)
         if node.op == Op.LOAD:
-            return make(Op.LOAD, node.dtype, (self.place(node.src[0], self.safe),))
+            return make(Op.LOAD, node.dtype, (self.address(node.src[0], self.safe),))
         if node.op == Op.READ:
-            return self.place(node, self.safe)
+            return self.address(node, self.safe)
         new = rebuilt(node, made, self.closed)
         if closes and node.op == Op.REDUCE:
             value = new.src[0]
-            neutral = value.const_like(identity(node.arg[0], value.dtype))
+            if node.arg[0] == Op.ADD and self.vanishes(node.src[0]):
+                return new
+            neutral = value.const_like(start_of(node))
             chosen = make(Op.WHERE, value.dtype, (self.inside, value, neutral))
             return make(Op.REDUCE, new.dtype, (chosen, *new.src[1:]), new.arg)
         if closes and node.op == Op.STORE:
-            place = new.src[0]
-            gate = simplify(place.src[1] & self.inside)
-            place = make(Op.INDEX, place.dtype, (place.src[0], gate, *place.src[2:]))
-            return make(Op.STORE, new.dtype, (place, *new.src[1:]))
+            address = new.src[0]
+            mask = simplify(address.src[1] & self.inside)
+            address = make(Op.INDEX, address.dtype, (address.src[0], mask, *address.src[2:]))
+            return make(Op.STORE, new.dtype, (address, *new.src[1:]))
         if closes and node.op == Op.STAGE:
             space, sizes = node.arg
             indices = new.src[1 : first_range(node)]
@@ -95,18 +98,30 @@ class _UnevenSplit:
             return make(Op.STAGE, new.dtype, new.src, (space, tuple(grown)))
         return new
 
-    def place(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
+    def vanishes(self, value: UOp) -> bool:
+        """Whether a value is 0 past the end by itself: loads that are masked there, and products.
+
+        Of a product both factors have to vanish: 0 times infinity is NaN.
+        """
+        if value.op in (Op.LOAD, Op.READ):
+            address = value.src[0] if value.op == Op.LOAD else value
+            return self.is_masked and self.depends(address)
+        if value.op == Op.MUL or (value.op == Op.CAST and value.dtype.kind != BOOL):
+            return all(map(self.vanishes, value.src))
+        return False
+
+    def address(self, node: UOp, made: dict[UOp, UOp]) -> UOp:
         """An INDEX that is loaded, or a READ."""
-        memory, gate, *indices = node.src
-        new_gate = made[gate]
+        memory, mask, *indices = node.src
+        new_mask = made[mask]
         if self.is_masked and self.depends(node):
-            new_gate = simplify(new_gate & self.inside)
-        src = (self.plain[memory], new_gate, *[made[each] for each in indices])
+            new_mask = simplify(new_mask & self.inside)
+        src = (self.plain[memory], new_mask, *[made[each] for each in indices])
         return make(node.op, node.dtype, src)
 
 
 def has_room(stage: UOp, number: int) -> bool:
-    """Whether the turns past the end of one of a stage's own ranges hit no element of it.
+    """Whether the iterations past the end of one of a stage's own ranges hit no element of it.
 
     They do not where the range is the most significant part of one index, and of no other.
     """

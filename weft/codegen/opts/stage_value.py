@@ -13,10 +13,9 @@ the positions that read, so both agree whatever it is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from weft.codegen.analysis.contraction import factors_of, with_factor
 from weft.codegen.analysis.loops import (
     LOOP,
     extent_of,
@@ -24,39 +23,43 @@ from weft.codegen.analysis.loops import (
     nodes_of,
     own_ranges,
     ranges_of,
+    rebuilt,
     with_loops,
 )
 from weft.codegen.opts.windows import windowed
 from weft.ir.bounds import bounds
 from weft.ir.build import range_, true, variable
+from weft.ir.dtypes import INDEX
 from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.reduction.contraction import factors_of, with_factor
 from weft.ir.scalar import evaluate
 from weft.ir.text import parse
 from weft.ir.uop import UOp, make
 from weft.ir.views import behind
-from weft.ir.walk import substitute, topological
+from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 from weft.support.errors import TextError
 
-# What is staged: ("fold", range), ("factor", range, which), ("again", range, other range) or
-# ("load", slot).
+# What is staged: ("reduction", range), ("factor", range, which), ("again", range, other range),
+# ("common", range, other range) or ("load", slot).
 Node = tuple[str | int, ...]
 # What a stage is filled over: a range, or a window, which is a position and a tap that it adds.
 Ranges = tuple[int | tuple[int, int], ...]
 # An index expression over i0, i1, … for each axis of the memory; none for the ranges in order.
 Layout = tuple[str, ...]
 
-FOLD: Final = "fold"
+REDUCTION: Final = "reduction"
 FACTOR: Final = "factor"
 AGAIN: Final = "again"
+COMMON: Final = "common"
 LOADED: Final = "load"
-NODES: Final = {FOLD: 2, FACTOR: 3, AGAIN: 3, LOADED: 2}
+NODES: Final = {REDUCTION: 2, FACTOR: 3, AGAIN: 3, COMMON: 3, LOADED: 2}
 SPACES: Final = ("local", "register")
 MOST_ELEMENTS: Final = 1 << 16  # of a stage whose layout is not in the order of its ranges
 
 
-def fold_over(kernel: UOp, number: int) -> UOp | None:
-    """The fold that closes a range, if it is the only node that does."""
+def reduction_over(kernel: UOp, number: int) -> UOp | None:
+    """The reduction that closes a range, if it is the only node that does."""
     found = [n for n in nodes_of(kernel) if any(r.arg == number for r in own_ranges(n))]
     return found[0] if len(found) == 1 and found[0].op == Op.REDUCE else None
 
@@ -68,10 +71,12 @@ def value_of(kernel: UOp, node: Node) -> UOp | None:
         return _load_of(kernel, int(number))
     if kind == AGAIN:
         return value_again(kernel, int(number), int(rest[0]))
-    fold = fold_over(kernel, int(number))
-    if fold is None or kind == FOLD:
-        return fold
-    factors = factors_of(fold)
+    if kind == COMMON:
+        return common_value(kernel, int(number), int(rest[0]))
+    reduction = reduction_over(kernel, int(number))
+    if reduction is None or kind == REDUCTION:
+        return reduction
+    factors = factors_of(reduction)
     return None if factors is None or rest[0] not in (0, 1) else factors[int(rest[0])]
 
 
@@ -82,28 +87,71 @@ def _load_of(kernel: UOp, slot: int) -> UOp | None:
     return found[0] if len(found) == 1 and found[0].op == Op.LOAD else None
 
 
-def value_again(kernel: UOp, fold: int, again: int) -> UOp | None:
-    """The largest value of a fold's iteration that the loop over another range computes again.
+def value_again(kernel: UOp, reduction: int, again: int) -> UOp | None:
+    """The largest value of a reduction's iteration that a loop over another range computes again.
 
     Softmax sums exponentials, and then computes them again to divide them.
     """
-    node = fold_over(kernel, fold)
+    node = reduction_over(kernel, reduction)
     ranges = ranges_of(kernel)
-    if node is None or len(own_ranges(node)) != 1 or again == fold:
+    if node is None or len(own_ranges(node)) != 1 or again == reduction:
         return None
-    old, new = ranges[fold], ranges[again]
+    old, new = ranges[reduction], ranges[again]
     if extent_of(old) is None or old.src[0] is not new.src[0]:
         return None
     if any(new in own_ranges(part) for part in topological(node)):
-        return None  # that loop ends before the fold begins
+        return None  # that loop ends before the reduction begins
     present = set(nodes_of(kernel))
-    body = topological(node.src[0], enter=lambda part: bool(part.ranges >> fold & 1))
+    body = topological(node.src[0], enter=lambda part: bool(part.ranges >> reduction & 1))
     for part in reversed(body):
-        if part.op in ELEMENTWISE and part.ranges >> fold & 1:
+        if part.op in ELEMENTWISE and part.ranges >> reduction & 1:
             twin = substitute(part, {old: new})
             if twin is not part and twin in present and part.ops >> Op.LOAD & 1:
                 return part
     return None
+
+
+def common_value(kernel: UOp, number: int, other: int) -> UOp | None:
+    """The largest value that reductions over two ranges have in common, as the first has it.
+
+    A block of scores has a maximum, a sum of exponentials and a product with values; each of them
+    computes the score anew.
+    """
+    ranges = ranges_of(kernel)
+    old, new = ranges[number], ranges[other]
+    reductions = [n for n in nodes_of(kernel) if n.op == Op.REDUCE and old in own_ranges(n)]
+    if old is new or old.src[0] is not new.src[0] or not reductions:
+        return None
+    present = set(nodes_of(kernel))
+    for reduction in reductions:
+        body = topological(reduction.src[0], enter=lambda part: bool(part.ranges >> number & 1))
+        for part in reversed(body):
+            is_value = part.op in ELEMENTWISE or part.op == Op.REDUCE
+            is_value = is_value and part.ops & (1 << Op.LOAD | 1 << Op.READ) != 0
+            is_value = is_value and part.dtype.kind != INDEX
+            if is_value and part.ranges >> number & 1 and moved(part, old, new) in present:
+                return part
+    return None
+
+
+def moved(value: UOp, old: UOp, new: UOp) -> UOp:
+    """A value at another range, with indices in normal form."""
+
+    def rewritten(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        return rebuilt(node, made, {})
+
+    return map_graph(value, rewritten, known={old: new})
+
+
+def _with_common(kernel: UOp, value: UOp, old: UOp, read: UOp) -> dict[UOp, UOp]:
+    """A value at the range of each reduction that computes it, and where each reads it."""
+    found = {value: read}
+    present = set(nodes_of(kernel))
+    for new in ranges_of(kernel).values():
+        twin = moved(value, old, new) if new.src[0] is old.src[0] else value
+        if twin is not value and twin in present:
+            found[twin] = substitute(read, {old: new})
+    return found
 
 
 def stage_value(kernel: UOp, node: Node, ranges: Ranges, space: str, layout: Layout) -> UOp:
@@ -111,18 +159,20 @@ def stage_value(kernel: UOp, node: Node, ranges: Ranges, space: str, layout: Lay
     value = value_of(kernel, node)
     assert value is not None
     if node[0] == AGAIN:
-        # The loop of the fold fills it: both hold the same range and the same value.
+        # The loop of the reduction fills it: both hold the same range and the same value.
         old, new = (ranges_of(kernel)[int(number)] for number in node[1:])
         read = _read(_stage(value, [old], space, layout), [new], layout)
         return substitute(kernel, {substitute(value, {old: new}): read})
     copy = _copied(kernel, value, ranges)
-    read = _read(_stage(copy.value, copy.fresh, space, layout), copy.places, layout)
+    read = _read(_stage(copy.value, copy.fresh, space, layout), copy.addresses, layout)
     loops = [*kinds_of(kernel).items(), *((r.arg, LOOP) for r in copy.fresh)]
     replaced = {value: read}
+    if node[0] == COMMON:
+        replaced = _with_common(kernel, value, ranges_of(kernel)[int(node[1])], read)
     if node[0] == FACTOR:  # the other factor may be the same value
-        fold = fold_over(kernel, int(node[1]))
-        assert fold is not None
-        replaced = {fold: with_factor(fold, int(node[2]), read)}
+        reduction = reduction_over(kernel, int(node[1]))
+        assert reduction is not None
+        replaced = {reduction: with_factor(reduction, int(node[2]), read)}
     return with_loops(substitute(kernel, replaced), loops)
 
 
@@ -131,27 +181,27 @@ class _Copy(NamedTuple):
 
     value: UOp
     fresh: list[UOp]
-    places: list[UOp]
+    addresses: list[UOp]
 
 
 def _copied(kernel: UOp, value: UOp, ranges: Ranges) -> _Copy:
     """A value over the next free ranges; a window has one in the place of two."""
     known, first = ranges_of(kernel), 1 + max(kinds_of(kernel))
     fresh: list[UOp] = []
-    places: list[UOp] = []
+    addresses: list[UOp] = []
     for number, each in enumerate(ranges, first):
         old = known[each if isinstance(each, int) else each[0]]
-        place, extent = old, extent_of(old) or 1
+        address, extent = old, extent_of(old) or 1
         if not isinstance(each, int):
             tap = known[each[1]]
             window = windowed(value, old, tap, number)
             assert window is not None
-            value, place = window.value, simplify(old * window.step + tap)
+            value, address = window.value, simplify(old * window.step + tap)
             extent = (extent - 1) * window.step + (extent_of(tap) or 1)
-        places.append(place)
+        addresses.append(address)
         fresh.append(range_(number, extent))
         value = substitute(value, {old: fresh[-1]})
-    return _Copy(value, fresh, places)
+    return _Copy(value, fresh, addresses)
 
 
 def _stage(value: UOp, ranges: list[UOp], space: str, layout: Layout) -> UOp:
@@ -160,11 +210,11 @@ def _stage(value: UOp, ranges: list[UOp], space: str, layout: Layout) -> UOp:
     return make(Op.STAGE, value.dtype, (value, *indices, *ranges), (space, sizes))
 
 
-def _read(stage: UOp, places: list[UOp], layout: Layout) -> UOp:
-    return make(Op.READ, stage.dtype, (stage, true(), *laid_out(layout, places)))
+def _read(stage: UOp, addresses: list[UOp], layout: Layout) -> UOp:
+    return make(Op.READ, stage.dtype, (stage, true(), *laid_out(layout, addresses)))
 
 
-def laid_out(layout: Layout, places: Sequence[UOp]) -> list[UOp]:
+def laid_out(layout: Layout, addresses: Sequence[UOp]) -> list[UOp]:
     """The indices of a position: the one function that writers and readers share.
 
     >>> from weft.ir.build import range_
@@ -172,8 +222,10 @@ def laid_out(layout: Layout, places: Sequence[UOp]) -> list[UOp]:
     [r0, ((r0 + r1) % 8)]
     """
     if not layout:
-        return list(places)
-    names = {variable(f"i{axis}", *bounds(place)): place for axis, place in enumerate(places)}
+        return list(addresses)
+    names = {
+        variable(f"i{axis}", *bounds(address)): address for axis, address in enumerate(addresses)
+    }
     return [simplify(substitute(_parsed(text, list(names)), names)) for text in layout]
 
 
@@ -202,8 +254,8 @@ def faults_of_layout(layout: Layout, extents: Sequence[int]) -> Iterator[str]:
         for box in boxes
     }
     if len(seen) != len(boxes):
-        yield "two elements have one place in the layout"
-    if any(number < 0 for place in seen for number in place):
+        yield "two elements have one address in the layout"
+    if any(number < 0 for address in seen for number in address):
         yield "an index of the layout is below 0"
 
 

@@ -1,11 +1,9 @@
-"""Opts: the recipe of a kernel, as data. Each row is one rewrite of the kernel's loops.
+"""Opts: the schedule of a kernel, as data. Each row is one rewrite of the kernel's loops.
 
 `apply_opts(kernel, opts)` applies them in order. An opt names ranges by their numbers in the
 kernel as the opts before it have left it, and a kernel together with its opts says everything: no
-opt looks at the target. What is not legal is refused, with the reason. `opts_of_loops` and
-`opts_of_values` have the opts; the docstring of each shows a kernel before and after.
-
-Rows to come stand here too: TensorCore and Pad.
+opt looks at the target. What is not legal is refused, with the reason. `loops`, `values` and
+`tensor_core` have the opts; the docstring of each shows a kernel before and after.
 """
 
 from __future__ import annotations
@@ -15,19 +13,23 @@ from typing import Final
 
 from weft.codegen.opts.loops import Bind, Merge, Order, Split, Unroll, Vectorize
 from weft.codegen.opts.opt import Opt
-from weft.codegen.opts.values import Accumulate, Nest, Stage
+from weft.codegen.opts.tensor_core import TensorCore
+from weft.codegen.opts.values import Accumulate, Carry, Join, Nest, Stage
 from weft.ir.uop import UOp
 
 __all__ = [
     "OPTS",
     "Accumulate",
     "Bind",
+    "Carry",
+    "Join",
     "Merge",
     "Nest",
     "Opt",
     "Order",
     "Split",
     "Stage",
+    "TensorCore",
     "Unroll",
     "Vectorize",
     "apply_opts",
@@ -35,7 +37,7 @@ __all__ = [
 
 OPTS: Final = (
     *(Split, Merge, Order, Bind, Vectorize, Unroll),
-    *(Stage, Accumulate, Nest),
+    *(Stage, Accumulate, Carry, Nest, Join, TensorCore),
 )
 
 

@@ -1,4 +1,4 @@
-"""Recipes as text: the opts of a kernel in JSON, for caches and other processes."""
+"""Opts as text: those of a kernel in JSON, for caches and other processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.codegen.opts.table import OPTS, Opt
 
 
 def to_json(opts: Iterable[Opt]) -> str:
-    """A recipe as text, for caches and other processes.
+    """Opts as text, for caches and other processes.
 
     >>> from weft.codegen.opts.table import Split, Unroll
     >>> to_json((Split(0, 4), Unroll(1)))
@@ -21,7 +21,7 @@ def to_json(opts: Iterable[Opt]) -> str:
 
 
 def from_json(text: str) -> tuple[Opt, ...]:
-    """The recipe of a text.
+    """The opts of a text.
 
     >>> from_json('[["Order", [1, 0]]]')
     (Order(ranges=(1, 0)),)

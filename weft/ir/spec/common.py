@@ -1,4 +1,4 @@
-"""The laws that hold at every level: elementwise ops, constants, sizes, arguments of calls."""
+"""The invariants of every level: elementwise ops, constants, sizes, arguments of calls."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from weft.ir.dtypes import (
     BOOL,
+    COMPLEX,
     FLOAT,
     INDEX,
     INT,
@@ -22,13 +23,13 @@ from weft.ir.spec.spec import Row, Verdict, row
 from weft.ir.uop import Arg, UOp, bool_like, const
 from weft.ir.walk import topological
 
-FOLDS: Final = frozenset((Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.LOGADD))
+REDUCTIONS: Final = frozenset((Op.ADD, Op.MUL, Op.MAX, Op.MIN, Op.AND, Op.OR, Op.LOGADD))
 
-SCATTERS: Final = FOLDS - {Op.LOGADD}
+SCATTERS: Final = REDUCTIONS - {Op.LOGADD}
 
 _KIND_NAMES: Final = (
     *((BOOL, "bool"), (INT, "signed integers"), (UINT, "unsigned integers")),
-    *((INDEX, "index"), (FLOAT, "floats")),
+    *((INDEX, "index"), (FLOAT, "floats"), (COMPLEX, "complex numbers")),
 )
 
 
@@ -77,6 +78,8 @@ def _where(node: UOp) -> Verdict:
 def _cast(node: UOp) -> Verdict:
     source = node.src[0].dtype
     has_value = not (node.dtype.kind == INDEX and source.kind == FLOAT)
+    if COMPLEX in (node.dtype.kind, source.kind):
+        return "a complex number is cast by its parts"
     return node.dtype.kind != VOID and node.dtype.lanes == source.lanes and has_value
 
 
@@ -84,6 +87,11 @@ def _bitcast(node: UOp) -> Verdict:
     source = node.src[0].dtype
     widths_fit = (node.dtype.bits, node.dtype.lanes) == (source.bits, source.lanes)
     return widths_fit and bool(node.dtype.kind & KINDS[Op.BITCAST])
+
+
+def _complex(node: UOp) -> Verdict:
+    real, imag = node.src
+    return real.dtype is imag.dtype is node.dtype.part and node.dtype.is_complex
 
 
 ELEMENTWISE_ROWS: Final[tuple[Row, ...]] = (
@@ -98,6 +106,12 @@ ELEMENTWISE_ROWS: Final[tuple[Row, ...]] = (
     ),
     row("WHERE chooses by a bool between two values of its dtype", Op.WHERE, _where),
     row("a cast keeps the number of lanes", Op.CAST, _cast),
+    row("COMPLEX is of two floats of the dtype of its parts", Op.COMPLEX, _complex),
+    row(
+        "a part has the dtype of parts",
+        (Op.REAL, Op.IMAG),
+        lambda node: node.dtype is node.src[0].dtype.part,
+    ),
     row("a bitcast keeps the number of bits and of lanes", Op.BITCAST, _bitcast),
 )
 

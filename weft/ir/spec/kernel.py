@@ -1,4 +1,4 @@
-"""The laws of a kernel: scalar expressions over ranges, with memory read and written at places.
+"""The invariants of a kernel: scalar expressions over ranges, and accesses of memory.
 
 In: what rangeify and fuse make, and what opts rewrite. The kind and order of loops are in the arg
 of the KERNEL, never in a node.
@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from weft.ir.accumulation import hidden
 from weft.ir.ops import ELEMENTWISE, Op
+from weft.ir.reduction.accumulation import hidden
+from weft.ir.reduction.contract import Factor, contract_parts
+from weft.ir.reduction.joined import is_joined, join_slots
 from weft.ir.shapes import shape_of
 from weft.ir.spec.common import (
     AFTER_ROWS,
     CALL_ROWS,
     ELEMENTWISE_ROWS,
-    FOLDS,
     LEAF_ROWS,
+    REDUCTIONS,
     has_types,
     is_bool,
     is_effect,
@@ -27,9 +29,10 @@ from weft.ir.spec.common import (
     no_arg,
 )
 from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
-from weft.ir.spec.tensor import fold_kind
+from weft.ir.spec.tensor import reduction_kind
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import behind
+from weft.ir.walk import topological
 
 SPACES: Final = frozenset(("global", "local", "register"))
 
@@ -55,16 +58,16 @@ def are_ranges(nodes: tuple[UOp, ...]) -> Verdict:
 
 
 def are_indices(node: UOp, rank: int) -> Verdict:
-    """Whether a place or a READ has a bool gate and one index per dimension."""
-    _, gate, *indices = node.src
-    if not is_bool(gate):
+    """Whether an address or a READ has a bool mask and one index per dimension."""
+    _, mask, *indices = node.src
+    if not is_bool(mask):
         return "the mask is not bool"
     if len(indices) != rank:
         return f"there are {len(indices)} indices for {rank} dimensions"
     return all(map(is_index, indices)) or "an index is not of dtype index"
 
 
-def is_place(node: UOp) -> Verdict:
+def is_address(node: UOp) -> Verdict:
     return behind(node.src[0]).op in (Op.PARAM, Op.BUFFER)
 
 
@@ -86,20 +89,43 @@ def _read(node: UOp) -> Verdict:
 
 
 def _stored(node: UOp) -> Verdict:
-    place, value = node.src[:2]
-    return place.op == Op.INDEX and value.dtype is place.dtype and is_void(node)
+    address, value = node.src[:2]
+    return address.op == Op.INDEX and value.dtype is address.dtype and is_void(node)
 
 
 def _reduce(node: UOp) -> Verdict:
-    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
+    if has_types(node.arg, UOp, tuple, int, int) or has_types(node.arg, UOp, tuple, float, int):
+        return _joined(node)
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in REDUCTIONS or node.arg[1]:
         return False
     return len(node.src) > 1 and are_ranges(node.src[1:])
 
 
+def _joined(node: UOp) -> Verdict:
+    """Whether a REDUCE names others over its own ranges, and how two parts are joined."""
+    join, axes, _, count = node.arg
+    refers, own = node.src[1 : 1 + count], node.src[1 + count :]
+    if axes or count < 1 or not own or not are_ranges(own):
+        return False
+    if not all(each.op == Op.REDUCE and has_types(each.arg, int, tuple) for each in refers):
+        return "a reference is not a plain REDUCE"
+    if any(each.src[1:] != own for each in refers):
+        return "a reference closes other ranges"
+    slots = join_slots(node.dtype.scalar, [each.dtype.scalar for each in refers])
+    for part in topological(join):
+        if part.op != Op.CONST and part.op not in ELEMENTWISE and part not in slots:
+            return "the join is not an elementwise body over the two parts and those it refers to"
+    return join.dtype is node.dtype.scalar or "the join has another dtype"
+
+
 def _scan(node: UOp) -> Verdict:
-    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or node.arg[1]:
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in REDUCTIONS or node.arg[1]:
         return False
     return len(node.src) == 2 and node.src[1].op == Op.RANGE
+
+
+def _kind(node: UOp) -> Verdict:
+    return is_joined(node) or reduction_kind(node)
 
 
 def _kernel(node: UOp) -> Verdict:
@@ -119,6 +145,26 @@ def _program(node: UOp) -> Verdict:
         return "an argument is neither a PARAM nor a VARIABLE"
     written = set(node.arg[4])
     return written <= set(slots) or f"it writes {sorted(written)} and takes {slots}"
+
+
+def contracts(node: UOp) -> Verdict:
+    """Whether a CONTRACT is of tensors of memory, at positions or of all elements of a thread."""
+    if not has_types(node.arg, tuple, int, tuple, tuple, tuple, str) or len(node.arg[0]) != 3:
+        return False
+    if any(len(factor) != len(Factor._fields) for factor in node.arg[3:5]):
+        return "a factor is not described"
+    parts = contract_parts(node)
+    if any(memory.op not in (Op.PARAM, Op.BUFFER) for memory in parts.memories):
+        return "a factor is not an argument"
+    if not all(map(_is_tensor, parts.factors)):
+        return "the sizes, strides and moves of a factor are not as many"
+    wanted = {1: 6, parts.elements: 3}.get(node.dtype.lanes)
+    return len(parts.positions) == wanted or f"there are {len(parts.positions)} positions"
+
+
+def _is_tensor(factor: Factor) -> bool:
+    rank = len(factor.sizes)
+    return len(factor.strides) == len(factor.moves) == rank and 0 <= factor.depth < rank
 
 
 def _effects(node: UOp) -> Verdict:
@@ -161,19 +207,19 @@ def _unordered(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 
 
 def _unturned(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
-    """A STORE that folds into its place over a loop that is not ordered."""
+    """A STORE that reduces into its address over a loop that is not ordered."""
     kinds = dict(root.arg[1]) if root.op == Op.KERNEL else {}
     for node in nodes if kinds else ():
-        has_place = node.op == Op.STORE and node.src[0].op == Op.INDEX
-        if has_place and behind(node.src[0].src[0]).op != Op.MEMORY:
+        has_address = node.op == Op.STORE and node.src[0].op == Op.INDEX
+        if has_address and behind(node.src[0].src[0]).op != Op.MEMORY:
             for number in range_ids(hidden(node)):
                 if kinds.get(number) != "ordered":
                     return node, f"range {number} is not listed as ordered"
     return None
 
 
-_FOLDS: Final = (Op.REDUCE, Op.SCAN)
-_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
+_REDUCTIONS: Final = (Op.REDUCE, Op.SCAN)
+_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_REDUCTIONS, Op.STAGE, Op.INDEX}
 
 # The tables that the forms of a kernel on its way to a program share; `lowered` has the others.
 RANGE_ROWS: Final = (row("a RANGE has a number and an extent of dtype index", Op.RANGE, _range),)
@@ -181,27 +227,30 @@ STORE_ROWS: Final = (
     row("STORE writes a value of the dtype of its target", Op.STORE, _stored),
     row("STORE closes ranges, each once", Op.STORE, lambda node: are_ranges(node.src[2:])),
 )
-FOLD_ROWS: Final = (
+REDUCTION_ROWS: Final = (
     row("REDUCE reduces by an op over ranges, and over no axes", Op.REDUCE, _reduce),
     row("SCAN reduces by an op over one range, and over no axes", Op.SCAN, _scan),
-    row("a reduction keeps the dtype", _FOLDS, like_first),
-    row("the reduction is defined for the dtype", _FOLDS, fold_kind),
+    row("a reduction keeps the dtype", _REDUCTIONS, like_first),
+    row("the reduction is defined for the dtype", _REDUCTIONS, _kind),
+)
+CONTRACT_ROWS: Final = (
+    row("CONTRACT has two memories, a start for each axis, and positions", Op.CONTRACT, contracts),
 )
 TABLE_ROWS: Final = (row("a KERNEL is (name, loops), each loop once", Op.KERNEL, _kernel),)
-RANGE_LAWS: Final = (
+RANGE_INVARIANTS: Final = (
     GraphRow("two ranges never share a number", _same_number),
     GraphRow("no range is free at the root", _free_range),
 )
-SCAN_LAWS: Final = (
+SCAN_INVARIANTS: Final = (
     GraphRow("a SCAN runs over the innermost of its loops, which is ordered", _unordered),
 )
-ORDER_LAWS: Final = (
+ORDER_INVARIANTS: Final = (
     GraphRow("a loop whose iterations reduce into one address is sequential", _unturned),
 )
 
 # Addresses of several dimensions, and what is read at them.
 ADDRESS_ROWS: Final[tuple[Row, ...]] = (
-    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_place),
+    row("INDEX is an address in a PARAM or BUFFER", Op.INDEX, is_address),
     row("an address has the dtype of its memory", Op.INDEX, like_first),
     row(
         "INDEX has a bool mask and one index per dimension",
@@ -216,7 +265,11 @@ ADDRESS_ROWS: Final[tuple[Row, ...]] = (
 
 KERNEL_ROWS: Final[tuple[Row, ...]] = (
     scalars(_VALUES),
-    row("memory is read by LOAD before it is computed with", ELEMENTWISE | {*_FOLDS}, _no_shape),
+    row(
+        "memory is read by LOAD before it is computed with",
+        ELEMENTWISE | {*_REDUCTIONS},
+        _no_shape,
+    ),
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     *RANGE_ROWS,
@@ -225,13 +278,14 @@ KERNEL_ROWS: Final[tuple[Row, ...]] = (
     row("STORE has no arg", Op.STORE, no_arg),
     row("a STAGE has a space, an index for each size, and ranges", Op.STAGE, _stage),
     row("READ has a STAGE, a bool mask and one index per size", Op.READ, _read),
-    *FOLD_ROWS,
+    *REDUCTION_ROWS,
+    *CONTRACT_ROWS,
     *AFTER_ROWS,
     *TABLE_ROWS,
     row("a PROGRAM is a kernel of some target, over memory and sizes", Op.PROGRAM, _program),
     row("a KERNEL and a SINK hold effects", (Op.KERNEL, Op.SINK), _effects),
     *CALL_ROWS,
 )
-KERNEL_LAWS: Final = (*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS)
+KERNEL_INVARIANTS: Final = (*RANGE_INVARIANTS, *SCAN_INVARIANTS, *ORDER_INVARIANTS)
 
-KERNEL_SPEC: Final = Spec("kernel", KERNEL_ROWS, KERNEL_LAWS)
+KERNEL_SPEC: Final = Spec("kernel", KERNEL_ROWS, KERNEL_INVARIANTS)

@@ -1,4 +1,4 @@
-"""The laws of a kernel on its way to a program: one spec for what each pass of codegen gives.
+"""The invariants of a kernel on its way to a program: a spec for what each pass gives.
 
 A form differs from the one before it by rows: what a pass has lowered is no longer legal, and what
 it has made is. The tables that forms share with kernels and programs are in those two modules.
@@ -15,33 +15,34 @@ from weft.ir.dtypes import FIXED, FLOAT, INDEX, INTEGER, DType
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.spec.common import ELEMENTWISE_ROWS, LEAF_ROWS, is_index, like_first, no_arg
 from weft.ir.spec.kernel import (
-    FOLD_ROWS,
-    KERNEL_LAWS,
+    CONTRACT_ROWS,
+    KERNEL_INVARIANTS,
     KERNEL_ROWS,
-    ORDER_LAWS,
-    RANGE_LAWS,
+    ORDER_INVARIANTS,
+    RANGE_INVARIANTS,
     RANGE_ROWS,
-    SCAN_LAWS,
+    REDUCTION_ROWS,
+    SCAN_INVARIANTS,
     STORE_ROWS,
     TABLE_ROWS,
     scalars,
 )
 from weft.ir.spec.program import (
+    ADDRESS_ROWS,
     COUNTER_ROWS,
     MEMORIES,
     MEMORY_ROWS,
-    PLACE_ROWS,
     SHUFFLE_ROWS,
     SPECIAL_ROWS,
     VECTOR_ROWS,
 )
 from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, first_closed
 from weft.ir.views import behind
 from weft.ir.walk import topological
 
 LOOP_KINDS: Final = frozenset(("loop", "ordered"))
-WRITTEN_OUT: Final = frozenset(("in turn",))
+WRITTEN_OUT: Final = frozenset(("sequential",))
 BOUND_KINDS: Final = frozenset(("grid", "thread"))
 LANE_KINDS: Final = frozenset(("vector", "unroll"))
 
@@ -64,11 +65,11 @@ def _closes_nothing(node: UOp) -> Verdict:
 
 
 def _loaded(node: UOp) -> Verdict:
-    places = node.src[1:] if node.op == Op.STORE else node.src
-    return not any(source.op == Op.INDEX for source in places) or "an address is used as a value"
+    addresses = node.src[1:] if node.op == Op.STORE else node.src
+    return not any(each.op == Op.INDEX for each in addresses) or "an address is used as a value"
 
 
-def _wide_fold(node: UOp) -> Verdict:
+def _wide_reduction(node: UOp) -> Verdict:
     return node.dtype.kind != FLOAT or node.dtype.bits >= 32
 
 
@@ -104,30 +105,31 @@ _NORMAL_ROWS: Final = (
     row("a KERNEL holds STOREs, which close its ranges", Op.KERNEL, _closes_nothing),
     _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS, LANE_KINDS),
 )
-NORMAL_SPEC: Final = Spec("normalized kernel", _NORMAL_ROWS, (*KERNEL_LAWS, *_LISTED))
+NORMAL_SPEC: Final = Spec("normalized kernel", _NORMAL_ROWS, (*KERNEL_INVARIANTS, *_LISTED))
 
 WIDENED_SPEC: Final = Spec(
     "kernel with wide reductions",
     (
         *_NORMAL_ROWS,
-        row("a reduction of floats has 32 bits or more", (Op.REDUCE, Op.SCAN), _wide_fold),
+        row("a reduction of floats has 32 bits or more", (Op.REDUCE, Op.SCAN), _wide_reduction),
     ),
-    (*KERNEL_LAWS, *_LISTED),
+    (*KERNEL_INVARIANTS, *_LISTED),
 )
 
-# What all forms with flat memory share: no STAGE, no READ, one index per place.
+# What all forms with flat memory share: no STAGE, no READ, one index per address.
 _FLAT_ROWS: Final = (
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
     *MEMORY_ROWS,
-    *PLACE_ROWS,
+    *ADDRESS_ROWS,
     row("memory inside a kernel is read after a STORE", Op.LOAD, _read_of_nothing),
     *STORE_ROWS,
     *TABLE_ROWS,
+    *CONTRACT_ROWS,
     row("a KERNEL holds STOREs, which close its ranges", Op.KERNEL, _closes_nothing),
 )
 _INDEX_ROWS: Final = (row("an index is of dtype index", Op.INDEX, _is_number),)
-_FOLD_VERSIONS: Final = (
+_REDUCTION_VERSIONS: Final = (
     row(
         "AFTER is memory once STOREs have happened",
         Op.AFTER,
@@ -148,12 +150,25 @@ FLAT_SPEC: Final = Spec(
         scalars(ELEMENTWISE | {Op.CONST, Op.LOAD, Op.INDEX, Op.REDUCE, Op.SCAN}),
         *_FLAT_ROWS,
         *_INDEX_ROWS,
-        *_FOLD_VERSIONS,
+        *_REDUCTION_VERSIONS,
         *RANGE_ROWS,
-        *FOLD_ROWS,
+        *REDUCTION_ROWS,
         _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS, LANE_KINDS),
     ),
-    (*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS, *_LISTED),
+    (*RANGE_INVARIANTS, *SCAN_INVARIANTS, *ORDER_INVARIANTS, *_LISTED),
+)
+
+FRAGMENT_SPEC: Final = Spec(
+    "kernel with fragments",
+    (
+        *_FLAT_ROWS,
+        *_INDEX_ROWS,
+        *_REDUCTION_VERSIONS,
+        *RANGE_ROWS,
+        *REDUCTION_ROWS,
+        _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS, LANE_KINDS),
+    ),
+    (*RANGE_INVARIANTS, *SCAN_INVARIANTS, *ORDER_INVARIANTS, *_LISTED),
 )
 
 EXPANDED_SPEC: Final = Spec(
@@ -161,20 +176,20 @@ EXPANDED_SPEC: Final = Spec(
     (
         *_FLAT_ROWS,
         *_INDEX_ROWS,
-        *_FOLD_VERSIONS,
+        *_REDUCTION_VERSIONS,
         *RANGE_ROWS,
-        *FOLD_ROWS,
+        *REDUCTION_ROWS,
         *VECTOR_ROWS,
         _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS),
     ),
-    (*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS),
+    (*RANGE_INVARIANTS, *SCAN_INVARIANTS, *ORDER_INVARIANTS),
 )
 
 
 def _joined_by_threads(root: UOp, nodes: list[UOp]) -> Found:
     threads = {number for number, kind in root.arg[1] if kind == "thread"}
     for node in nodes:
-        if node.op == Op.REDUCE and any(r.arg in threads for r in node.src[1:]):
+        if node.op == Op.REDUCE and any(r.arg in threads for r in node.src[first_closed(node) :]):
             return node, "it closes a range of threads"
     return None
 
@@ -184,15 +199,15 @@ JOINED_SPEC: Final = Spec(
     (
         *_FLAT_ROWS,
         *_INDEX_ROWS,
-        *_FOLD_VERSIONS,
+        *_REDUCTION_VERSIONS,
         *RANGE_ROWS,
-        *FOLD_ROWS,
+        *REDUCTION_ROWS,
         *VECTOR_ROWS,
         *SHUFFLE_ROWS,
         _kinds(LOOP_KINDS, WRITTEN_OUT, BOUND_KINDS),
     ),
     (
-        *(*RANGE_LAWS, *SCAN_LAWS, *ORDER_LAWS),
+        *(*RANGE_INVARIANTS, *SCAN_INVARIANTS, *ORDER_INVARIANTS),
         GraphRow("a thread reduces its own part", _joined_by_threads),
     ),
 )
@@ -208,7 +223,7 @@ ACCUMULATED_SPEC: Final = Spec(
         *SHUFFLE_ROWS,
         _kinds(LOOP_KINDS, BOUND_KINDS),
     ),
-    (*RANGE_LAWS, *ORDER_LAWS),
+    (*RANGE_INVARIANTS, *ORDER_INVARIANTS),
 )
 
 _BOUND_ROWS: Final = (
@@ -223,7 +238,7 @@ _BOUND_ROWS: Final = (
 BOUND_SPEC: Final = Spec(
     "kernel bound to hardware",
     (*_INDEX_ROWS, *RANGE_ROWS, *_BOUND_ROWS),
-    (*RANGE_LAWS, *ORDER_LAWS),
+    (*RANGE_INVARIANTS, *ORDER_INVARIANTS),
 )
 
 
@@ -240,7 +255,9 @@ def _without_width(root: UOp, nodes: list[UOp]) -> Found:
 
 
 _WIDTHS: Final = (GraphRow("an index has the width of a machine integer", _without_width),)
-INDEXED_SPEC: Final = Spec("kernel of machine integers", _BOUND_ROWS, (*RANGE_LAWS, *_WIDTHS))
+INDEXED_SPEC: Final = Spec(
+    "kernel of machine integers", _BOUND_ROWS, (*RANGE_INVARIANTS, *_WIDTHS)
+)
 
 
 def _only(is_legal: Callable[[UOp], Verdict]) -> Callable[[UOp, list[UOp]], Found]:
@@ -254,12 +271,14 @@ def _only(is_legal: Callable[[UOp], Verdict]) -> Callable[[UOp, list[UOp]], Foun
     return find
 
 
-def _of_floats(native: frozenset[DType]) -> GraphRow:
+def _of_floats(native: frozenset[DType], rounded: frozenset[DType]) -> GraphRow:
     def is_legal(node: UOp) -> Verdict:
         dtype = node.dtype
         is_small = dtype.kind == FLOAT and dtype.bits < 32 and dtype.scalar not in native
-        # Bits may become a float that the target only turns into a float32.
-        return not is_small or node.op == Op.BITCAST or f"the target lacks {dtype.scalar.name}"
+        # Bits may become a float that the target only turns into a float32, or makes of one.
+        is_rounded = node.op == Op.CAST and dtype.scalar in rounded
+        is_known = not is_small or node.op == Op.BITCAST or is_rounded
+        return is_known or f"the target lacks {dtype.scalar.name}"
 
     return GraphRow("small floats are those that the target computes with", _only(is_legal))
 
@@ -288,29 +307,43 @@ def _of_integers(native: frozenset[DType]) -> GraphRow:
 
 
 @cache
-def emulated_floats_spec(native: frozenset[DType]) -> Spec:
-    """Of a kernel whose floats a target with these dtypes computes with."""
-    laws = (*RANGE_LAWS, *_WIDTHS, _of_floats(native))
-    return Spec("kernel of native floats", _BOUND_ROWS, laws)
+def emulated_floats_spec(
+    native: frozenset[DType], rounded: frozenset[DType] = frozenset()
+) -> Spec:
+    """Of a kernel whose floats a target with these dtypes computes with.
+
+    `rounded` are those that it only rounds a float32 to.
+    """
+    invariants = (*RANGE_INVARIANTS, *_WIDTHS, _of_floats(native, rounded))
+    return Spec("kernel of native floats", _BOUND_ROWS, invariants)
 
 
 @cache
 def decomposed_spec(
-    native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]
+    native: frozenset[DType],
+    ops: frozenset[int],
+    lacking: frozenset[int],
+    rounded: frozenset[DType] = frozenset(),
 ) -> Spec:
     """Of a kernel for a target with these ops; `lacking` are those that can be decomposed.
 
     Ops of integers that the target lacks are left for the words that they become.
     """
-    laws = (*RANGE_LAWS, *_WIDTHS, _of_floats(native), _of_ops(ops, lacking))
-    return Spec("kernel of native ops", _BOUND_ROWS, laws)
+    invariants = (*RANGE_INVARIANTS, *_WIDTHS, _of_floats(native, rounded), _of_ops(ops, lacking))
+    return Spec("kernel of native ops", _BOUND_ROWS, invariants)
 
 
 @cache
-def native_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]) -> Spec:
+def native_spec(
+    native: frozenset[DType],
+    ops: frozenset[int],
+    lacking: frozenset[int],
+    rounded: frozenset[DType] = frozenset(),
+) -> Spec:
     """Of a kernel that a target can run, but for the order of its instructions."""
-    laws = (*RANGE_LAWS, *_WIDTHS, _of_floats(native), _of_ops(ops, lacking), _of_integers(native))
-    return Spec("native kernel", _BOUND_ROWS, laws)
+    numbers = (_of_floats(native, rounded), _of_ops(ops, lacking), _of_integers(native))
+    invariants = (*RANGE_INVARIANTS, *_WIDTHS, *numbers)
+    return Spec("native kernel", _BOUND_ROWS, invariants)
 
 
 def _is_scalar(node: UOp) -> Verdict:
@@ -322,7 +355,12 @@ _SCALAR: Final = GraphRow("lanes are for memory alone", _only(_is_scalar))
 
 
 @cache
-def scalar_spec(native: frozenset[DType], ops: frozenset[int], lacking: frozenset[int]) -> Spec:
+def scalar_spec(
+    native: frozenset[DType],
+    ops: frozenset[int],
+    lacking: frozenset[int],
+    rounded: frozenset[DType] = frozenset(),
+) -> Spec:
     """Of a native kernel for threads that compute on scalars."""
-    laws = (*native_spec(native, ops, lacking).graph_rows, _SCALAR)
-    return Spec("scalar kernel", _BOUND_ROWS, laws)
+    invariants = (*native_spec(native, ops, lacking, rounded).graph_rows, _SCALAR)
+    return Spec("scalar kernel", _BOUND_ROWS, invariants)

@@ -1,4 +1,4 @@
-"""The laws of a program: a LINEAR of instructions, in the order in which they run.
+"""The invariants of a program: a LINEAR of instructions, in the order in which they run.
 
 Out of linearize, into the renderers. Each line is one instruction; memory is flat, vectors are
 explicit, and loops are closed by END.
@@ -10,6 +10,7 @@ from typing import Final
 
 from weft.ir.dtypes import INTEGER, VOID, dtypes
 from weft.ir.ops import Op
+from weft.ir.reduction.contract import MOST_AXES
 from weft.ir.spec.common import (
     AFTER_ROWS,
     ELEMENTWISE_ROWS,
@@ -20,7 +21,7 @@ from weft.ir.spec.common import (
     like_first,
     no_arg,
 )
-from weft.ir.spec.kernel import SPACES
+from weft.ir.spec.kernel import CONTRACT_ROWS, SPACES
 from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
@@ -29,12 +30,14 @@ from weft.ir.views import behind
 MEMORIES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY))
 # What a program only names: it need not be listed.
 LEAVES: Final = MEMORIES | {Op.CONST, Op.VARIABLE}
+# Local memory that a launch asks for.
+DYNAMIC: Final = "dynamic"
 
 
 def _memory(node: UOp) -> Verdict:
     if not has_types(node.arg, str, str, int) or node.dtype.kind == VOID:
         return False
-    return node.arg[1] in SPACES and bool(node.arg[2] >= 1)
+    return node.arg[1] in SPACES | {DYNAMIC} and bool(node.arg[2] >= 1)
 
 
 def _is_integer(node: UOp) -> bool:
@@ -45,18 +48,18 @@ def _counter(node: UOp) -> Verdict:
     return like_first(node) and _is_integer(node)
 
 
-def _place(node: UOp) -> Verdict:
+def _address(node: UOp) -> Verdict:
     if len(node.src) != 3:
         return f"there are {len(node.src) - 2} indices"
-    memory, gate, index = node.src
+    memory, mask, index = node.src
     if behind(memory).op not in MEMORIES:
         return "it is not in memory"
-    if not is_bool(gate) and gate.dtype is not dtypes.bool.vector(node.dtype.lanes):
+    if not is_bool(mask) and mask.dtype is not dtypes.bool.vector(node.dtype.lanes):
         return "the mask is not bool, and has not one bool for each lane"
     return _is_integer(index) or "the index is not an integer"
 
 
-def _place_dtype(node: UOp) -> Verdict:
+def _address_dtype(node: UOp) -> Verdict:
     return node.dtype.scalar is node.src[0].dtype.scalar
 
 
@@ -67,8 +70,8 @@ def _load(node: UOp) -> Verdict:
 def _store(node: UOp) -> Verdict:
     if len(node.src) != 2 or not is_void(node) or node.arg is not None:
         return False
-    place, value = node.src
-    return place.op == Op.INDEX and value.dtype is place.dtype
+    address, value = node.src
+    return address.op == Op.INDEX and value.dtype is address.dtype
 
 
 def _vector(node: UOp) -> Verdict:
@@ -90,6 +93,51 @@ def _shuffle(node: UOp) -> Verdict:
     if node.src[1].op not in (Op.RANGE, Op.SPECIAL):
         return "the second source is not a counter"
     return like_first(node) and node.dtype.kind != VOID
+
+
+def _map(node: UOp) -> Verdict:
+    if not has_types(node.arg, int, tuple, tuple, tuple) or node.src[0].op != Op.PARAM:
+        return False
+    rank = len(node.arg[1])
+    return all(len(part) == rank for part in node.arg[1:]) and 2 <= rank <= MOST_AXES
+
+
+def _is_in(node: UOp, *spaces: str) -> bool:
+    """Whether a node is an address in memory of one of these spaces."""
+    memory = behind(node.src[0]) if node.op == Op.INDEX else node
+    return node.op == Op.INDEX and memory.op == Op.MEMORY and memory.arg[1] in spaces
+
+
+def _copy_box(node: UOp) -> Verdict:
+    target, tensor, barrier, mask, *coordinates = node.src[:-1]
+    if node.arg is not None or tensor.op != Op.TENSOR_MAP or not is_bool(mask):
+        return False
+    if not _is_in(target, DYNAMIC) or not _is_in(barrier, DYNAMIC):
+        return "the target or the barrier is not in dynamic memory"
+    return len(coordinates) == len(tensor.arg[1]) and all(map(_is_integer, coordinates))
+
+
+def _mbarrier(node: UOp) -> Verdict:
+    if node.arg.__class__ is not tuple or not node.arg or not is_bool(node.src[1]):
+        return False
+    kinds = {"init": (1, 3), "expect": (1, 3), "wait": (0, 4)}
+    if kinds.get(node.arg[0]) != (len(node.arg) - 1, len(node.src)):
+        return "it does nothing that is known"
+    return _is_in(node.src[0], DYNAMIC)
+
+
+def _mma(node: UOp) -> Verdict:
+    if not has_types(node.arg, tuple, tuple, tuple) or len(node.arg[1]) != 3:
+        return False
+    sums, left, right, _ = node.src
+    return _is_in(sums, "register") and _is_in(left, DYNAMIC) and _is_in(right, DYNAMIC)
+
+
+def _mma_group(node: UOp) -> Verdict:
+    is_known = node.arg in (("fence",), ("commit",)) or (
+        has_types(node.arg, str, int) and node.arg[0] == "wait" and node.arg[1] >= 0
+    )
+    return is_known and _is_in(node.src[0], "register")
 
 
 def _control(node: UOp) -> Verdict:
@@ -157,9 +205,9 @@ MEMORY_ROWS: Final = (row("MEMORY is (name, space, size)", Op.MEMORY, _memory),)
 SPECIAL_ROWS: Final = (
     row("a SPECIAL is (kind, axis)", Op.SPECIAL, lambda node: has_types(node.arg, str, int)),
 )
-PLACE_ROWS: Final = (
-    row("INDEX has memory, a bool mask and one flat index", Op.INDEX, _place),
-    row("an address holds one element of its memory, or a vector", Op.INDEX, _place_dtype),
+ADDRESS_ROWS: Final = (
+    row("INDEX has memory, a bool mask and one flat index", Op.INDEX, _address),
+    row("an address holds one element of its memory, or a vector", Op.INDEX, _address_dtype),
     row("LOAD reads an address, with its dtype", Op.LOAD, _load),
 )
 VECTOR_ROWS: Final = (
@@ -168,6 +216,20 @@ VECTOR_ROWS: Final = (
 )
 SHUFFLE_ROWS: Final = (
     row("SHUFFLE takes a value and a thread counter, and has (bits,)", Op.SHUFFLE, _shuffle),
+)
+ASYNC_ROWS: Final = (
+    row(
+        "a TENSOR_MAP has an argument, an offset, and as many sizes, strides", Op.TENSOR_MAP, _map
+    ),
+    row("COPY_BOX has a target, a map, a barrier, a mask and coordinates", Op.COPY_BOX, _copy_box),
+    row("MBARRIER has a barrier and a mask, and knows what it does", Op.MBARRIER, _mbarrier),
+    row("MMA has sums in registers and two tiles in local memory", Op.MMA, _mma),
+    row("MMA_GROUP has sums in registers, and knows what it does", Op.MMA_GROUP, _mma_group),
+    row(
+        "what runs beside the arithmetic is void",
+        (Op.COPY_BOX, Op.MBARRIER, Op.MMA, Op.MMA_GROUP),
+        is_void,
+    ),
 )
 COUNTER_ROWS: Final = (
     row("a counter is an integer, as its extent is", (Op.RANGE, Op.SPECIAL), _counter),
@@ -180,10 +242,12 @@ _ROWS: Final[tuple[Row, ...]] = (
     *MEMORY_ROWS,
     *COUNTER_ROWS,
     *SPECIAL_ROWS,
-    *PLACE_ROWS,
+    *ADDRESS_ROWS,
     row("STORE writes a value of the dtype of its target", Op.STORE, _store),
     *VECTOR_ROWS,
     *SHUFFLE_ROWS,
+    *CONTRACT_ROWS,
+    *ASYNC_ROWS,
     row("control is void", (Op.END, Op.BARRIER, Op.LINEAR), _control),
     row("END closes a RANGE", Op.END, lambda node: node.src[0].op == Op.RANGE),
 )

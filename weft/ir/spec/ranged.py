@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.accumulation import hidden
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.ranged import MEMORY, Member, call_of, members_of
+from weft.ir.reduction.accumulation import hidden
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.spec.common import (
     CALL_ROWS,
@@ -25,8 +25,8 @@ from weft.ir.spec.common import (
 )
 from weft.ir.spec.kernel import (
     ADDRESS_ROWS,
-    FOLD_ROWS,
     RANGE_ROWS,
+    REDUCTION_ROWS,
     are_indices,
     are_ranges,
     scalars,
@@ -38,8 +38,8 @@ from weft.ir.uop import UOp, range_ids
 
 Found = tuple[UOp, str] | None
 
-_FOLDS: Final = (Op.REDUCE, Op.SCAN)
-_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_FOLDS, Op.STAGE, Op.INDEX}
+_REDUCTIONS: Final = (Op.REDUCE, Op.SCAN)
+_VALUES: Final = ELEMENTWISE | {Op.CONST, Op.LOAD, Op.READ, *_REDUCTIONS, Op.STAGE, Op.INDEX}
 _OUTPUTS: Final = (Op.STORE, Op.STAGE)
 _EFFECTS: Final = (*_OUTPUTS, Op.TUPLE, Op.CALL)
 
@@ -77,13 +77,13 @@ def _read(node: UOp) -> Verdict:
 
 
 def _store(node: UOp) -> Verdict:
-    place, value = node.src[:2]
-    if not is_void(node) or value.dtype is not place.dtype:
+    address, value = node.src[:2]
+    if not is_void(node) or value.dtype is not address.dtype:
         return "the value has another dtype than its memory"
     if call_of(node) is not None:
-        is_whole = same_shape(shape_of(place), shape_of(value)) and len(node.src) == 2
+        is_whole = same_shape(shape_of(address), shape_of(value)) and len(node.src) == 2
         return (is_whole and no_arg(node)) or "a call fills memory of the shape of its result"
-    if place.op != Op.INDEX:
+    if address.op != Op.INDEX:
         return "it writes no INDEX, and no result of a CALL"
     if node.arg not in (None, "ordered"):
         return 'the arg is not "ordered"'
@@ -115,13 +115,13 @@ _ROWS: Final[tuple[Row, ...]] = (
     scalars(_VALUES),
     *LEAF_ROWS,
     *ELEMENTWISE_ROWS,
-    row("memory is read before it is computed with", ELEMENTWISE | {*_FOLDS}, _computes),
+    row("memory is read before it is computed with", ELEMENTWISE | {*_REDUCTIONS}, _computes),
     *RANGE_ROWS,
     *ADDRESS_ROWS,
     row("a STAGE is global, with indices, sizes and ranges", Op.STAGE, _stage),
     row("READ reads a STAGE or a result, at one index per size", Op.READ, _read),
     row("STORE writes a value at an index, or what a call gives", Op.STORE, _store),
-    *FOLD_ROWS,
+    *REDUCTION_ROWS,
     row("AFTER has the dtype of its first source", Op.AFTER, like_first),
     row("AFTER is memory once kernels or calls have run", Op.AFTER, _after),
     row("a TUPLE is the outputs of a kernel or of a call", Op.TUPLE, _tuple),

@@ -1,4 +1,4 @@
-"""The laws of a schedule: a LINEAR of CALLs of kernels on memory."""
+"""The invariants of a schedule: a LINEAR of CALLs of kernels on memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from weft.ir.results import FILLING
 from weft.ir.spec.common import has_types
 from weft.ir.spec.spec import Spec, Verdict, row
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 
 _ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
 
@@ -36,6 +37,13 @@ def _calls_kernel(node: UOp) -> Verdict:
     return node.arg.op in FILLING
 
 
+def _has_parameters(node: UOp) -> Verdict:
+    if node.arg.op != Op.KERNEL:
+        return True
+    slots = {each.arg[0] for each in topological(node.arg) if each.op == Op.PARAM}
+    return slots == set(range(len(node.src))) or f"the kernel has the slots {sorted(slots)}"
+
+
 def _on_memory(node: UOp) -> Verdict:
     return all(source.op == Op.PARAM for source in node.src)
 
@@ -47,6 +55,7 @@ SCHEDULE_SPEC: Final = Spec(
         row("temporaries have slots, and by a plan offsets in an arena", Op.LINEAR, _plan),
         row("a call of a schedule runs a kernel", Op.CALL, _calls_kernel),
         row("a kernel runs on memory", Op.CALL, _on_memory),
+        row("a kernel has a parameter for each argument", Op.CALL, _has_parameters),
         row("a memory argument has a slot", Op.PARAM, lambda node: node.arg[0].__class__ is int),
         row(
             "sizes are numbers, variables and their arithmetic",

@@ -1,8 +1,8 @@
-"""A spec is a table of laws that accepts exactly the legal nodes of a phase.
+"""A spec is a table of invariants that accepts exactly the legal nodes of a phase.
 
 Passes are checked with `verify(root, SPEC, pass_name)`, which visits every node once and raises an
-`InternalError` that names the law and shows the graph with the guilty node marked. An op without a
-row is not legal at that level. The tables are in `tensor.py`, `kernel.py` and
+`InternalError` that names the invariant and shows the graph with the guilty node marked. An op
+without a row is not legal at that level. The tables are in `tensor.py`, `kernel.py` and
 `program.py`; what holds at every level is in `common.py`.
 """
 
@@ -20,39 +20,39 @@ from weft.support.errors import InternalError
 
 SOURCES_SHOWN: Final = 4
 
-# What a check answers: whether the law holds, or in words how it is broken.
+# What a check answers: whether the invariant holds, or in words how it is broken.
 Verdict = bool | str
 
 
 class Row(NamedTuple):
-    """A law about single nodes of some ops. A check may rely on the rows above it."""
+    """An invariant about single nodes of some ops. A check may rely on the rows above it."""
 
-    law: str
+    invariant: str
     ops: frozenset[int]
     check: Callable[[UOp], Verdict]
 
 
 class GraphRow(NamedTuple):
-    """A law about a whole scope: `find(root, nodes)` is a guilty node and what is wrong."""
+    """An invariant about a whole scope: `find(root, nodes)` is a guilty node and what is wrong."""
 
-    law: str
+    invariant: str
     find: Callable[[UOp, list[UOp]], tuple[UOp, str] | None]
 
 
 class Fault(NamedTuple):
-    """A broken law, the node that breaks it, and how."""
+    """A broken invariant, the node that breaks it, and how."""
 
     node: UOp
-    law: str
+    invariant: str
     detail: str = ""
 
 
-def row(law: str, ops: int | Iterable[int], check: Callable[[UOp], Verdict]) -> Row:
-    return Row(law, frozenset((ops,) if isinstance(ops, int) else ops), check)
+def row(invariant: str, ops: int | Iterable[int], check: Callable[[UOp], Verdict]) -> Row:
+    return Row(invariant, frozenset((ops,) if isinstance(ops, int) else ops), check)
 
 
 class Spec:
-    """The laws of one level. `scope` is what a graph of that level is called in messages.
+    """The invariants of one level. `scope` is what a graph of that level is called in messages.
 
     Bodies of calls are of the level of their caller, unless `bodies` says otherwise: a pass does
     not enter them, so what it has lowered may still be in there.
@@ -80,18 +80,18 @@ class Spec:
         return frozenset(self._by_op)
 
     def fault_of(self, node: UOp) -> Fault | None:
-        """The first law that this node breaks by itself."""
+        """The first invariant that this node breaks by itself."""
         rows = self._by_op.get(node.op)
         if rows is None:
             return Fault(node, f"{name(node.op)} is not legal in a {self.scope}")
-        for law, _, check in rows:
+        for invariant, _, check in rows:
             answer = check(node)
             if answer is not True:
-                return Fault(node, law, answer if isinstance(answer, str) else "")
+                return Fault(node, invariant, answer if isinstance(answer, str) else "")
         return None
 
     def find_fault(self, root: UOp) -> Fault | None:
-        """The first broken law of a graph, without the bodies of its calls."""
+        """The first broken invariant of a graph, without the bodies of its calls."""
         nodes = topological(root)
         for node in nodes:
             fault = self.fault_of(node)
@@ -100,20 +100,20 @@ class Spec:
         for entry in self.graph_rows:
             found = entry.find(root, nodes)
             if found is not None:
-                return Fault(found[0], entry.law, found[1])
+                return Fault(found[0], entry.invariant, found[1])
         return None
 
 
 def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
     """Raise an InternalError unless the graph and the bodies of its calls obey their specs."""
     for scope in (*bodies(root), root):
-        laws = spec if scope is root else _laws_of_body(scope, spec)
-        fault = laws.find_fault(scope)
+        invariants = spec if scope is root else _invariants_of_body(scope, spec)
+        fault = invariants.find_fault(scope)
         if fault is not None:
-            _raise(scope, laws, fault, pass_name)
+            _raise(scope, invariants, fault, pass_name)
 
 
-def _laws_of_body(body: UOp, spec: Spec) -> Spec:
+def _invariants_of_body(body: UOp, spec: Spec) -> Spec:
     """A body is of the level that its caller says, unless it is a kernel."""
     from weft.ir.spec.kernel import KERNEL_SPEC
 
@@ -121,15 +121,15 @@ def _laws_of_body(body: UOp, spec: Spec) -> Spec:
 
 
 def _raise(scope: UOp, spec: Spec, fault: Fault, pass_name: str | None) -> NoReturn:
-    node, law, detail = fault
+    node, invariant, detail = fault
     facts: list[Sequence[str]] = [("node", show(node), node.dtype.name)]
     for i, source in enumerate(node.src[:SOURCES_SHOWN]):
         facts.append((f"source {i}", show(source), source.dtype.name))
     if node.op not in spec.ops:
-        what = law
+        what = invariant
         facts.append(("legal here", ", ".join(row.name for row in INFO if row.number in spec.ops)))
     else:
-        what = f"{name(node.op)} breaks an invariant of the {spec.scope}: {law}"
+        what = f"{name(node.op)} breaks an invariant of the {spec.scope}: {invariant}"
         if detail:
             facts.insert(0, ("because", detail))
     text, line = locate(scope, node)

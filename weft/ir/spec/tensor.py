@@ -1,4 +1,4 @@
-"""The laws of a tensor graph: what the user's program is before anything is scheduled.
+"""The invariants of a tensor graph: what the user's program is before anything is scheduled.
 
 Values have shapes; there are no ranges and no loads. Sizes may be symbolic: a None in an arg, with
 an index node among the sources.
@@ -18,8 +18,8 @@ from weft.ir.spec.common import (
     AFTER_ROWS,
     CALL_ROWS,
     ELEMENTWISE_ROWS,
-    FOLDS,
     LEAF_ROWS,
+    REDUCTIONS,
     SCATTERS,
     are_sizes,
     has_types,
@@ -36,7 +36,7 @@ from weft.ir.spec.spec import GraphRow, Row, Spec, Verdict, row
 from weft.ir.text.syntax import result_dtype
 from weft.ir.uop import UOp
 
-# A view of memory through these can be written: each of its elements is one place.
+# A view of memory through these can be written: each of its elements is one address.
 _VIEWS: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP, Op.INDEX, Op.AFTER))
 
 
@@ -132,7 +132,7 @@ def _are_axes(axes: object, node: UOp) -> Verdict:
 
 
 def _reduce(node: UOp) -> Verdict:
-    if not has_types(node.arg, int, tuple) or node.arg[0] not in FOLDS or len(node.src) != 1:
+    if not has_types(node.arg, int, tuple) or node.arg[0] not in REDUCTIONS or len(node.src) != 1:
         return False
     return _are_axes(node.arg[1], node)
 
@@ -141,7 +141,7 @@ def _scan(node: UOp) -> Verdict:
     return _reduce(node) and len(node.arg[1]) == 1
 
 
-def fold_kind(node: UOp) -> Verdict:
+def reduction_kind(node: UOp) -> Verdict:
     mask = KINDS[node.arg[0]]
     return bool(node.dtype.kind & mask) or f"the reduction takes {kinds_text(mask)}"
 
@@ -157,21 +157,21 @@ def _scatter(node: UOp) -> Verdict:
 
 
 def _index(node: UOp) -> Verdict:
-    memory, gate, *indices = node.src[:1] + node.src[-_places(node) :]
+    memory, mask, *indices = node.src[:1] + node.src[-_addresses(node) :]
     if not indices or len(indices) > len(shape_of(memory)):
         return f"there are {len(indices)} indices for {len(shape_of(memory))} axes"
-    if not is_bool(gate):
+    if not is_bool(mask):
         return "the mask is not bool"
     return all(part.dtype.kind & INTEGER for part in indices) or "an index is not an integer"
 
 
-def _places(node: UOp) -> int:
-    """How many sources are the gate and the indices, which are the last ones."""
+def _addresses(node: UOp) -> int:
+    """How many sources are the mask and the indices, which are the last ones."""
     return len(node.src) - (2 if node.op == Op.SCATTER else 1)
 
 
 def _index_shapes(node: UOp) -> Verdict:
-    shapes = [shape for shape in map(shape_of, node.src[-_places(node) :]) if shape]
+    shapes = [shape for shape in map(shape_of, node.src[-_addresses(node) :]) if shape]
     return all(same_shape(shape, shapes[0]) for shape in shapes)
 
 
@@ -179,19 +179,19 @@ def _stage(node: UOp) -> Verdict:
     return len(node.src) == 1 and bool(node.arg == GLOBAL_STAGE)
 
 
-def _place(node: UOp) -> Verdict:
-    place = node.src[0]
-    while place.op in _VIEWS:
-        place = place.src[0]
-    return place.op in (Op.BUFFER, Op.PARAM)
+def _address(node: UOp) -> Verdict:
+    address = node.src[0]
+    while address.op in _VIEWS:
+        address = address.src[0]
+    return address.op in (Op.BUFFER, Op.PARAM)
 
 
 def _stored(node: UOp) -> Verdict:
     if len(node.src) != 2 or not is_void(node) or node.arg is not None:
         return False
-    place, value = node.src
+    address, value = node.src
     shape = shape_of(value)
-    return value.dtype is place.dtype and (not shape or same_shape(shape, shape_of(place)))
+    return value.dtype is address.dtype and (not shape or same_shape(shape, shape_of(address)))
 
 
 def is_item(node: UOp) -> Verdict:
@@ -218,11 +218,13 @@ def _arg_is(kind: type) -> Callable[[UOp], Verdict]:
     return lambda node: node.arg.__class__ is kind
 
 
-_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.SHARD, Op.STAGE, Op.INDEX}
-_FOLDS: Final = (Op.REDUCE, Op.SCAN, Op.SCATTER)
+_KEEPS_DTYPE: Final = MOVEMENT | {Op.DETACH, Op.COPY, Op.SHARD, Op.STAGE, Op.INDEX, Op.INLINE}
+_REDUCTIONS: Final = (Op.REDUCE, Op.SCAN, Op.SCATTER)
 _PLACED: Final = (Op.INDEX, Op.SCATTER)
 _STRUCTURE: Final = (Op.TUPLE, Op.SINK)
-_VALUES: Final = ELEMENTWISE | _KEEPS_DTYPE | {*_FOLDS, Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA}
+_VALUES: Final = (
+    ELEMENTWISE | _KEEPS_DTYPE | {*_REDUCTIONS, Op.CONST, Op.BUFFER, Op.PARAM, Op.IOTA}
+)
 
 _ROWS: Final[tuple[Row, ...]] = (
     row("a tensor has no vector dtype", _VALUES, _is_scalar),
@@ -231,7 +233,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("BIND gives a VARIABLE a constant inside its bounds", Op.BIND, _bind),
     *ELEMENTWISE_ROWS,
     row("the sources have one shape, or are scalars", ELEMENTWISE, _shapes_agree),
-    row("the result has the dtype of the value", _KEEPS_DTYPE | {*_FOLDS}, like_first),
+    row("the result has the dtype of the value", _KEEPS_DTYPE | {*_REDUCTIONS}, like_first),
     row("each size is an int, or None with a source", (Op.RESHAPE, Op.EXPAND), _resized),
     row("RESHAPE keeps the number of elements", Op.RESHAPE, _reshape),
     row("EXPAND repeats axes of size 1", Op.EXPAND, _expand),
@@ -242,14 +244,14 @@ _ROWS: Final[tuple[Row, ...]] = (
     row("REDUCE reduces by an op over axes, and over no ranges", Op.REDUCE, _reduce),
     row("SCAN reduces by an op along one axis, and over no range", Op.SCAN, _scan),
     row("SCATTER reduces updates of the shape at its indices, by an op", Op.SCATTER, _scatter),
-    row("the reduction is defined for the dtype", _FOLDS, fold_kind),
+    row("the reduction is defined for the dtype", _REDUCTIONS, reduction_kind),
     row("there is a bool mask, and integer indices, at most one per axis", _PLACED, _index),
     row("the indices and the mask have one shape, or are scalars", _PLACED, _index_shapes),
     row("a STAGE is global and has no indices yet", Op.STAGE, _stage),
-    row("STORE writes to a view of a BUFFER or PARAM", Op.STORE, _place),
+    row("STORE writes to a view of a BUFFER or PARAM", Op.STORE, _address),
     row("STORE writes a value of the dtype and shape of its target", Op.STORE, _stored),
     *AFTER_ROWS,
-    row("DETACH has no arg", Op.DETACH, no_arg),
+    row("DETACH and INLINE have no arg", (Op.DETACH, Op.INLINE), no_arg),
     row("the arg of COPY is a device", Op.COPY, _arg_is(str)),
     row("the parts of SHARD make up its value", Op.SHARD, _shard),
     row("several values together are void", _STRUCTURE, lambda n: is_void(n) and no_arg(n)),
@@ -260,6 +262,14 @@ _ROWS: Final[tuple[Row, ...]] = (
 )
 
 TENSOR_SPEC: Final = Spec("tensor graph", _ROWS)
+
+
+# After `lower-complex`.
+REAL_SPEC: Final = Spec(
+    "real tensor graph",
+    (*_ROWS, row("no value is complex", _VALUES, lambda node: not node.dtype.is_complex)),
+    bodies=TENSOR_SPEC,
+)
 
 
 def _item_of_call(node: UOp) -> Verdict:

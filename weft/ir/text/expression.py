@@ -114,14 +114,14 @@ class Reader(Cursor):
         if token == "read":
             self.at += 1
             start = self.at
-            place = self._postfix()
+            address = self._postfix()
             if (
-                not isinstance(place, UOp)
-                or place.op != Op.INDEX
+                not isinstance(address, UOp)
+                or address.op != Op.INDEX
                 or self.tokens[self.at - 1] != "]"
             ):
                 raise LineError("expected a stage at its indices after read", start)
-            return make(Op.READ, place.dtype, place.src)
+            return make(Op.READ, address.dtype, address.src)
         return self._postfix()
 
     def _postfix(self) -> UOp | Literal:
@@ -143,16 +143,16 @@ class Reader(Cursor):
 
     def _index(self, memory: UOp) -> UOp:
         indices: list[UOp] = []
-        gate = const(dtypes.bool, True)
+        mask = const(dtypes.bool, True)
         dtype = memory.dtype
         if self.tokens[self.at] not in ("if", ":", "]"):
             indices = self.nodes()
         if self.skip("if"):
-            gate = self.node()
+            mask = self.node()
         if self.skip(":"):
             dtype = self.dtype()
         self.expect("]")
-        return make(Op.INDEX, dtype, (memory, gate, *indices))
+        return make(Op.INDEX, dtype, (memory, mask, *indices))
 
     def _atom(self) -> UOp | Literal:
         token = self.tokens[self.at]

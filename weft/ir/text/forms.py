@@ -152,6 +152,10 @@ def _bitcast(node: UOp, page: Page) -> Ref | None:
     return _method(node, page, node.dtype.name) if node.arg is None else None
 
 
+def _plain(node: UOp, page: Page) -> Ref | None:
+    return _method(node, page, "") if node.arg is None else None
+
+
 def _after(node: UOp, page: Page) -> Ref | None:
     return _method(node, page, page.commas(node.src[1:])) if node.arg is None else None
 
@@ -162,8 +166,10 @@ def _cast(node: UOp, page: Page) -> Ref | None:
     return f"{node.dtype.name}({typed(node.src[0], page, COMPARISON)})", ATOM
 
 
-def _fold(node: UOp, page: Page) -> Ref | None:
+def _reduction(node: UOp, page: Page) -> Ref | None:
     arg = node.arg
+    if node.op == Op.REDUCE and (_fits(arg, UOp, tuple, int, int) or _is_joined_float(arg)):
+        return _joined(node, page)
     if arg.__class__ is not tuple or len(arg) != 2 or arg[0] not in _OPS or not _ints(arg[1]):
         return None
     name, axes, ranges = INFO[arg[0]].name, arg[1], node.src[1:]
@@ -173,6 +179,21 @@ def _fold(node: UOp, page: Page) -> Ref | None:
         return None
     keyword = INFO[node.op].name.lower()
     return f"{keyword} {name} over {page.commas(ranges)}: {page.operand(node.src[0])}", LINE
+
+
+def _is_joined_float(arg: Arg) -> bool:
+    return _fits(arg, UOp, tuple, float, int)
+
+
+def _joined(node: UOp, page: Page) -> Ref | None:
+    """`reduce f0 from 0.0 with m over r1: x`; f0 joins two parts, and m is what it refers to."""
+    join, axes, start, count = node.arg
+    refers, ranges = node.src[1 : 1 + count], node.src[1 + count :]
+    if axes or not 0 < count < len(node.src) - 1:
+        return None
+    said = f"{page.functions[join]} from {arg_text(start, page.functions)}"
+    over = f"with {page.commas(refers)} over {page.commas(ranges)}"
+    return f"reduce {said} {over}: {page.operand(node.src[0])}", LINE
 
 
 def _scatter(node: UOp, page: Page) -> Ref | None:
@@ -191,13 +212,13 @@ _OPS: Final = range(len(INFO))
 
 
 def _index(node: UOp, page: Page) -> Ref | None:
-    """Both INDEX and READ: `x[i, j if gate: dtype]`."""
+    """Both INDEX and READ: `x[i, j if mask: dtype]`."""
     if node.arg is not None:
         return None
-    memory, gate, *indices = node.src
+    memory, mask, *indices = node.src
     inside = page.commas(indices)
-    if gate.op != Op.CONST or gate.dtype is not dtypes.bool or not gate.arg:
-        inside += f"{' ' if inside else ''}if {page.operand(gate)}"
+    if mask.op != Op.CONST or mask.dtype is not dtypes.bool or not mask.arg:
+        inside += f"{' ' if inside else ''}if {page.operand(mask)}"
     if node.dtype is not memory.dtype:
         inside += f": {node.dtype.name}"
     text = f"{typed(memory, page, POSTFIX)}[{inside}]"
@@ -215,10 +236,10 @@ def _over(ranges: Sequence[UOp], page: Page) -> str:
 def _store(node: UOp, page: Page) -> Ref | None:
     if node.arg not in (None, "ordered"):
         return None
-    place, value, *ranges = node.src
-    written = beside(value, place, page)
+    address, value, *ranges = node.src
+    written = beside(value, address, page)
     over = _over(ranges, page) + (" ordered" if node.arg else "")
-    return f"store {typed(place, page, COMPARISON)} = {written}{over}", LINE
+    return f"store {typed(address, page, COMPARISON)} = {written}{over}", LINE
 
 
 def _stage(node: UOp, page: Page) -> Ref | None:
@@ -232,8 +253,8 @@ def _stage(node: UOp, page: Page) -> Ref | None:
     texts = _sizes(arg[1], [size for size in parts.sizes if isinstance(size, UOp)], page)
     if texts is None:
         return None
-    places = [f"{page.operand(i)} of {n}" for i, n in zip(parts.indices, texts, strict=True)]
-    inside = ", ".join(places)
+    addresses = [f"{page.operand(i)} of {n}" for i, n in zip(parts.indices, texts, strict=True)]
+    inside = ", ".join(addresses)
     if parts.mask is not None:
         inside += f"{' ' if inside else ''}if {page.operand(parts.mask)}"
     written = f"stage {word(arg[0])}[{inside}] = {page.operand(parts.value)}"
@@ -310,11 +331,11 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.CONST: lambda node, page: const_ref(node),
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
-    Op.DETACH: lambda node, page: _method(node, page, "") if node.arg is None else None,
+    **dict.fromkeys((Op.DETACH, Op.INLINE), _plain),
     Op.COPY: _copy,
     Op.AFTER: _after,
     Op.ITEM: _item,
-    **dict.fromkeys((Op.REDUCE, Op.SCAN), _fold),
+    **dict.fromkeys((Op.REDUCE, Op.SCAN), _reduction),
     Op.SCATTER: _scatter,
     Op.SHUFFLE: _shuffle,
     Op.LOAD: _load,

@@ -72,9 +72,12 @@ def _bitcast(reader: Reader, value: UOp) -> UOp:
     return reader.build(Op.BITCAST, value, dtype=dtype)
 
 
-def _detach(reader: Reader, value: UOp) -> UOp:
-    reader.expect(")")
-    return reader.build(Op.DETACH, value)
+def _plain(op: int) -> Callable[[Reader, UOp], UOp]:
+    def method(reader: Reader, value: UOp) -> UOp:
+        reader.expect(")")
+        return reader.build(op, value)
+
+    return method
 
 
 def _copy(reader: Reader, value: UOp) -> UOp:
@@ -93,7 +96,7 @@ def _after(reader: Reader, value: UOp) -> UOp:
     return reader.build(Op.AFTER, value, *reader.items(reader.node, ")"))
 
 
-def _fold_axes(kind: int) -> Callable[[Reader, UOp], UOp]:
+def _reduction_axes(kind: int) -> Callable[[Reader, UOp], UOp]:
     def read(reader: Reader, value: UOp) -> UOp:
         op = reader.op()
         axes: list[int] = []
@@ -130,18 +133,21 @@ METHOD_FORMS: Final[dict[int, Callable[[Reader, UOp], UOp]]] = {
     Op.LANES: _numbers(Op.LANES),
     Op.SHUFFLE: _shuffle,
     Op.BITCAST: _bitcast,
-    Op.DETACH: _detach,
+    Op.DETACH: _plain(Op.DETACH),
+    Op.INLINE: _plain(Op.INLINE),
     Op.COPY: _copy,
     Op.ITEM: _position,
     Op.AFTER: _after,
-    Op.REDUCE: _fold_axes(Op.REDUCE),
-    Op.SCAN: _fold_axes(Op.SCAN),
+    Op.REDUCE: _reduction_axes(Op.REDUCE),
+    Op.SCAN: _reduction_axes(Op.SCAN),
     Op.SCATTER: _scatter,
 }
 
 
-def _fold(kind: int) -> Callable[[Reader], UOp]:
+def _reduction(kind: int) -> Callable[[Reader], UOp]:
     def read(reader: Reader) -> UOp:
+        if kind == Op.REDUCE and reader.tokens[reader.at] in reader.functions:
+            return _joined(reader)
         op = reader.op()
         reader.expect("over")
         ranges = reader.nodes()
@@ -151,13 +157,26 @@ def _fold(kind: int) -> Callable[[Reader], UOp]:
     return read
 
 
+def _joined(reader: Reader) -> UOp:
+    join = reader.function()
+    reader.expect("from")
+    start = reader.arg()
+    reader.expect("with")
+    refers = reader.nodes()
+    reader.expect("over")
+    ranges = reader.nodes()
+    reader.expect(":")
+    arg = (join, (), start, len(refers))
+    return reader.build(Op.REDUCE, reader.node(), *refers, *ranges, arg=arg)
+
+
 def _store(reader: Reader) -> UOp:
-    place = reader.node()
+    address = reader.node()
     reader.expect("=")
-    value = reader.settle(reader.expression(), place.dtype)
+    value = reader.settle(reader.expression(), address.dtype)
     ranges = _over(reader)
     arg = "ordered" if reader.skip("ordered") else None
-    return reader.build(Op.STORE, place, value, *ranges, arg=arg)
+    return reader.build(Op.STORE, address, value, *ranges, arg=arg)
 
 
 def _over(reader: Reader) -> list[UOp]:
@@ -239,8 +258,8 @@ def _special(reader: Reader) -> UOp:
 
 
 KEYWORDS: Final[dict[str, Callable[[Reader], UOp]]] = {
-    "reduce": _fold(Op.REDUCE),
-    "scan": _fold(Op.SCAN),
+    "reduce": _reduction(Op.REDUCE),
+    "scan": _reduction(Op.SCAN),
     "store": _store,
     "stage": _stage,
     "call": _call,

@@ -21,7 +21,7 @@ from weft.support.source_line import FixedLine
 _RANGE_NAME: Final = re.compile(r"r(0|[1-9][0-9]*)(_[0-9]+)?")
 
 
-class _Block:
+class _TextBlock:
     """Lines deeper than `indent`. A scope has no op and ends with its result."""
 
     def __init__(
@@ -70,7 +70,7 @@ class _Parser:
     def __init__(self) -> None:
         self.reader = Reader()
         self.names = self.reader.names  # of the graph itself, while a function is read
-        self.stack = [_Block(-1, None)]
+        self.stack = [_TextBlock(-1, None)]
 
     def take(self, line: str) -> None:
         """Read one line."""
@@ -98,7 +98,7 @@ class _Parser:
             self._close()
         return self._result_of(self.stack[0])
 
-    def _result_of(self, scope: _Block) -> UOp:
+    def _result_of(self, scope: _TextBlock) -> UOp:
         if scope.result is None:
             raise LineError("expected 'return' with the result before this line", 0)
         return scope.result
@@ -136,7 +136,7 @@ class _Parser:
         token = reader.tokens[reader.at]
         if token in BLOCKS and reader.tokens[reader.at + 1] != "(":
             arg = self._header()
-            self.stack.append(_Block(indent, BLOCKS[token], name, let, arg))
+            self.stack.append(_TextBlock(indent, BLOCKS[token], name, let, arg))
             return
         if not name and reader.tokens[reader.at + 1] == "<" and token not in reader.names:
             match = _RANGE_NAME.fullmatch(token)
@@ -213,7 +213,7 @@ class _Parser:
             raise LineError(f"the function {name} is already defined", 1)
         reader.expect(":")
         reader.names = {}
-        self.stack.append(_Block(indent, None, name))
+        self.stack.append(_TextBlock(indent, None, name))
 
     def _new_name(self) -> str:
         reader = self.reader

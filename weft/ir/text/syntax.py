@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, NamedTuple
 
-from weft.ir.dtypes import BOOL, INDEX, SCALARS, DType, dtypes
+from weft.ir.dtypes import BOOL, COMPLEXES, INDEX, SCALARS, DType, complex_of, dtypes
 from weft.ir.ops import BY_NAME, COMPARE, ELEMENTWISE, INFO, MOVEMENT, Op
 from weft.ir.results import results_of
 from weft.ir.uop import Arg, UOp, bool_like
@@ -66,7 +66,7 @@ METHODS: Final[dict[str, int]] = {
     for op in sorted(
         MOVEMENT
         | {Op.BITCAST, Op.DETACH, Op.COPY, Op.REDUCE, Op.SCAN, Op.SCATTER, Op.AFTER}
-        | {Op.LANES, Op.SHUFFLE, Op.ITEM}
+        | {Op.LANES, Op.SHUFFLE, Op.ITEM, Op.INLINE}
     )
 }
 # Ops written as a block of lines when they stand at the end of a scope.
@@ -83,7 +83,7 @@ _WORDS: Final = frozenset(
 
 def dtype_named(name: str) -> DType | None:
     """The dtype of this name, vectors included; the text has no aliases such as `half`."""
-    found = SCALARS.get(name)
+    found = SCALARS.get(name) or COMPLEXES.get(name)
     if found is None:
         scalar, _, lanes = name.rpartition("x")
         if scalar in SCALARS and lanes.isdecimal() and int(lanes) > 1:
@@ -167,12 +167,17 @@ _RESULTS: Final[dict[int, _Rule]] = {
     **dict.fromkeys(COMPARE, lambda src, arg: bool_like(src[0])),
     **dict.fromkeys(MOVEMENT, _of_first),
     **dict.fromkeys((Op.RANGE, Op.SPECIAL, Op.BIND, Op.DETACH, Op.COPY, Op.SHARD), _of_first),
+    Op.INLINE: _of_first,
     **dict.fromkeys((Op.REDUCE, Op.SCAN, Op.SCATTER), _of_first),
     **dict.fromkeys((Op.LOAD, Op.STAGE, Op.READ, Op.AFTER, Op.SHUFFLE), _of_first),
     **dict.fromkeys((Op.STORE, Op.END, Op.BARRIER, Op.TUPLE), _void),
     **dict.fromkeys((Op.SINK, Op.KERNEL, Op.LINEAR, Op.PROGRAM), _void),
+    **dict.fromkeys((Op.COPY_BOX, Op.MBARRIER, Op.MMA, Op.MMA_GROUP), _void),
+    Op.TENSOR_MAP: _of_first,
     Op.CUSTOM_GRADIENT: _of_first,
     Op.WHERE: lambda src, arg: src[1].dtype,
+    Op.COMPLEX: lambda src, arg: complex_of(src[0].dtype),
+    **dict.fromkeys((Op.REAL, Op.IMAG), lambda src, arg: src[0].dtype.part),
     Op.VARIABLE: lambda src, arg: dtypes.index,
     Op.VECTOR: _joined,
     Op.LANES: _lanes,

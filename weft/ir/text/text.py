@@ -18,14 +18,15 @@ A program is its bodies, each a function, and then the graph itself:
 
     expr      = infix as in Python: < <= ==  |  ^  &  << >>  + -  * / // %, then - ~ load read
                 x - y is ADD(x, NEG(y))
-    postfix   = x[i, j if gate: dtype]              INDEX; "read x[…]" is READ, "load x" is LOAD
+    postfix   = x[i, j if mask: dtype]              INDEX; "read x[…]" is READ, "load x" is LOAD
               | x.expand(4, n)                      so RESHAPE, PERMUTE, PAD, REDUCE over axes, …
     atom      = max(x, y)                           so every elementwise op without a sign
               | float32(x)                          CAST
               | float32(2.5)                        CONST; bare where a source beside it tells the
                                                     dtype, a bare integer alone is an index
               | reduce ADD over r2, r3: x           | scan ADD over r2: x         | call f0(x, y)
-              | store place = x for r0, r1          | stage local[i of 16 if mask] = x for r0
+              | reduce f0 from 0.0 with m over r2: x              a joined REDUCE, and its join
+              | store address = x for r0, r1          | stage local[i of 16 if mask] = x for r0
               | param 0: float32[4, n]              | buffer 0 "CPU": float32[4]  | iota: int32[8]
               | memory "acc" local: float32[64]     | variable "n" 1..64
               | special group 0 < x                 | OP[dtype](x, y; arg)        any node
@@ -44,7 +45,7 @@ from weft.ir.text.forms import expression
 from weft.ir.text.page import Page, Ref
 from weft.ir.text.parse import parse
 from weft.ir.text.syntax import ATOM, COMPARISON, PREFIX, hint, is_free_name
-from weft.ir.text.write import Writer
+from weft.ir.text.write import TextWriter
 from weft.ir.uop import Arg, UOp
 from weft.ir.walk import topological
 from weft.support.errors import InternalError, mark_line
@@ -101,7 +102,7 @@ def _write(root: UOp, apart: Collection[UOp]) -> tuple[list[str], int | None]:
     lines: list[str] = []
     found = None
     for scope, order in orders.items():
-        writer = Writer(scope, order, functions, apart)
+        writer = TextWriter(scope, order, functions, apart)
         if scope is not root:
             lines.append(f"def {functions[scope]}:")
         writer.write(scope, "" if scope is root else "  ")

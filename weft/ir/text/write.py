@@ -1,6 +1,6 @@
 """One scope of the text form as lines: which nodes get a line and a name, and in which order.
 
-`text.py` calls `Writer` once for the graph and once per body. A node that is used once, or is
+`text.py` calls `TextWriter` once for the graph and once per body. A node that is used once, or is
 cheap index arithmetic, is written where it is used; any other gets a line of its own, after its
 sources.
 """
@@ -27,7 +27,7 @@ _ALWAYS_NAMED: Final = frozenset((Op.RANGE, Op.AFTER, Op.CALL, Op.LINEAR, Op.SIN
 _LEAVES: Final = frozenset((Op.PARAM, Op.BUFFER, Op.MEMORY, Op.VARIABLE))
 
 
-class Writer:
+class TextWriter:
     """The lines of one scope, and the line on which each node stands."""
 
     def __init__(

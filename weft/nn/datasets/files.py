@@ -13,16 +13,18 @@ import os
 import tempfile
 import urllib.request
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 
 from weft.support.cache import cache_directory, private_folder
 from weft.support.errors import FileFormatError, UsageError
 from weft.support.private_folder import try_private_folder
+from weft.support.progress import Progress
 from weft.support.settings import settings
 
 # No server answers later than this many seconds.
 PATIENCE = 60
+_PART = 1 << 16  # bytes that are read at a time
 
 
 class DataFile(NamedTuple):
@@ -46,7 +48,7 @@ def _stored(file: DataFile, folder: str | os.PathLike[str] | None) -> bytes:
         if found is None:
             raise UsageError(
                 f"{file.dataset}: no file {file.name} in {os.fspath(folder)}",
-                law="the folder, or one in it with the name of the dataset, has the files, "
+                rule="the folder, or one in it with the name of the dataset, has the files, "
                 "gzipped or not",
             )
         return found.read_bytes()
@@ -69,20 +71,31 @@ def _find(root: Path, file: DataFile) -> Path | None:
 def _downloaded(file: DataFile) -> bytes:
     try:
         with urllib.request.urlopen(file.url, timeout=PATIENCE) as answer:
-            data: bytes = answer.read()
+            data = _read_all(answer, file.name)
     except (URLError, OSError) as failure:
         if isinstance(failure, HTTPError):  # it holds the connection
             failure.close()
         raise UsageError(
             f"{file.dataset}: cannot download {file.url}",
             facts=[("reason", failure)],
-            law="a dataset is downloaded when it is first used",
+            rule="a dataset is downloaded when it is first used",
             fix=f"put {file.name} into a folder, and name the folder in the environment: "
             "WEFT_DATA=folder",
         ) from failure
     _require_digest(file, data)
     _keep(file, data)
     return data
+
+
+def _read_all(answer: Any, name: str) -> bytes:
+    """All that a server sends, with a bar."""
+    length = answer.headers.get("Content-Length", "")
+    parts: list[bytes] = []
+    with Progress(f"downloading {name}", int(length) if length.isdigit() else None, "B") as bar:
+        while part := answer.read(_PART):
+            parts.append(part)
+            bar.advance(len(part))
+    return b"".join(parts)
 
 
 def _require_digest(file: DataFile, data: bytes) -> None:
@@ -92,7 +105,7 @@ def _require_digest(file: DataFile, data: bytes) -> None:
         raise FileFormatError(
             f"{file.dataset}: {file.url} is not the file that is wanted",
             facts=[(f"{kind} wanted", expected), (f"{kind} found", found), ("bytes", len(data))],
-            law="a downloaded file has the digest that is known for it",
+            rule="a downloaded file has the digest that is known for it",
             fix="try again; if it stays so, the server has another file",
         )
 

@@ -71,7 +71,7 @@ def idx_array(data: bytes, name: str) -> Any:
         raise FileFormatError(
             f"{name}: not an idx file of bytes",
             facts=[("bytes", len(data)), ("sizes", tuple(sizes))],
-            law="an idx file is 0 0 8 rank, a size of four bytes for each axis, and the elements",
+            rule="an idx file is 0 0 8 rank, a size of four bytes for each axis, and the elements",
         )
     return np.frombuffer(data, np.uint8, offset=start).reshape(sizes)
 
@@ -112,7 +112,7 @@ def digits(device: str | None = None, test: int = 360) -> Split:
     text = gzip.decompress(packed).decode("ascii")
     rows = np.array([line.split(",") for line in text.splitlines()], np.uint8)
     if not 0 <= test <= len(rows):
-        raise ArgumentError(f"digits: test is {test}", law=f"test is from 0 to {len(rows)}")
+        raise ArgumentError(f"digits: test is {test}", rule=f"test is from 0 to {len(rows)}")
     images, labels = rows[:, :64].reshape(-1, 1, 8, 8), rows[:, 64]
     cut = len(rows) - test
     return _tensors([images[:cut], labels[:cut], images[cut:], labels[cut:]], device)

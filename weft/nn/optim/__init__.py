@@ -39,6 +39,7 @@ from weft.nn.optim.schedules import (
     step_decay,
     warmup_cosine,
 )
+from weft.support.module_names import missing_name
 
 __all__ = [
     "EMA",
@@ -92,3 +93,7 @@ __all__ = [
     "step_decay",
     "warmup_cosine",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return missing_name(__name__)(name)

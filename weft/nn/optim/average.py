@@ -72,7 +72,7 @@ class Accumulation:
 
     def __init__(self, optimizer: Optimizer, every: int) -> None:
         if every < 1:
-            raise ArgumentError(f"Accumulation: every is {every}", law="every is 1 or more")
+            raise ArgumentError(f"Accumulation: every is {every}", rule="every is 1 or more")
         self.optimizer, self.every, self.count = optimizer, every, 0
 
     def step(self) -> bool:

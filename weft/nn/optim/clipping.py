@@ -14,7 +14,7 @@ def global_norm(grads: Sequence[Tensor], norm_type: float = 2.0) -> Tensor:
     """Return the norm of all gradients together, as if they were one vector."""
     wide = [g.float() if g.dtype.bits < 32 else g for g in grads]
     if not wide:
-        raise ArgumentError("global_norm: no gradients", law="a norm needs a gradient")
+        raise ArgumentError("global_norm: no gradients", rule="a norm needs a gradient")
     if math.isinf(norm_type):
         largest = [g.abs().max() for g in wide]
         return largest[0].stack(*largest[1:]).max()

@@ -131,7 +131,7 @@ def orthogonal(g: Tensor, steps: int, coefficients: Coefficients) -> Tensor:
     if g.ndim < 2:
         raise ArgumentError(
             f"Muon: a parameter of shape {g.shape}",
-            law="Muon steps along matrices: parameters have two axes or more",
+            rule="Muon steps along matrices: parameters have two axes or more",
             fix="give biases and norms to another optimizer, and join both by OptimizerGroup",
         )
     a, b, c = coefficients

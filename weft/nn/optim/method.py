@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, ParamSpec
 
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.initial import in_memory
+from weft.nn.optim.rule_bodies import RuleBodies
 from weft.support.errors import ArgumentError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -115,8 +116,11 @@ def per_parameter(
     the updates of each parameter are counted. A parameter without a gradient stays as it is, and
     so does its state.
     """
-    lr, weight_decay, mask, device = common
+    lr, weight_decay, given, device = common
+    # A traced step is not followed in here, so nothing in here may change between its calls.
+    mask: Mask = given if given is None or callable(given) else tuple(given)
     require_nonnegative(lr=lr, weight_decay=weight_decay)
+    bodies = RuleBodies(rule)
 
     def init(params: Sequence[Tensor]) -> State:
         on = device or (params[0].device if params else None)
@@ -145,10 +149,10 @@ def per_parameter(
             own = {name: state[name][taken.get(name, 0)] for name in names}
             now = Now(
                 new["lr"],
-                new["step"][number] if counts else None,
+                _own_count(new["step"], number) if counts else None,
                 weight_decay if decays[number] else 0.0,
             )
-            result, kept = (p, own) if g is None else _applied(rule, p, g, own, now, device)
+            result, kept = (p, own) if g is None else _applied(bodies, p, g, own, now, device)
             made.append(result)
             for name in names:
                 new.setdefault(name, []).append(kept[name])
@@ -156,6 +160,13 @@ def per_parameter(
         return made, new
 
     return Method(init, update)
+
+
+def _own_count(steps: Tensor, number: int) -> Tensor:
+    """The count of one parameter. Its number is data: equal parameters have equal kernels."""
+    if steps.shape[0] == 1:
+        return steps[0]
+    return steps[Tensor([number], dtype=dtypes.int32, device=steps.device)].reshape(())
 
 
 def _laid_like(state: Tensor, p: Tensor) -> Tensor:
@@ -196,7 +207,7 @@ def _decays(mask: Mask, params: Sequence[Tensor]) -> list[bool]:
     if len(mask) != len(params):
         raise ArgumentError(
             f"a weight decay mask of {len(mask)} for {len(params)} parameters",
-            law="a mask is a function of a parameter, or has a bool for each parameter",
+            rule="a mask is a function of a parameter, or has a bool for each parameter",
         )
     return [bool(each) for each in mask]
 
@@ -205,7 +216,7 @@ def require_nonnegative(**values: float) -> None:
     """Raise for a hyperparameter below 0, or one that is not a number."""
     for name, value in values.items():
         if not value >= 0:
-            raise ArgumentError(f"optimizer: {name} is {value}", law=f"{name} is 0 or more")
+            raise ArgumentError(f"optimizer: {name} is {value}", rule=f"{name} is 0 or more")
 
 
 def require_fraction(**values: float) -> None:
@@ -213,7 +224,7 @@ def require_fraction(**values: float) -> None:
     for name, value in values.items():
         if not 0 <= value < 1:
             raise ArgumentError(
-                f"optimizer: {name} is {value}", law=f"{name} is from 0 to below 1"
+                f"optimizer: {name} is {value}", rule=f"{name} is from 0 to below 1"
             )
 
 

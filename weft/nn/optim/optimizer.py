@@ -8,16 +8,18 @@ updated, and no weight is copied for somebody who might still read a gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.nn.optim.descent import sgd
 from weft.nn.optim.method import Method
-from weft.support.errors import ArgumentError, ArgumentTypeError
+from weft.support.errors import ArgumentError, ArgumentTypeError, UnknownAttribute
+from weft.support.message import nearest
+from weft.support.signatures import NamedErrors
 from weft.tensor.tensor import Tensor
 from weft.tensor.trees import tensors_in
 
 
-class Optimizer:
+class Optimizer(NamedErrors):
     """Parameters, and the method by which they follow their gradients.
 
     `params` that do not require a gradient (`requires_grad=False`), such as running statistics,
@@ -50,7 +52,7 @@ class Optimizer:
             raise ArgumentError(
                 f"{type(self).__name__}: no parameter requires a gradient",
                 facts=[("given", f"{len(listed)} tensors")],
-                law="an optimizer has something to optimize",
+                rule="an optimizer has something to optimize",
             )
         for each in self.params:
             each.requires_grad_(True)
@@ -59,6 +61,27 @@ class Optimizer:
         if lr is not None:
             self.lr = lr
         self.params[0].realize(*self.params[1:], *self.buffers, *tensors_in(self.state))
+
+    @property
+    def device(self) -> Any:
+        """The device of the parameters."""
+        return self.params[0].device
+
+    def __repr__(self) -> str:
+        count = sum(int(each.numel()) for each in self.params)
+        return f"<{type(self).__name__} of {len(self.params)} tensors, {count} parameters>"
+
+    # Hidden from the type checker, which would accept every misspelling if it saw this.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            known = [each for each in (*self.__dict__, *dir(type(self))) if each[0] != "_"]
+            guess = None if name.startswith("_") else nearest(name, known)
+            raise UnknownAttribute(
+                f"{type(self).__name__} has no attribute {name!r}",
+                rule="" if guess or name.startswith("_") else "it has " + ", ".join(known),
+                fix=f"write {guess}" if guess else "",
+            )
 
     @property
     def lr(self) -> Tensor:
@@ -93,7 +116,7 @@ class Optimizer:
         if all(g is None for g in grads):
             raise ArgumentError(
                 f"{type(self).__name__}: no parameter has a gradient",
-                law="a step follows the gradients of a loss",
+                rule="a step follows the gradients of a loss",
                 fix="call loss.backward() before step()",
             )
         new, state = self.method.update(grads, self.state, self.params)
@@ -112,12 +135,19 @@ def _is_parameter(tensor: Tensor) -> bool:
 
 
 def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:
+    if isinstance(params, Tensor) or not isinstance(params, Iterable):
+        is_one = isinstance(params, Tensor)
+        raise ArgumentTypeError(
+            f"optimizer: the parameters are a {type(params).__name__}",
+            rule="parameters are tensors in a list",
+            fix="write [x]" if is_one else "pass nn.state.get_parameters(model)",
+        )
     listed = list(params)
     for number, each in enumerate(listed):
         if not isinstance(each, Tensor):
             raise ArgumentTypeError(
                 f"optimizer: parameter {number} is a {type(each).__name__}",
-                law="parameters are tensors",
+                rule="parameters are tensors",
                 fix="make an optimizer for each group of parameters, and join them by "
                 "OptimizerGroup"
                 if isinstance(each, Mapping)
@@ -139,14 +169,14 @@ class OptimizerGroup(Optimizer):
 
     def __init__(self, *optimizers: Optimizer) -> None:
         if not optimizers:
-            raise ArgumentError("OptimizerGroup: no optimizers", law="a group has one or more")
+            raise ArgumentError("OptimizerGroup: no optimizers", rule="a group has one or more")
         self.optimizers = optimizers
         self.params = [each for one in optimizers for each in one.params]
         self.buffers = [each for one in optimizers for each in one.buffers]
         if len({id(each) for each in self.params}) != len(self.params):
             raise ArgumentError(
                 "OptimizerGroup: a parameter belongs to two optimizers",
-                law="each parameter is updated by one optimizer",
+                rule="each parameter is updated by one optimizer",
             )
 
     def __getitem__(self, number: int) -> Optimizer:

@@ -10,6 +10,15 @@ from weft.nn.optim.optimizer import Optimizer
 from weft.tensor.tensor import Tensor
 
 
+def _betas(
+    b1: float | tuple[float, float], b2: float, betas: tuple[float, float] | None
+) -> tuple[float, float]:
+    """b1 and b2; a pair in the place of b1 is PyTorch's third argument."""
+    if betas is not None:
+        return betas
+    return (b1[0], b1[1]) if isinstance(b1, (tuple, list)) else (b1, b2)
+
+
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum; see `sgd`."""
 
@@ -105,7 +114,7 @@ class Adam(Optimizer):
         self,
         params: Iterable[Tensor],
         lr: float = 0.001,
-        b1: float = 0.9,
+        b1: float | tuple[float, float] = 0.9,
         b2: float = 0.999,
         eps: float = 1e-8,
         device: str | None = None,
@@ -114,7 +123,7 @@ class Adam(Optimizer):
         weight_decay_mask: Mask = None,
         betas: tuple[float, float] | None = None,
     ) -> None:
-        b1, b2 = betas or (b1, b2)
+        b1, b2 = _betas(b1, b2, betas)
         method = adaptive.adam(
             lr, b1, b2, eps, weight_decay, weight_decay_mask, device, decoupled=False
         )
@@ -131,7 +140,7 @@ class AdamW(Optimizer):
         self,
         params: Iterable[Tensor],
         lr: float = 0.001,
-        b1: float = 0.9,
+        b1: float | tuple[float, float] = 0.9,
         b2: float = 0.999,
         eps: float = 1e-8,
         weight_decay: float = 0.01,
@@ -140,7 +149,7 @@ class AdamW(Optimizer):
         weight_decay_mask: Mask = None,
         betas: tuple[float, float] | None = None,
     ) -> None:
-        b1, b2 = betas or (b1, b2)
+        b1, b2 = _betas(b1, b2, betas)
         method = adaptive.adam(lr, b1, b2, eps, weight_decay, weight_decay_mask, device)
         super().__init__(params, method=method)
 

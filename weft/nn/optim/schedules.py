@@ -66,7 +66,7 @@ def warmup_cosine(
     if not 0 <= warmup_steps < total_steps:
         raise ArgumentError(
             f"warmup_cosine: {warmup_steps} of {total_steps} steps are warmup",
-            law="warmup_steps is from 0 to below total_steps",
+            rule="warmup_steps is from 0 to below total_steps",
         )
     fall = cosine(lr, total_steps - warmup_steps, minimum)
     rise = lr / max(warmup_steps, 1)
@@ -90,7 +90,7 @@ def one_cycle(
     if turn <= 0 or rest <= 0:
         raise ArgumentError(
             f"one_cycle: {total_steps} steps are too few for both phases",
-            law="both pct_start and 1 - pct_start of the steps are more than one step",
+            rule="both pct_start and 1 - pct_start of the steps are more than one step",
         )
 
     def schedule(step: Tensor) -> Tensor:
@@ -191,10 +191,14 @@ class ExponentialLR(Scheduler):
 
 
 class CosineAnnealingLR(Scheduler):
-    """`cosine` from the first rate to `eta_min` in `T_max` steps."""
+    """Along a cosine from the first rate to `eta_min` in `T_max` steps, and back in as many more.
+
+    As in PyTorch the rate rises again; `cosine` is the schedule that stays.
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
-        super().__init__(optimizer, cosine(_base(optimizer), T_max, eta_min))
+        first = _base(optimizer)
+        super().__init__(optimizer, lambda step: _half_cosine(first, eta_min, step / T_max))
 
 
 class OneCycleLR(Scheduler):
@@ -232,11 +236,11 @@ class ReduceLROnPlateau:
     ) -> None:
         if mode not in ("min", "max"):
             raise ArgumentError(
-                f"ReduceLROnPlateau: mode is {mode!r}", law='mode is "min" or "max"'
+                f"ReduceLROnPlateau: mode is {mode!r}", rule='mode is "min" or "max"'
             )
         if not 0 <= factor < 1:
             raise ArgumentError(
-                f"ReduceLROnPlateau: factor is {factor}", law="factor is from 0 to below 1"
+                f"ReduceLROnPlateau: factor is {factor}", rule="factor is from 0 to below 1"
             )
         self.optimizer, self.mode, self.factor = optimizer, mode, factor
         self.patience, self.threshold = patience, threshold

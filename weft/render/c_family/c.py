@@ -24,7 +24,7 @@ def render(program: Program, target: Target) -> str:
     if any(node.op == Op.BARRIER for node in program.instructions.src) and _threads(program) > 1:
         raise NotSupported(
             f"{program.name}: threads of a group cannot wait for each other in C",
-            law="a group runs its threads one after the other, each to its end",
+            rule="a group runs its threads one after the other, each to its end",
         )
     return render_program(program, target, C)
 

@@ -91,7 +91,8 @@ class _Kernel:
             self.texts[variable] = Text(self.names.claim(variable.arg[0]))
         for node in self.nodes:
             if node.op == Op.VARIABLE and node not in self.texts:
-                raise InternalError(f"the variable {node.arg[0]!r} is no argument of the program")
+                what = f"expected an argument of the program, got variable {node.arg[0]!r}"
+                raise InternalError(what)
         variables = [self.texts[variable].text for variable in self.program.variables]
         specials = [node for node in self.nodes if node.op == Op.SPECIAL]
         counters = []
@@ -167,11 +168,11 @@ class _Kernel:
 
     def _load(self, node: UOp) -> Text | None:
         """The expression of a load, or None where statements had to be written."""
-        place = self._place(node.src[0])
-        text = c_family_memory.inline_load(self.language, place)
+        address = self._address(node.src[0])
+        text = c_family_memory.inline_load(self.language, address)
         if text is None:
             word = self._name(node)
-            self._emit(*c_family_memory.vector_load(self.language, place, word))
+            self._emit(*c_family_memory.vector_load(self.language, address, word))
             self.texts[node] = Text(word)
         return text
 
@@ -180,7 +181,7 @@ class _Kernel:
         if node.op in (Op.VECTOR, Op.LANES):
             return self._lanes(node)
         if node.op not in ELEMENTWISE:
-            raise InternalError(f"{name(node.op)} is no instruction of a program")
+            raise InternalError(f"expected an instruction of a program, got {name(node.op)}")
         source = node.src[-1].dtype
         if node.dtype.lanes == 1:
             operands = [self._use(x) for x in node.src]
@@ -238,18 +239,18 @@ class _Kernel:
 
     # Memory and control.
 
-    def _place(self, node: UOp) -> PlaceText:
-        memory, gate, index = behind(node.src[0]), node.src[1], node.src[2]
-        # Else the texts of the gate and the index are written once for each lane.
+    def _address(self, node: UOp) -> PlaceText:
+        memory, mask, index = behind(node.src[0]), node.src[1], node.src[2]
+        # Else the texts of the mask and the index are written once for each lane.
         is_plain = node.dtype.lanes == 1 or c_family_memory.moves_whole(self.language, node.dtype)
-        lane_gates: Text | list[str] | None = None
-        if gate.dtype.lanes > 1:
-            lane_gates, is_plain = self._lane_names(gate, gate.dtype.lanes), False
-        elif gate.op != Op.CONST or not gate.arg:
-            lane_gates = self._use(gate) if is_plain else Text(self._named(gate))
+        lane_masks: Text | list[str] | None = None
+        if mask.dtype.lanes > 1:
+            lane_masks, is_plain = self._lane_names(mask, mask.dtype.lanes), False
+        elif mask.op != Op.CONST or not mask.arg:
+            lane_masks = self._use(mask) if is_plain else Text(self._named(mask))
         position = self._use(index) if is_plain else Text(self._named(index))
         is_variable = self.uses.is_variable(memory)
-        return PlaceText(self.memories[memory], position, lane_gates, node.dtype, is_variable)
+        return PlaceText(self.memories[memory], position, lane_masks, node.dtype, is_variable)
 
     def _effect(self, node: UOp) -> None:
         statements = self._statements(node)
@@ -261,11 +262,11 @@ class _Kernel:
 
     def _statements(self, node: UOp) -> list[str]:
         if node.op == Op.STORE:
-            place = self._place(node.src[0])
+            address = self._address(node.src[0])
             value = node.src[1]
-            is_inline = value.dtype.lanes == 1 or (place.is_variable and place.gate is None)
+            is_inline = value.dtype.lanes == 1 or (address.is_variable and address.mask is None)
             text = self._use(value) if is_inline else Text(self._named(value))
-            return c_family_memory.store(self.language, place, text)
+            return c_family_memory.store(self.language, address, text)
         if node.op == Op.RANGE:
             word = self.names.claim(f"r{node.arg}")
             extent = self._named(node.src[0])

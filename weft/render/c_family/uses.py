@@ -1,6 +1,6 @@
 """Who uses what in a program: what may be written at its use, and which memory is a variable.
 
-An INDEX is written by the loads and stores that use it, so it hands its uses on to its gate and
+An INDEX is written by the loads and stores that use it, so it hands its uses on to its mask and
 index.
 """
 
@@ -23,7 +23,7 @@ class Uses:
         self._lanes: dict[UOp, set[int]] = {}
         for node in topological(program):
             if node.op == Op.INDEX:
-                is_whole = node.src[1].dtype.lanes == 1  # no lane has a gate of its own
+                is_whole = node.src[1].dtype.lanes == 1  # no lane has a mask of its own
                 lanes = self._lanes.setdefault(behind(node.src[0]), set())
                 lanes.add(node.dtype.lanes if is_whole else 0)
         self._walk(program)

@@ -1,7 +1,7 @@
 """The state of rendering one program: which text stands for which node.
 
 An integer can have two texts, one of its own type and one of 64 bits for addresses; `define`
-writes the conversions that `plan_widths` found to be needed, at the place of the definition, so
+writes the conversions that `plan_widths` found to be needed, where the definition is, so
 that they are as far out of loops as the value itself.
 """
 
@@ -17,8 +17,9 @@ from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.render.llvm.casts import narrow, widen
 from weft.render.llvm.facts import Widths, plan_contractions, plan_widths
+from weft.render.llvm.float_facts import digits_of, tame_quotients
 from weft.render.llvm.types import literal
-from weft.render.llvm.writer import Writer
+from weft.render.llvm.writer import LlvmWriter
 from weft.support.errors import InternalError
 from weft.target.llvm import backend_of
 from weft.target.target import Target
@@ -26,19 +27,21 @@ from weft.target.target import Target
 _NO_WIDTHS: Final = Widths(frozenset(), frozenset(), frozenset())
 
 
-class Place(NamedTuple):
-    """An address, and whether it may be touched: always if `gate` is empty.
+class MaskedPointer(NamedTuple):
+    """An address, and whether it may be touched: always if `mask` is empty.
 
-    `known` says it for each lane of a gate that is the same in all runs.
+    `known` says it for each lane of a mask that is the same in all runs. `shared` is a condition
+    of all lanes: without it none is touched.
     """
 
     pointer_type: str
     pointer: str
-    gate: str
-    gate_lanes: int
+    mask: str
+    mask_lanes: int
     is_argument: bool
     alignment: int  # bytes that the address is a multiple of
     known: tuple[bool, ...] = ()
+    shared: str = ""
 
 
 class Code:
@@ -48,16 +51,21 @@ class Code:
         self.program = program
         self.target = target
         self.backend = backend_of(target)
-        self.writer = Writer()
+        self.writer = LlvmWriter()
         self.values: dict[UOp, str] = {}
         self.values_64: dict[UOp, str] = {}
         self.pointers: dict[UOp, tuple[str, str]] = {}  # of memory: (type, operand)
-        self.places: dict[UOp, Place | None] = {}  # of INDEX nodes; None is never touched
+        self.addresses: dict[
+            UOp, MaskedPointer | None
+        ] = {}  # of INDEX nodes; None is never touched
         self.labels: dict[UOp, str] = {}  # of open loops
         instructions = program.instructions.src
         is_wide = self.backend.has_wide_indices
         self.widths = plan_widths(instructions) if is_wide else _NO_WIDTHS
         self.contracted = plan_contractions(instructions) if contract else frozenset[UOp]()
+        has_functions = bool(target.float32_ops)
+        self.digits = digits_of(instructions) if has_functions else {}
+        self.tame = tame_quotients(instructions) if has_functions else frozenset[UOp]()
         self.leaves = [
             node
             for node in topological(program.instructions)

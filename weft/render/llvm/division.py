@@ -12,14 +12,14 @@ from weft.ir.ops import Op
 from weft.render.llvm.casts import write_cast
 from weft.render.llvm.facts import Facts
 from weft.render.llvm.types import literal, value_type, with_lanes, zero
-from weft.render.llvm.writer import Writer
+from weft.render.llvm.writer import LlvmWriter
 
 _FLOORS = (Op.FLOORDIV, Op.FLOORMOD)
 _QUOTIENTS = (Op.FLOORDIV, Op.TRUNCDIV)
 
 
 def write_integer_division(
-    writer: Writer, op: int, dtype: DType, operands: tuple[str, ...], facts: Facts
+    writer: LlvmWriter, op: int, dtype: DType, operands: tuple[str, ...], facts: Facts
 ) -> str:
     """One of FLOORDIV, FLOORMOD, TRUNCDIV and TRUNCMOD; 0 where the divisor is 0."""
     x, y = operands
@@ -45,7 +45,7 @@ def write_integer_division(
     return result
 
 
-def _is_odd_divisor(writer: Writer, dtype: DType, y: str, is_natural: bool) -> str:
+def _is_odd_divisor(writer: LlvmWriter, dtype: DType, y: str, is_natural: bool) -> str:
     """Whether y is 0 or, among signed integers, -1."""
     type_name = value_type(dtype)
     if is_natural:
@@ -55,7 +55,7 @@ def _is_odd_divisor(writer: Writer, dtype: DType, y: str, is_natural: bool) -> s
 
 
 def _by_power_of_two(
-    writer: Writer, op: int, dtype: DType, x: str, divisor: int, is_natural: bool
+    writer: LlvmWriter, op: int, dtype: DType, x: str, divisor: int, is_natural: bool
 ) -> str:
     """A shift or a mask; of signed integers both round down."""
     type_name = value_type(dtype)
@@ -66,8 +66,8 @@ def _by_power_of_two(
     return writer.value(f"{shift} {type_name} {x}, {amount}")
 
 
-def _round_down(writer: Writer, op: int, dtype: DType, x: str, y: str, result: str) -> str:
-    """Turn a quotient or remainder that was rounded to zero into one that is rounded down."""
+def _round_down(writer: LlvmWriter, op: int, dtype: DType, x: str, y: str, result: str) -> str:
+    """Iteration a quotient or remainder that was rounded to zero into one that is rounded down."""
     type_name, mask = value_type(dtype), with_lanes("i1", dtype.lanes)
     rest = result
     if op == Op.FLOORDIV:
@@ -84,7 +84,9 @@ def _round_down(writer: Writer, op: int, dtype: DType, x: str, y: str, result: s
     return writer.value(f"add {type_name} {result}, {correction}")
 
 
-def write_float_division(writer: Writer, op: int, dtype: DType, operands: tuple[str, ...]) -> str:
+def write_float_division(
+    writer: LlvmWriter, op: int, dtype: DType, operands: tuple[str, ...]
+) -> str:
     """FLOORDIV, FLOORMOD or TRUNCMOD of floats, computed in float64 and rounded once."""
     double = dtypes.float64.vector(dtype.lanes)
     x, y = (write_cast(writer, dtype, double, operand) for operand in operands)
@@ -96,7 +98,7 @@ def write_float_division(writer: Writer, op: int, dtype: DType, operands: tuple[
     return write_cast(writer, double, dtype, result)
 
 
-def _has_other_sign(writer: Writer, type_name: str, mask: str, rest: str, y: str) -> str:
+def _has_other_sign(writer: LlvmWriter, type_name: str, mask: str, rest: str, y: str) -> str:
     """Whether a remainder is there and has another sign than the divisor."""
     none = zero(type_name)
     is_inexact = writer.value(f"fcmp one {type_name} {rest}, {none}")
@@ -106,7 +108,7 @@ def _has_other_sign(writer: Writer, type_name: str, mask: str, rest: str, y: str
     return writer.value(f"and {mask} {is_inexact}, {unlike}")
 
 
-def _floormod(writer: Writer, type_name: str, mask: str, x: str, y: str, rest: str) -> str:
+def _floormod(writer: LlvmWriter, type_name: str, mask: str, x: str, y: str, rest: str) -> str:
     is_off = _has_other_sign(writer, type_name, mask, rest, y)
     raised = writer.value(f"fadd {type_name} {rest}, {y}")
     result = writer.select((mask, is_off), type_name, raised, rest)
@@ -115,7 +117,7 @@ def _floormod(writer: Writer, type_name: str, mask: str, x: str, y: str, rest: s
     return writer.select((mask, is_exact), type_name, signed_zero, result)
 
 
-def _floordiv(writer: Writer, type_name: str, mask: str, x: str, y: str, rest: str) -> str:
+def _floordiv(writer: LlvmWriter, type_name: str, mask: str, x: str, y: str, rest: str) -> str:
     """The quotient that goes with FLOORMOD: integral but for a rounding error of either sign."""
     double = dtypes.float64
     lanes = 1 if mask == "i1" else int(mask[1:].partition(" ")[0])

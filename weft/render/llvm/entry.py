@@ -18,15 +18,21 @@ from typing import Final, NamedTuple
 
 from weft.ir.build import Size
 from weft.ir.ops import Op
+from weft.ir.program import AHEAD
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.render.llvm.async_copies import allocate_dynamic, map_arguments
 from weft.render.llvm.code import Code
 from weft.render.llvm.facts import is_narrow
 from weft.render.llvm.memory import allocate
 from weft.support.errors import InternalError
+from weft.target.compute import Simt
 from weft.target.llvm import KERNEL, SLICE
+from weft.target.memory import REGISTER
 
 _AXES = "xyz"
+# What a thread needs beside what it keeps: a step of the factors, and addresses.
+OTHER_REGISTERS: Final = 48
 WriteNode = Callable[[Code, UOp], None]
 
 
@@ -34,7 +40,7 @@ def symbol(name: str) -> str:
     """The name of a program as LLVM writes that of a function."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
         return f"@{name}"
-    raise InternalError(f"render: {name!r} is no name of a function")
+    raise InternalError(f"render: expected a name of a function, got {name!r}")
 
 
 def _open_slice(code: Code, write_node: WriteNode) -> str:
@@ -144,13 +150,33 @@ def _open_kernel(code: Code, write_node: WriteNode) -> str:
         elif node.op == Op.SPECIAL:
             _write_special(code, node)
     allocate(code)
+    allocate_dynamic(code)
     slots = [f"{pointer_type} %p{parameter.slot}" for parameter in code.program.parameters]
     variables = [f"i64 %n{i}" for i in range(len(code.program.variables))]
     name = symbol(code.program.name)
     threads = ",".join(str(size) for size in (*code.program.threads, 1, 1, 1)[:3])
     attributes = f'nounwind "{backend.group_attribute}"="{threads}"'
-    arguments = ", ".join(slots + variables)
+    resident = _resident_groups(code)
+    if backend.resident_attribute and resident > 1:
+        attributes += f' "{backend.resident_attribute}"="{resident}"'
+    arguments = ", ".join(slots + variables + map_arguments(code))
     return f"define {backend.convention} void {name}({arguments}) {attributes} {{"
+
+
+def _resident_groups(code: Code) -> int:
+    """How many groups of a kernel that fills tiles should run on a multiprocessor; 0: any number.
+
+    Some compute while others wait: as many as make two groups of the usual size, if that leaves
+    each thread the registers that it keeps, and some.
+    """
+    compute = code.target.compute
+    memories = [node for node in code.leaves if node.op == Op.MEMORY]
+    if not isinstance(compute, Simt) or not any(n.arg[0].startswith(AHEAD) for n in memories):
+        return 0
+    threads = 2 * compute.group_threads
+    kept = sum(node.arg[2] * node.dtype.itemsize for node in memories if node.arg[1] == REGISTER)
+    fits = kept // 4 + OTHER_REGISTERS <= compute.registers_per_unit // threads
+    return threads // math.prod(code.program.threads) if fits else 0
 
 
 def _write_special(code: Code, node: UOp) -> None:
@@ -169,7 +195,7 @@ def _close_kernel(code: Code) -> None:
     code.writer.do("ret void")
 
 
-class Entry(NamedTuple):
+class EntryPoint(NamedTuple):
     """What stands around the instructions of a program."""
 
     open: Callable[[Code, WriteNode], str]
@@ -177,6 +203,6 @@ class Entry(NamedTuple):
 
 
 ENTRIES: Final = {
-    SLICE: Entry(_open_slice, _close_slice),
-    KERNEL: Entry(_open_kernel, _close_kernel),
+    SLICE: EntryPoint(_open_slice, _close_slice),
+    KERNEL: EntryPoint(_open_kernel, _close_kernel),
 }

@@ -1,8 +1,8 @@
-"""Places in memory, loads and stores as LLVM instructions.
+"""Addresses in memory, loads and stores as LLVM instructions.
 
-Memory is addressed by element. An access that is gated off touches nothing: a store is jumped
+Memory is addressed by element. An access that is masked off touches nothing: a store is jumped
 over; a load on a CPU reads a constant zero instead, chosen without a jump, and is jumped over on a
-GPU or where the memory is inside the kernel, which LLVM can then keep in registers. A gate with
+GPU or where the memory is inside the kernel, which LLVM can then keep in registers. A mask with
 lanes becomes a masked access.
 
 Nothing is said about the aliasing of arguments, because two may be one buffer. On a CPU their
@@ -20,7 +20,7 @@ from weft.ir.dtypes import BOOL, UINT, DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.views import behind
-from weft.render.llvm.code import Code, Place
+from weft.render.llvm.code import Code, MaskedPointer
 from weft.render.llvm.facts import divisor_of, is_narrow
 from weft.render.llvm.types import element_type, memory_type, suffix, value_type, with_lanes, zero
 from weft.support.errors import InternalError
@@ -35,7 +35,7 @@ def allocate(code: Code) -> None:
     """Write the memory inside the kernel: on the stack, or for a GPU group in shared memory."""
     total = 0
     for node in code.leaves:
-        if node.op != Op.MEMORY:
+        if node.op != Op.MEMORY or node.arg[1] == "dynamic":
             continue
         name, space, size = node.arg
         array = f"[{size} x {element_type(node.dtype)}]"
@@ -56,29 +56,30 @@ def allocate(code: Code) -> None:
         )
 
 
-def write_place(code: Code, node: UOp) -> Place | None:
+def write_address(code: Code, node: UOp) -> MaskedPointer | None:
     """Write the address of an INDEX; None if it is never touched."""
-    memory, gate, index = node.src
+    memory, mask, index = node.src
     pointer_type, base = code.pointer(behind(memory))
-    gate_text = "" if gate.op == Op.CONST and gate.arg else code.operand(gate)
-    if gate.op == Op.CONST and not gate.arg:
+    mask_text = "" if mask.op == Op.CONST and mask.arg else code.operand(mask)
+    if mask.op == Op.CONST and not mask.arg:
         return None
     pointer = base
     if index.op != Op.CONST or index.arg != 0:
         offset = _offset(code, index)
         # The first lanes of a masked access may lie before the memory.
-        instruction = "getelementptr" + (" inbounds" if gate.dtype.lanes == 1 else "")
+        instruction = "getelementptr" + (" inbounds" if mask.dtype.lanes == 1 else "")
         element = element_type(node.dtype)
         pointer = code.writer.value(f"{instruction} {element}, {pointer_type} {base}, {offset}")
-    return Place(
-        *(pointer_type, pointer, gate_text, gate.dtype.lanes, memory.op == Op.PARAM),
+    return MaskedPointer(
+        *(pointer_type, pointer, mask_text, mask.dtype.lanes, memory.op == Op.PARAM),
         _alignment(code, node, memory, index),
-        _known_lanes(gate),
+        _known_lanes(mask),
+        _shared_condition(code, mask),
     )
 
 
 def _alignment(code: Code, node: UOp, memory: UOp, index: UOp) -> int:
-    """What the address of a place is a multiple of: on a GPU, where a vector is moved at once."""
+    """What an address is a multiple of: on a GPU, where a vector is moved at once."""
     size = node.dtype.scalar.itemsize
     if code.backend.has_vectors or node.dtype.lanes == 1:
         return size
@@ -88,10 +89,28 @@ def _alignment(code: Code, node: UOp, memory: UOp, index: UOp) -> int:
     return max(size, math.gcd(whole, node.dtype.itemsize))
 
 
-def _known_lanes(gate: UOp) -> tuple[bool, ...]:
-    """Which lanes of a gate are open, if that is known; else none."""
-    if gate.op == Op.VECTOR and all(lane.op == Op.CONST for lane in gate.src):
-        return tuple([bool(lane.arg) for lane in gate.src])
+def _shared_condition(code: Code, mask: UOp) -> str:
+    """What all lanes of a mask ask for together, as the number of a row; empty if nothing."""
+    if mask.dtype.lanes == 1 or not code.backend.reads_zeros:
+        return ""
+    parts, waiting = dict[UOp, None](), [mask]
+    while waiting:
+        node = waiting.pop()
+        if node.op == Op.AND:
+            waiting += node.src
+        elif node.op == Op.VECTOR and all(source is node.src[0] for source in node.src):
+            parts[node.src[0]] = None
+    texts = [code.operand(part) for part in parts if part.dtype.lanes == 1]
+    whole = ""
+    for text in texts:
+        whole = code.writer.value(f"and i1 {whole}, {text}") if whole else text
+    return whole
+
+
+def _known_lanes(mask: UOp) -> tuple[bool, ...]:
+    """Which lanes of a mask hold, if that is known; else none."""
+    if mask.op == Op.VECTOR and all(lane.op == Op.CONST for lane in mask.src):
+        return tuple([bool(lane.arg) for lane in mask.src])
     return ()
 
 
@@ -105,21 +124,21 @@ def _offset(code: Code, index: UOp) -> str:
     return f"i64 {wide}"
 
 
-def write_load(code: Code, dtype: DType, place: Place | None) -> str:
-    """The value at a place; 0, or 0 in a lane, where it is gated off."""
-    if place is None:
+def write_load(code: Code, dtype: DType, address: MaskedPointer | None) -> str:
+    """The value at an address; 0, or 0 in a lane, where it is masked off."""
+    if address is None:
         return zero(value_type(dtype))
     stored = memory_type(dtype)
-    if not place.gate:
-        loaded = _load(code, dtype, place.pointer_type, place.pointer, place.alignment)
-    elif place.gate_lanes > 1:
-        loaded = _masked_load(code, dtype, place)
-    elif place.is_argument and code.backend.reads_zeros:
+    if not address.mask:
+        loaded = _load(code, dtype, address.pointer_type, address.pointer, address.alignment)
+    elif address.mask_lanes > 1:
+        loaded = _masked_load(code, dtype, address)
+    elif address.is_argument and code.backend.reads_zeros:
         zeros = code.writer.zeros(dtype.itemsize)
-        pointer = code.writer.select(("i1", place.gate), "ptr", place.pointer, zeros)
-        loaded = _load(code, dtype, "ptr", pointer, place.alignment)
+        pointer = code.writer.select(("i1", address.mask), "ptr", address.pointer, zeros)
+        loaded = _load(code, dtype, "ptr", pointer, address.alignment)
     else:
-        loaded = _guarded_load(code, dtype, place)
+        loaded = _guarded_load(code, dtype, address)
     if dtype.kind != BOOL or keeps_bytes(code, dtype):
         return loaded
     return code.writer.value(f"icmp ne {stored} {loaded}, {zero(stored)}")
@@ -135,71 +154,78 @@ def _load(code: Code, dtype: DType, pointer_type: str, pointer: str, alignment: 
     return code.writer.value(f"load {stored}, {pointer_type} {pointer}, align {alignment}")
 
 
-def _masked_load(code: Code, dtype: DType, place: Place) -> str:
-    stored = memory_type(dtype)
+def _masked_load(code: Code, dtype: DType, address: MaskedPointer) -> str:
+    stored, pointer = memory_type(dtype), address.pointer
+    if address.shared and address.is_argument:
+        # Without a lane the address may be anywhere, and a core takes long to find out that memory
+        # which is not there is not wanted either.
+        zeros = code.writer.zeros(dtype.itemsize)
+        pointer = code.writer.select(("i1", address.shared), "ptr", pointer, zeros)
     return code.writer.call(
-        f"llvm.masked.load.{suffix(stored)}.{_pointer_suffix(place)}",
+        f"llvm.masked.load.{suffix(stored)}.{_pointer_suffix(address)}",
         stored,
-        (place.pointer_type, place.pointer),
+        (address.pointer_type, pointer),
         ("i32", str(dtype.scalar.itemsize)),
-        (with_lanes("i1", dtype.lanes), place.gate),
+        (with_lanes("i1", dtype.lanes), address.mask),
         (stored, zero(stored)),
     )
 
 
-def _pointer_suffix(place: Place) -> str:
-    return "p" + (place.pointer_type.partition("(")[2].rstrip(")") or "0")
+def _pointer_suffix(address: MaskedPointer) -> str:
+    return "p" + (address.pointer_type.partition("(")[2].rstrip(")") or "0")
 
 
-def _guarded_load(code: Code, dtype: DType, place: Place) -> str:
+def _guarded_load(code: Code, dtype: DType, address: MaskedPointer) -> str:
     writer, stored = code.writer, memory_type(dtype)
     read, join = writer.name("read"), writer.name("join")
     before = writer.block_name
-    writer.do(f"br i1 {place.gate}, label %{read}, label %{join}")
+    writer.do(f"br i1 {address.mask}, label %{read}, label %{join}")
     writer.block(read)
-    loaded = _load(code, dtype, place.pointer_type, place.pointer, place.alignment)
+    loaded = _load(code, dtype, address.pointer_type, address.pointer, address.alignment)
     writer.enter(join)
     return writer.value(f"phi {stored} [ {zero(stored)}, %{before} ], [ {loaded}, %{read} ]")
 
 
-def write_store(code: Code, dtype: DType, place: Place | None, value: str) -> None:
-    """Write a value at a place where it is not gated off."""
-    if place is None:
+def write_store(code: Code, dtype: DType, address: MaskedPointer | None, value: str) -> None:
+    """Write a value at an address where it is not masked off."""
+    if address is None:
         return
     writer, stored = code.writer, memory_type(dtype)
     if dtype.kind == BOOL and not keeps_bytes(code, dtype):
         value = writer.value(f"zext {value_type(dtype)} {value} to {stored}")
-    if place.known:
-        _store_known_lanes(code, dtype, place, value)
+    if address.known and (address.known.count(True) == 1 or not code.backend.has_vectors):
+        _store_known_lanes(code, dtype, address, value)
         return
-    if place.gate and place.gate_lanes > 1:
+    if address.mask and address.mask_lanes > 1:
         writer.call(
-            f"llvm.masked.store.{suffix(stored)}.{_pointer_suffix(place)}",
+            f"llvm.masked.store.{suffix(stored)}.{_pointer_suffix(address)}",
             "void",
             (stored, value),
-            (place.pointer_type, place.pointer),
+            (address.pointer_type, address.pointer),
             ("i32", str(dtype.scalar.itemsize)),
-            (with_lanes("i1", dtype.lanes), place.gate),
+            (with_lanes("i1", dtype.lanes), address.mask),
         )
         return
     done = ""
-    if place.gate:
+    if address.mask:
         write, done = writer.name("write"), writer.name("done")
-        writer.do(f"br i1 {place.gate}, label %{write}, label %{done}")
+        writer.do(f"br i1 {address.mask}, label %{write}, label %{done}")
         writer.block(write)
-    target = f"{place.pointer_type} {place.pointer}"
-    writer.do(f"store {stored} {value}, {target}, align {place.alignment}")
+    target = f"{address.pointer_type} {address.pointer}"
+    writer.do(f"store {stored} {value}, {target}, align {address.alignment}")
     if done:
         writer.enter(done)
 
 
-def _store_known_lanes(code: Code, dtype: DType, place: Place, value: str) -> None:
+def _store_known_lanes(code: Code, dtype: DType, address: MaskedPointer, value: str) -> None:
     """Write the lanes that are open, those side by side at once.
 
-    LLVM makes a store of all 64 bits of a masked store of one known lane that was cut to 32.
+    LLVM makes a store of all 64 bits of a masked store of one known lane that was cut to 32. Of
+    several lanes it takes wrong ones where they are cut out of a `select` (22.1, x86), so cores
+    with vectors store those with a mask.
     """
     writer, stored, element = code.writer, memory_type(dtype), memory_type(dtype.scalar)
-    lanes = [number for number, is_open in enumerate(place.known) if is_open]
+    lanes = [number for number, is_open in enumerate(address.known) if is_open]
     firsts = [lane for lane in lanes if lane - 1 not in lanes]
     for first in firsts:
         count = next(n for n in range(1, dtype.lanes + 1) if first + n not in lanes)
@@ -211,11 +237,11 @@ def _store_known_lanes(code: Code, dtype: DType, place: Place, value: str) -> No
             part = writer.value(
                 f"shufflevector {stored} {value}, {stored} poison, <{count} x i32> <{picked}>"
             )
-        pointer = place.pointer
+        pointer = address.pointer
         if first:
             pointer = writer.value(
-                f"getelementptr {element}, {place.pointer_type} {pointer}, i64 {first}"
+                f"getelementptr {element}, {address.pointer_type} {pointer}, i64 {first}"
             )
         writer.do(
-            f"store {kind} {part}, {place.pointer_type} {pointer}, align {dtype.scalar.itemsize}"
+            f"store {kind} {part}, {address.pointer_type} {pointer}, align {dtype.scalar.itemsize}"
         )

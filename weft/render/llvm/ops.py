@@ -8,7 +8,7 @@ out, so codegen need not guard against it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,19 @@ from weft.ir.ops import Op, name
 from weft.render.llvm.casts import write_bitcast, write_cast
 from weft.render.llvm.division import write_float_division, write_integer_division
 from weft.render.llvm.facts import Facts
+from weft.render.llvm.functions import (
+    FLOAT32_DIGITS,
+    FUNCTIONS,
+    write_function,
+    write_safe_quotient,
+)
 from weft.render.llvm.types import literal, value_type, with_lanes, zero
-from weft.render.llvm.writer import Writer
+from weft.render.llvm.writer import LlvmWriter
 from weft.support.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LlvmOperation:
     """An elementwise instruction: its op, dtypes and operands, and what is known of it."""
 
     op: int
@@ -32,8 +38,12 @@ class Step:
     operands: tuple[str, ...]
     facts: Facts
     constant: Scalar | None = None  # the second operand, where it is known
+    numerator: float | None = None  # the first one, of a division
     has_maximum: bool = False  # the machine has MAX and MIN with NaN as one instruction
     turns_extremes: bool = False  # MAX and MIN of integers take no negations
+    saturates: bool = True  # vectors of floats become integers by one instruction
+    digits: int = FLOAT32_DIGITS  # of the result that are looked at
+    is_tame: bool = False  # a quotient far from the ends of float32
 
     @property
     def type_name(self) -> str:
@@ -44,10 +54,14 @@ class Step:
         return with_lanes("i1", self.source.lanes)
 
 
-_Form = Callable[[Writer, Step], str]
+# Words in a vector of the instruction that multiplies bytes.
+_LEAST_WORDS: Final = 4
+_MOST_WORDS: Final = 16
+
+_Form = Callable[[LlvmWriter, LlvmOperation], str]
 
 
-def write_op(writer: Writer, step: Step) -> str:
+def write_op(writer: LlvmWriter, step: LlvmOperation) -> str:
     """Write an elementwise instruction and return its result."""
     kind = step.source.kind
     table = _FLOAT if kind == FLOAT else _BOOL if kind == BOOL else _INTEGER
@@ -58,7 +72,7 @@ def write_op(writer: Writer, step: Step) -> str:
 
 
 def _binary(instruction: str) -> _Form:
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         x, y = step.operands
         return writer.value(f"{instruction} {step.type_name} {x}, {y}")
 
@@ -72,7 +86,7 @@ def _intrinsic(stem: str) -> _Form:
 def _signed(stem: str) -> _Form:
     """An intrinsic that exists for signed and for unsigned integers."""
 
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         sign = "u" if step.source.kind == UINT else "s"
         if step.turns_extremes and step.source.bits <= 32:
             return _turned_extreme(writer, step, sign, stem)
@@ -81,7 +95,7 @@ def _signed(stem: str) -> _Form:
     return write
 
 
-def _turned_extreme(writer: Writer, step: Step, sign: str, stem: str) -> str:
+def _turned_extreme(writer: LlvmWriter, step: LlvmOperation, sign: str, stem: str) -> str:
     """The greater or smaller integer, of operands with their first bit turned and the other sign.
 
     No operand of the instruction is a negation then. LLVM and ptxas leave this as it is.
@@ -90,17 +104,17 @@ def _turned_extreme(writer: Writer, step: Step, sign: str, stem: str) -> str:
     if bits < 32:
         extend = "zext" if sign == "u" else "sext"
         wide = tuple(writer.value(f"{extend} {step.type_name} {x} to i32") for x in step.operands)
-    turn = "xor.b32 {}, {}, 0x80000000;"
+    iteration = "xor.b32 {}, {}, 0x80000000;"
     code = (
-        f"{{ .reg .b32 a, b; {turn.format('a', '$1')} {turn.format('b', '$2')} "
-        f"{stem}.{other}32 a, a, b; {turn.format('$0', 'a')} }}"
+        f"{{ .reg .b32 a, b; {iteration.format('a', '$1')} {iteration.format('b', '$2')} "
+        f"{stem}.{other}32 a, a, b; {iteration.format('$0', 'a')} }}"
     )
     chosen = writer.value(f'call i32 asm "{code}", "=r,r,r"(i32 {wide[0]}, i32 {wide[1]})')
     return chosen if bits == 32 else writer.value(f"trunc i32 {chosen} to {step.type_name}")
 
 
 def _wrapping(instruction: str) -> _Form:
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         x, y = step.operands
         flag = " nsw" if step.facts.never_wraps and step.source.kind != UINT else ""
         return writer.value(f"{instruction}{flag} {step.type_name} {x}, {y}")
@@ -109,7 +123,7 @@ def _wrapping(instruction: str) -> _Form:
 
 
 def _rounding(instruction: str) -> _Form:
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         x, y = step.operands
         flag = " contract" if step.facts.contracts else ""
         return writer.value(f"{instruction}{flag} {step.type_name} {x}, {y}")
@@ -117,26 +131,26 @@ def _rounding(instruction: str) -> _Form:
     return write
 
 
-def _negate_integer(writer: Writer, step: Step) -> str:
+def _negate_integer(writer: LlvmWriter, step: LlvmOperation) -> str:
     return writer.value(f"sub {step.type_name} {zero(step.type_name)}, {step.operands[0]}")
 
 
-def _negate_float(writer: Writer, step: Step) -> str:
+def _negate_float(writer: LlvmWriter, step: LlvmOperation) -> str:
     return writer.value(f"fneg {step.type_name} {step.operands[0]}")
 
 
-def _invert(writer: Writer, step: Step) -> str:
+def _invert(writer: LlvmWriter, step: LlvmOperation) -> str:
     ones = literal(step.source, True if step.source.kind == BOOL else -1)
     return writer.value(f"xor {step.type_name} {step.operands[0]}, {ones}")
 
 
-def _is_inside(step: Step) -> bool:
+def _is_inside(step: LlvmOperation) -> bool:
     """Whether an amount is below the width; LLVM defines no other, negative ones included."""
     low, high = step.facts.right
     return low >= 0 and high < step.source.bits
 
 
-def _shift_left(writer: Writer, step: Step) -> str:
+def _shift_left(writer: LlvmWriter, step: LlvmOperation) -> str:
     x, amount = step.operands
     shifted = writer.value(f"shl {step.type_name} {x}, {amount}")
     if _is_inside(step):
@@ -146,7 +160,7 @@ def _shift_left(writer: Writer, step: Step) -> str:
     return writer.select((step.mask, fits), step.type_name, shifted, zero(step.type_name))
 
 
-def _shift_right(writer: Writer, step: Step) -> str:
+def _shift_right(writer: LlvmWriter, step: LlvmOperation) -> str:
     x, amount = step.operands
     bits, type_name = step.source.bits, step.type_name
     fits = _is_inside(step)
@@ -162,7 +176,7 @@ def _shift_right(writer: Writer, step: Step) -> str:
 
 
 def _compare(float_word: str, integer_word: str) -> _Form:
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         x, y = step.operands
         if step.source.kind == FLOAT:
             return writer.value(f"fcmp o{float_word} {step.type_name} {x}, {y}")
@@ -181,7 +195,7 @@ def _extreme(greater: str, stem: str) -> _Form:
     signs this form may choose either. Against a constant that is no NaN it chooses exactly.
     """
 
-    def write(writer: Writer, step: Step) -> str:
+    def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         type_name, (x, y) = step.type_name, step.operands
         constant = step.constant
         if step.has_maximum or (constant is not None and math.isnan(constant)):
@@ -199,20 +213,79 @@ def _extreme(greater: str, stem: str) -> _Form:
     return write
 
 
-def _cast(writer: Writer, step: Step) -> str:
-    return write_cast(writer, step.source, step.dtype, step.operands[0])
+def _cast(writer: LlvmWriter, step: LlvmOperation) -> str:
+    return write_cast(writer, step.source, step.dtype, step.operands[0], step.saturates)
 
 
-def _bitcast(writer: Writer, step: Step) -> str:
+def _bitcast(writer: LlvmWriter, step: LlvmOperation) -> str:
     return write_bitcast(writer, step.source, step.dtype, step.operands[0])
 
 
-def _divide_integers(writer: Writer, step: Step) -> str:
+def _divide(writer: LlvmWriter, step: LlvmOperation) -> str:
+    x, y = step.operands
+    if step.is_tame:
+        return write_safe_quotient(writer, step.numerator, x, y)
+    return writer.value(f"fdiv {step.type_name} {x}, {y}")
+
+
+def _function(writer: LlvmWriter, step: LlvmOperation) -> str:
+    return write_function(writer, step.op, step.operands[0], step.digits)
+
+
+def _divide_integers(writer: LlvmWriter, step: LlvmOperation) -> str:
     return write_integer_division(writer, step.op, step.source, step.operands, step.facts)
 
 
-def _divide_floats(writer: Writer, step: Step) -> str:
+def _divide_floats(writer: LlvmWriter, step: LlvmOperation) -> str:
     return write_float_division(writer, step.op, step.source, step.operands)
+
+
+def _dot_bytes(writer: LlvmWriter, step: LlvmOperation) -> str:
+    x, y = step.operands
+    return _summed_bytes(writer, step.source.lanes, zero(step.type_name), x, y)
+
+
+def _summed_bytes(writer: LlvmWriter, lanes: int, total: str, x: str, y: str) -> str:
+    """The instruction for 4, 8 or 16 words; other numbers are made of these."""
+    if lanes > _MOST_WORDS:
+        half = lanes // 2
+        halves = []
+        for start in (0, half):
+            numbers = range(start, start + half)
+            parts = (_picked(writer, lanes, each, numbers) for each in (total, x, y))
+            halves.append(_summed_bytes(writer, half, *parts))
+        return _joined(writer, half, halves)
+    if lanes < _LEAST_WORDS:
+        widened = (_widened(writer, lanes, each) for each in (total, x, y))
+        whole = _summed_bytes(writer, _LEAST_WORDS, *widened)
+        if lanes == 1:
+            return writer.value(f"extractelement <{_LEAST_WORDS} x i32> {whole}, i32 0")
+        return _picked(writer, _LEAST_WORDS, whole, range(lanes))
+    kind = f"<{lanes} x i32>"
+    stem = f"llvm.x86.avx512.vpdpbusd.{lanes * 32}"
+    return writer.call(stem, kind, (kind, total), (kind, x), (kind, y))
+
+
+def _picked(writer: LlvmWriter, lanes: int, value: str, numbers: Sequence[int]) -> str:
+    kind = f"<{lanes} x i32>"
+    mask = ", ".join(f"i32 {number}" for number in numbers)
+    return writer.value(
+        f"shufflevector {kind} {value}, {kind} poison, <{len(numbers)} x i32> <{mask}>"
+    )
+
+
+def _joined(writer: LlvmWriter, half: int, halves: list[str]) -> str:
+    kind = f"<{half} x i32>"
+    mask = ", ".join(f"i32 {number}" for number in range(2 * half))
+    low, high = halves
+    return writer.value(f"shufflevector {kind} {low}, {kind} {high}, <{2 * half} x i32> <{mask}>")
+
+
+def _widened(writer: LlvmWriter, lanes: int, value: str) -> str:
+    """A vector of the least width that starts with these lanes."""
+    if lanes == 1:
+        return writer.value(f"insertelement <{_LEAST_WORDS} x i32> poison, i32 {value}, i32 0")
+    return _picked(writer, lanes, value, [*range(lanes), *[0] * (_LEAST_WORDS - lanes)])
 
 
 _COMMON: Final[dict[int, _Form]] = {
@@ -235,6 +308,7 @@ _INTEGER: Final[dict[int, _Form]] = {
     Op.AND: _binary("and"),
     Op.OR: _binary("or"),
     Op.XOR: _binary("xor"),
+    Op.DOT_BYTES: _dot_bytes,
     Op.NOT: _invert,
     Op.SHL: _shift_left,
     Op.SHR: _shift_right,
@@ -248,7 +322,7 @@ _INTEGER: Final[dict[int, _Form]] = {
 _FLOAT: Final[dict[int, _Form]] = {
     Op.ADD: _rounding("fadd"),
     Op.MUL: _rounding("fmul"),
-    Op.DIV: _binary("fdiv"),
+    Op.DIV: _divide,
     Op.NEG: _negate_float,
     Op.MAX: _extreme("gt", "maximum"),
     Op.MIN: _extreme("lt", "minimum"),
@@ -259,9 +333,16 @@ _FLOAT: Final[dict[int, _Form]] = {
     Op.FLOORDIV: _divide_floats,
     Op.FLOORMOD: _divide_floats,
     Op.TRUNCMOD: _divide_floats,
+    **dict.fromkeys(FUNCTIONS, _function),
 }
 
 
-def write_difference(writer: Writer, step: Step) -> str:
+def write_summed_bytes(writer: LlvmWriter, step: LlvmOperation) -> str:
+    """`x + DOT_BYTES(y, z)`, one instruction."""
+    total, x, y = step.operands
+    return _summed_bytes(writer, step.source.lanes, total, x, y)
+
+
+def write_difference(writer: LlvmWriter, step: LlvmOperation) -> str:
     """`x - y` of floats, for a sum with a negated term."""
     return _rounding("fsub")(writer, step)

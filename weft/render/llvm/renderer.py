@@ -6,10 +6,10 @@ LLVM has little left to do: vectors are explicit, values stand at the depth code
 loops count up in SSA form, and memory inside the kernel is on the stack, from where one pass
 (sroa) moves it to registers.
 
-Arithmetic is that of `weft.ir.ops`, bit for bit, with one exception that `contract=False` turns
-off: a sum with one product that nothing else uses may be rounded once, as a fused multiply-add.
-Peers do the same in matrix products, and it doubles the speed of those. The sign of a zero that
-MAX or MIN chooses between two zeros of unlike signs is not defined.
+Arithmetic is that of `weft.ir.ops`, bit for bit, with one exception that `contract=False`
+iterations off: a sum with one product that nothing else uses may be rounded once, as a fused
+multiply-add. Peers do the same in matrix products, and it doubles the speed of those. The sign of
+a zero that MAX or MIN chooses between two zeros of unlike signs is not defined.
 """
 
 from __future__ import annotations
@@ -23,14 +23,19 @@ from weft.ir.dtypes import BOOL, FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.program import Program
 from weft.ir.uop import UOp
+from weft.render.llvm.async_copies import ASYNC_FORMS
+from weft.render.llvm.casts import write_rounded, write_rounded_pair
 from weft.render.llvm.code import Code
 from weft.render.llvm.entry import ENTRIES
 from weft.render.llvm.facts import facts_of
-from weft.render.llvm.memory import keeps_bytes, write_load, write_place, write_store
-from weft.render.llvm.ops import Step, write_difference, write_op
+from weft.render.llvm.float_facts import is_rounded_bits, is_rounding, rounded_pair
+from weft.render.llvm.functions import FLOAT32_DIGITS, FUNCTIONS
+from weft.render.llvm.memory import keeps_bytes, write_address, write_load, write_store
+from weft.render.llvm.ops import LlvmOperation, write_difference, write_op, write_summed_bytes
 from weft.render.llvm.types import value_type, with_lanes
 from weft.render.llvm.vectors import (
     is_pair,
+    join_scalars,
     write_bit,
     write_bytes,
     write_lanes,
@@ -47,22 +52,32 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
     head = entry.open(code, _write_elementwise)
     for node in program.instructions.src:
         _verify_float(node, target)
+        _verify_function(node, target)
         form = _FORMS.get(node.op)
         if form is not None:
             form(code, node)
         elif node.op not in _UNWRITTEN:
-            raise InternalError(f"render: {name(node.op)} is no instruction")
+            raise InternalError(f"render: expected an instruction, got {name(node.op)}")
     entry.close(code)
     return code.writer.module(head)
 
 
 def _verify_float(node: UOp, target: Target) -> None:
-    """Raise for floats that the target lacks, but for bits on their way to a float32."""
+    """Raise for floats that the target lacks, but for those on their way to and from a float32."""
     dtype = node.dtype.scalar
     if dtype.kind != FLOAT or dtype in target.native_dtypes:
         return
-    if node.op != Op.BITCAST or dtype not in target.widened_dtypes:
+    is_widened = node.op == Op.BITCAST and dtype in target.widened_dtypes
+    is_rounded = node.op == Op.CAST and dtype in target.rounded_dtypes
+    if not is_widened and not is_rounded:
         raise InternalError(f"{target.name} has no {dtype.name}; it is to be decomposed")
+
+
+def _verify_function(node: UOp, target: Target) -> None:
+    """Raise for a function that is written for float32 alone, and for some targets."""
+    is_written = node.op in target.float32_ops and node.dtype is dtypes.float32
+    if node.op in FUNCTIONS and not is_written:
+        raise InternalError(f"LLVM has no {name(node.op)} of {node.dtype.name}")
 
 
 def _write_elementwise(code: Code, node: UOp) -> None:
@@ -78,6 +93,11 @@ def _write_elementwise(code: Code, node: UOp) -> None:
         text = code.writer.select((mask, code.operand(condition)), type_name, read(x), read(y))
     elif node.op == Op.CAST and is_64:
         text = read(node.src[0])
+    elif code.backend.rounds_pairs and is_rounding(node):
+        text = write_rounded(code.writer, node.dtype, read(node.src[0]))
+    elif code.backend.rounds_pairs and (pair := rounded_pair(node)) is not None:
+        low, high = (code.operand(each.src[0]) for each in pair)
+        text = write_rounded_pair(code.writer, pair[0].dtype, low, high)
     else:
         text = _write_step(code, node, is_64)
     (code.define_64 if is_64 else code.define)(node, text)
@@ -92,10 +112,14 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         if negated is not None:
             other = sources[0] if negated is sources[1] else sources[1]
             sources, write = (other, negated.src[0]), write_difference
+    elif node.op == Op.ADD and any(part.op == Op.DOT_BYTES for part in sources):
+        dot = next(part for part in sources[::-1] if part.op == Op.DOT_BYTES)
+        other = sources[0] if dot is sources[1] else sources[1]
+        sources, write = (other, *dot.src), write_summed_bytes
     elif node.op in (Op.MAX, Op.MIN) and sources[0].op == Op.CONST:
         sources = sources[::-1]
     last = sources[-1]
-    step = Step(
+    step = LlvmOperation(
         op=node.op,
         dtype=dtypes.int64 if is_64 else node.dtype,
         source=dtypes.int64 if is_64 else last.dtype,
@@ -104,16 +128,36 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         constant=last.arg if last.op == Op.CONST else None,
         has_maximum=code.backend.has_maximum,
         turns_extremes=code.backend.turns_extremes,
+        saturates=code.backend.saturates,
+        numerator=float(sources[0].arg) if sources[0].op == Op.CONST else None,
+        digits=code.digits.get(node, FLOAT32_DIGITS),
+        is_tame=node in code.tame,
     )
     return write(code.writer, step)
 
 
 def _write_vector(code: Code, node: UOp) -> None:
+    if code.backend.rounds_pairs and all(map(is_rounded_bits, node.src)):
+        _write_rounded_vector(code, node)
+        return
     operands = [code.operand(x) for x in node.src]
     if keeps_bytes(code, node.dtype):
         code.define(node, write_bytes(code.writer, operands))
     else:
         code.define(node, write_vector(code.writer, node, operands))
+
+
+def _write_rounded_vector(code: Code, node: UOp) -> None:
+    """The bits of 16-bit floats that are rounded here, two at a time."""
+    rounded = [part.src[0] for part in node.src]
+    floats = [code.operand(part.src[0]) for part in rounded]
+    words = [
+        write_rounded_pair(code.writer, rounded[0].dtype, low, high)
+        for low, high in zip(floats[::2], floats[1::2], strict=True)
+    ]
+    vector = words[0] if len(words) == 1 else join_scalars(code.writer, "i32", words)
+    kind = with_lanes("i32", len(words))
+    code.define(node, code.writer.value(f"bitcast {kind} {vector} to {value_type(node.dtype)}"))
 
 
 def _write_lanes(code: Code, node: UOp) -> None:
@@ -127,16 +171,16 @@ def _write_lanes(code: Code, node: UOp) -> None:
 
 
 def _write_index(code: Code, node: UOp) -> None:
-    code.places[node] = write_place(code, node)
+    code.addresses[node] = write_address(code, node)
 
 
 def _write_load(code: Code, node: UOp) -> None:
-    code.define(node, write_load(code, node.dtype, code.places[node.src[0]]))
+    code.define(node, write_load(code, node.dtype, code.addresses[node.src[0]]))
 
 
 def _write_store(code: Code, node: UOp) -> None:
-    place, value = node.src[:2]
-    write_store(code, value.dtype, code.places[place], code.operand(value))
+    address, value = node.src[:2]
+    write_store(code, value.dtype, code.addresses[address], code.operand(value))
 
 
 def _open_range(code: Code, node: UOp) -> None:
@@ -172,7 +216,7 @@ def _extent(code: Code, node: UOp) -> str:
 def _close(code: Code, node: UOp) -> None:
     opened, writer = node.src[0], code.writer
     label = code.labels.get(opened)
-    if label is None:  # a loop of one turn
+    if label is None:  # a loop of one iteration
         return
     type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
     writer.enter(f"{label}_back")
@@ -234,6 +278,7 @@ _FORMS: Final[dict[int, _Form]] = {
     Op.END: _close,
     Op.BARRIER: _write_barrier,
     Op.SHUFFLE: _write_shuffle,
+    **ASYNC_FORMS,
 }
 # Named by instructions that use them; the entry of the function has written what they need.
 _UNWRITTEN: Final = frozenset((Op.CONST, Op.VARIABLE, Op.PARAM, Op.MEMORY, Op.SPECIAL, Op.AFTER))

@@ -13,7 +13,7 @@ from typing import Final
 from weft.ir.dtypes import BOOL, FLOAT, INDEX, DType, Scalar
 from weft.support.errors import InternalError
 
-_FLOATS: Final = {"float16": "half", "float32": "float", "float64": "double"}
+_FLOATS: Final = {"float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double"}
 # How the names of intrinsics spell a type.
 _SHORT: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _NAN: Final = 0x7FF8000000000000

@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.render.llvm.types import scalar_type, value_type
-from weft.render.llvm.writer import Writer
+from weft.render.llvm.writer import LlvmWriter
 
 
-def write_vector(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
+def write_vector(writer: LlvmWriter, node: UOp, operands: Sequence[str]) -> str:
     """Join the lanes of all sources, in order."""
     scalar = scalar_type(node.dtype)
     if all(source.op == Op.CONST and source.dtype.lanes == 1 for source in node.src):
         # A literal is one in every block: LLVM folds what is computed with it.
         return f"<{', '.join(f'{scalar} {operand}' for operand in operands)}>"
     if all(source.dtype.lanes == 1 for source in node.src):
-        return _join_scalars(writer, scalar, operands)
+        return join_scalars(writer, scalar, operands)
     lanes, joined = 0, ""
     for source, operand in zip(node.src, operands, strict=True):
         count = source.dtype.lanes
         if count == 1:
-            operand = _join_scalars(writer, scalar, [operand])
+            operand = join_scalars(writer, scalar, [operand])
         if lanes:
             operand = _concatenate(writer, scalar, (lanes, joined), (count, operand))
         lanes, joined = lanes + count, operand
     return joined
 
 
-def write_bytes(writer: Writer, operands: Sequence[str]) -> str:
+def write_bytes(writer: LlvmWriter, operands: Sequence[str]) -> str:
     """Bools as the bytes of memory, side by side."""
     lanes = [
         str(int(operand == "true"))
@@ -37,16 +37,17 @@ def write_bytes(writer: Writer, operands: Sequence[str]) -> str:
         else writer.value(f"zext i1 {operand} to i8")
         for operand in operands
     ]
-    return _join_scalars(writer, "i8", lanes)
+    return join_scalars(writer, "i8", lanes)
 
 
-def write_bit(writer: Writer, count: int, operand: str, lane: int) -> str:
+def write_bit(writer: LlvmWriter, count: int, operand: str, lane: int) -> str:
     """A bool of bytes that lie side by side."""
     byte = writer.value(f"extractelement <{count} x i8> {operand}, i64 {lane}")
     return writer.value(f"icmp ne i8 {byte}, 0")
 
 
-def _join_scalars(writer: Writer, scalar: str, operands: Sequence[str]) -> str:
+def join_scalars(writer: LlvmWriter, scalar: str, operands: Sequence[str]) -> str:
+    """A vector of scalars of one type."""
     type_name = f"<{len(operands)} x {scalar}>"
     vector = writer.value(f"insertelement {type_name} poison, {scalar} {operands[0]}, i64 0")
     if len(operands) > 1 and all(operand == operands[0] for operand in operands):
@@ -58,14 +59,14 @@ def _join_scalars(writer: Writer, scalar: str, operands: Sequence[str]) -> str:
     return vector
 
 
-def _splat(writer: Writer, type_name: str, vector: str, lanes: int) -> str:
+def _splat(writer: LlvmWriter, type_name: str, vector: str, lanes: int) -> str:
     """The first lane of a vector in every lane."""
     order = f"<{lanes} x i32> zeroinitializer"
     return writer.value(f"shufflevector {type_name} {vector}, {type_name} poison, {order}")
 
 
 def _concatenate(
-    writer: Writer, scalar: str, left: tuple[int, str], right: tuple[int, str]
+    writer: LlvmWriter, scalar: str, left: tuple[int, str], right: tuple[int, str]
 ) -> str:
     """Two vectors one behind the other; LLVM shuffles equal lengths, so pad the shorter."""
     longer = max(left[0], right[0])
@@ -80,7 +81,7 @@ def _concatenate(
 
 
 def _shuffle(
-    writer: Writer, scalar: str, lanes: int, pair: tuple[str, str], order: Sequence[int]
+    writer: LlvmWriter, scalar: str, lanes: int, pair: tuple[str, str], order: Sequence[int]
 ) -> str:
     """Lanes of a pair of vectors, counted through both; of poison any lane will do."""
     if scalar == "i1":
@@ -94,7 +95,9 @@ def _shuffle(
     )
 
 
-def _shuffle_bits(writer: Writer, lanes: int, pair: tuple[str, str], order: Sequence[int]) -> str:
+def _shuffle_bits(
+    writer: LlvmWriter, lanes: int, pair: tuple[str, str], order: Sequence[int]
+) -> str:
     """Lanes of bools, moved as bytes: masks have no shuffle, and LLVM moves them bit by bit."""
     wide = [
         each if each == "poison" else writer.value(f"zext <{lanes} x i1> {each} to <{lanes} x i8>")
@@ -111,7 +114,7 @@ def is_pair(node: UOp) -> bool:
     return node.src[0].dtype is node.src[1].dtype and node.src[0].dtype.lanes > 1
 
 
-def write_lanes(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
+def write_lanes(writer: LlvmWriter, node: UOp, operands: Sequence[str]) -> str:
     """Some lanes of a vector, or of two behind each other."""
     source, lanes = node.src[0].dtype, node.dtype.lanes
     scalar = scalar_type(source)
@@ -125,7 +128,7 @@ def write_lanes(writer: Writer, node: UOp, operands: Sequence[str]) -> str:
         )
     operand = operands[0]
     if source.lanes == 1:
-        return operand if lanes == 1 else _join_scalars(writer, scalar, [operand] * lanes)
+        return operand if lanes == 1 else join_scalars(writer, scalar, [operand] * lanes)
     if lanes == 1:
         return writer.value(f"extractelement {value_type(source)} {operand}, i64 {node.arg[0]}")
     return _shuffle(writer, scalar, source.lanes, (operand, "poison"), node.arg)

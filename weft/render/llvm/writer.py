@@ -13,7 +13,7 @@ from weft.render.llvm.types import suffix
 Typed = tuple[str, str]  # a type and an operand
 
 
-class Writer:
+class LlvmWriter:
     """Lines of a function body and of the module around it."""
 
     def __init__(self) -> None:

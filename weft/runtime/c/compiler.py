@@ -38,7 +38,7 @@ def find_compiler(wanted: str | None = None) -> str:
             return path
     raise DeviceError(
         f"C: no C compiler is on PATH (looked for {', '.join(names)})",
-        law="the device C compiles kernels with the compiler of the system",
+        rule="the device C compiles kernels with the compiler of the system",
         fix="install gcc or clang, or use the device CPU, which brings its own compiler",
     )
 

@@ -26,7 +26,7 @@ ALIGNMENT: Final = 64  # bytes, a cache line and the widest vector register
 
 
 @dataclass(frozen=True)
-class HostMemory:
+class HostBytes:
     """Bytes at an address; `owner` keeps them where they are, and views have none."""
 
     address: int
@@ -50,27 +50,27 @@ class CDevice(Abilities):
         self.target = c_target(host_arch())
         self._renderer = renderer
 
-    def allocate(self, size: int) -> HostMemory:
+    def allocate(self, size: int) -> HostBytes:
         try:
             owner = (ctypes.c_char * (size + ALIGNMENT))()
         except (MemoryError, ValueError, OverflowError):
             raise OutOfMemory(f"{self.name}: {size} bytes cannot be allocated") from None
         address = -(-ctypes.addressof(owner) // ALIGNMENT) * ALIGNMENT
-        return HostMemory(address, size, owner)
+        return HostBytes(address, size, owner)
 
-    def free(self, handle: HostMemory) -> None:
+    def free(self, handle: HostBytes) -> None:
         """Let go of memory; its bytes end with the last handle."""
 
-    def view(self, handle: HostMemory, offset: int, size: int) -> HostMemory:
-        return HostMemory(handle.address + offset, size)
+    def view(self, handle: HostBytes, offset: int, size: int) -> HostBytes:
+        return HostBytes(handle.address + offset, size)
 
-    def copy_in(self, handle: HostMemory, data: memoryview) -> None:
+    def copy_in(self, handle: HostBytes, data: memoryview) -> None:
         self._bytes(handle, data.nbytes)[:] = data.cast("B")
 
-    def copy_out(self, data: memoryview, handle: HostMemory) -> None:
+    def copy_out(self, data: memoryview, handle: HostBytes) -> None:
         data.cast("B")[:] = self._bytes(handle, data.nbytes)
 
-    def _bytes(self, handle: HostMemory, size: int) -> memoryview:
+    def _bytes(self, handle: HostBytes, size: int) -> memoryview:
         if size > handle.size:
             raise ArgumentError(
                 f"{self.name}: {size} bytes are more than the {handle.size} of the memory"
@@ -113,7 +113,7 @@ class CExecutable:
 
     def __call__(
         self,
-        memory: Sequence[HostMemory],
+        memory: Sequence[HostBytes],
         variables: Sequence[int],
         groups: tuple[int, ...],
     ) -> None:

@@ -13,7 +13,7 @@ from weft.ir.program import Program
 from weft.runtime.cpu import memory as cpu_memory
 from weft.runtime.cpu.launch import CpuExecutable, Launch, RunList
 from weft.runtime.cpu.memory import CpuMemory
-from weft.runtime.cpu.pool import Pool, pool_for
+from weft.runtime.cpu.pool import ThreadPool, pool_for
 from weft.runtime.device import Abilities
 from weft.runtime.host import host
 from weft.runtime.llvm.compiler import compile_object, compiler_name
@@ -29,7 +29,7 @@ class CpuDevice(Abilities):
     has_addresses = True
 
     def __init__(
-        self, renderer: Renderer, target: Target, name: str = "CPU", pool: Pool | None = None
+        self, renderer: Renderer, target: Target, name: str = "CPU", pool: ThreadPool | None = None
     ) -> None:
         self.name = name
         self.target = target

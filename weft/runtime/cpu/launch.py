@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+import time
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
@@ -16,7 +17,7 @@ from typing import Final
 from weft.ir.program import Estimate, Program
 from weft.ir.sizes import most
 from weft.runtime.cpu.memory import CpuMemory
-from weft.runtime.cpu.pool import Pool
+from weft.runtime.cpu.pool import ThreadPool
 from weft.runtime.cpu.pool_code import RECORD_WORDS
 from weft.runtime.llvm.linker import Library
 from weft.support.errors import InternalError
@@ -59,7 +60,9 @@ def nanoseconds(estimate: Estimate, target: Target) -> float:
 class CpuExecutable:
     """A program in memory. It is unloaded when this object goes."""
 
-    def __init__(self, program: Program, library: Library, pool: Pool, target: Target) -> None:
+    def __init__(
+        self, program: Program, library: Library, pool: ThreadPool, target: Target
+    ) -> None:
         self.name = program.name
         self.pool = pool
         self._library = library
@@ -125,7 +128,9 @@ class RunList:
     addresses of a kernel are the values of its variables.
     """
 
-    def __init__(self, launches: Sequence[Launch], pool: Pool) -> None:
+    is_timed = True
+
+    def __init__(self, launches: Sequence[Launch], pool: ThreadPool) -> None:
         self._pool = pool
         self._launches = [(kernel, list(memory)) for kernel, memory, _, _ in launches]
         records = [
@@ -145,6 +150,17 @@ class RunList:
     def __call__(self) -> None:
         pool = self._pool
         pool.run(pool.state, self._address, len(self._launches))
+
+    def run_timed(self) -> list[float]:
+        """Run all of them: `time.perf_counter` before the first one and after each."""
+        run, state, first = self._pool.run, self._pool.state, self._address
+        places = [first + 8 * (start - RECORD_WORDS) for start in self._starts]
+        now = time.perf_counter
+        clock = [now()]
+        for place in places:
+            run(state, place, 1)
+            clock.append(now())
+        return clock
 
     def run_one(self, number: int, memory: Sequence[CpuMemory]) -> None:
         """Run one kernel of the list on other memory; the list stays as it is."""

@@ -62,7 +62,7 @@ def part(memory: CpuMemory, offset: int, size: int) -> CpuMemory:
     if offset < 0 or size < 0 or offset + size > memory.size:
         raise ArgumentError(
             f"view: bytes {offset} to {offset + size} are not inside {memory.size} bytes",
-            law="a view is a part of some memory",
+            rule="a view is a part of some memory",
         )
     return CpuMemory(memory.address + offset, size)
 
@@ -98,7 +98,7 @@ def wrap(buffer: Any) -> CpuMemory:
     if not view.c_contiguous:
         raise ArgumentError(
             "wrap: the buffer has gaps",
-            law="memory without gaps can be used in place",
+            rule="memory without gaps can be used in place",
             fix="copy it first, with numpy.ascontiguousarray for example",
         )
     # Only the buffer protocol tells the address of bytes that may not be written.

@@ -45,7 +45,7 @@ _WORD: Final = 8
 _CACHE: Final = DiskCache("pool", version=1)
 
 
-class Pool(Protocol):
+class ThreadPool(Protocol):
     """What an executable runs on."""
 
     threads: int
@@ -166,7 +166,7 @@ class PythonPool:
 _POOLS: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
 
-def make_pool(threads: int, target: Target) -> Pool:
+def make_pool(threads: int, target: Target) -> ThreadPool:
     """A pool of its own; close it when it is not needed any more."""
     if sys.platform in ("linux", "darwin"):
         return NativePool(threads, target)
@@ -174,11 +174,11 @@ def make_pool(threads: int, target: Target) -> Pool:
 
 
 @functools.cache
-def _shared_pool(threads: int, target: Target) -> Pool:
+def _shared_pool(threads: int, target: Target) -> ThreadPool:
     return make_pool(threads, target)
 
 
-def pool_for(target: Target) -> Pool:
+def pool_for(target: Target) -> ThreadPool:
     """The pool that all devices with as many threads share."""
     return _shared_pool(target.units, target)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.runtime.cpu.memory import wrap
 from weft.runtime.cuda.driver import SUCCESS, require_success
-from weft.runtime.cuda.watch import Watch
+from weft.runtime.cuda.watch import LaunchWatch
 
 CHUNK: Final = 4 << 20
 BLOCKS: Final = 12
@@ -30,7 +30,7 @@ _HOST_TYPE: Final = 1
 _NO_TIMING: Final = 2
 
 
-class _Block(NamedTuple):
+class _PinnedBlock(NamedTuple):
     """Pinned memory of one chunk, and the event behind its last use."""
 
     address: int
@@ -40,9 +40,11 @@ class _Block(NamedTuple):
 class Copies:
     """The copies of one GPU. `enter` makes its context current in a thread."""
 
-    def __init__(self, api: Any, watch: Watch, enter: Callable[[], None], stream: Any) -> None:
+    def __init__(
+        self, api: Any, watch: LaunchWatch, enter: Callable[[], None], stream: Any
+    ) -> None:
         self._api, self._watch, self._enter, self._stream = api, watch, enter, stream
-        self._blocks: queue.SimpleQueue[_Block] = queue.SimpleQueue()
+        self._blocks: queue.SimpleQueue[_PinnedBlock] = queue.SimpleQueue()
         self._workers: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -115,7 +117,7 @@ class Copies:
                     event = ctypes.c_void_p()
                     code = self._api.cuEventCreate(ctypes.byref(event), _NO_TIMING)
                     require_success(self._api, code, "making an event")
-                    self._blocks.put(_Block(self._pinned(CHUNK), event))
+                    self._blocks.put(_PinnedBlock(self._pinned(CHUNK), event))
                 self._workers = ThreadPoolExecutor(WORKERS, "weft-copy")
             return self._workers
 

@@ -20,8 +20,8 @@ from weft.runtime.cuda.driver import SUCCESS, load_driver, require_success, vers
 from weft.runtime.cuda.gpus import gpu_count, number_of, require_gpu
 from weft.runtime.cuda.graph import CudaGraph, Launch
 from weft.runtime.cuda.launch import CudaExecutable
-from weft.runtime.cuda.memory import CudaMemory, Pool
-from weft.runtime.cuda.watch import Watch
+from weft.runtime.cuda.memory import CudaMemory, MemoryPool
+from weft.runtime.cuda.watch import LaunchWatch
 from weft.runtime.device import Abilities
 from weft.runtime.llvm.compiler import compile_ptx, llvm_name
 from weft.support.errors import ArgumentError
@@ -58,8 +58,8 @@ class CudaDevice(Abilities):
         self._context = self._new("cuDevicePrimaryCtxRetain", self.gpu.number)
         self.enter()
         self.stream = self._new("cuStreamCreate", 0)
-        self.watch = Watch(api, self.stream, name)
-        self.pool = Pool(api, self.watch, self.enter, self.stream, self.gpu.number)
+        self.watch = LaunchWatch(api, self.stream, name)
+        self.pool = MemoryPool(api, self.watch, self.enter, self.stream, self.gpu.number)
         if self.gpu.has_pools:
             self.pool.open()
         self.copies = Copies(api, self.watch, self.enter, self.stream)
@@ -109,7 +109,7 @@ class CudaDevice(Abilities):
         if offset < 0 or size < 0 or offset + size > handle.size:
             raise ArgumentError(
                 f"view: bytes {offset} to {offset + size} are not inside {handle.size} bytes",
-                law="a view is a part of some memory",
+                rule="a view is a part of some memory",
             )
         return CudaMemory(handle.address + offset, size)
 

@@ -70,6 +70,8 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuModuleUnload": (_P,),
     "cuModuleGetFunction": (_P, _P, _S),
     "cuFuncGetAttribute": (_P, _I, _P),
+    "cuFuncSetAttribute": (_P, _I, _I),
+    "cuTensorMapEncodeTiled": (_P, _I, _U, _A, _P, _P, _P, _P, _I, _I, _I, _I),
     "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
     # Graphs.
     "cuGraphCreate": (_P, _U),
@@ -163,7 +165,7 @@ def _library() -> Any:
     raise DeviceError(
         "CUDA: there is no NVIDIA driver",
         facts=[("reason", reasons[0])],
-        law="the device CUDA needs an NVIDIA GPU and its driver, and nothing else",
+        rule="the device CUDA needs an NVIDIA GPU and its driver, and nothing else",
         fix="install the driver (nvidia-smi shows that it works), or use DEVICE=CPU",
     )
 
@@ -183,7 +185,7 @@ def require_version(version: int) -> None:
         least = ".".join(map(str, LEAST_VERSION))
         raise DeviceError(
             f"CUDA: the driver is too old, it is for CUDA {version_text(version)}",
-            law=f"expected a driver for CUDA {least} or newer, got {version_text(version)}",
+            rule=f"expected a driver for CUDA {least} or newer, got {version_text(version)}",
             fix="install NVIDIA driver 530 or newer",
         )
 
@@ -200,7 +202,7 @@ def require_started(driver: Any, code: int) -> None:
     raise DeviceError(
         f"CUDA: {what}",
         facts=facts,
-        law="the device CUDA needs an NVIDIA GPU and its driver",
+        rule="the device CUDA needs an NVIDIA GPU and its driver",
         fix=_START_FIXES.get(code, "nvidia-smi says what is wrong"),
     )
 

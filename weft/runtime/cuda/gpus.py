@@ -23,7 +23,7 @@ NEWEST: Final = (12, 0)
 
 
 @dataclass(frozen=True)
-class Gpu:
+class CudaGpu:
     """One GPU, as the driver describes it."""
 
     number: int
@@ -74,12 +74,12 @@ def number_of(name: str) -> int:
     if not re.fullmatch(r"\d+", number):
         raise DeviceError(
             f"{name}: {number!r} is not the number of a GPU",
-            law="a GPU is CUDA or CUDA:number, counted from 0",
+            rule="a GPU is CUDA or CUDA:number, counted from 0",
         )
     return int(number)
 
 
-def require_gpu(api: Any, number: int) -> Gpu:
+def require_gpu(api: Any, number: int) -> CudaGpu:
     """The GPU of this number."""
     device = ctypes.c_int()
     code = api.cuDeviceGet(ctypes.byref(device), number)
@@ -88,19 +88,19 @@ def require_gpu(api: Any, number: int) -> Gpu:
         raise DeviceError(
             f"CUDA:{number} does not exist",
             facts=[(f"CUDA:{each}", _name(api, each)) for each in range(count)],
-            law="GPUs are numbered from 0 in the order of the driver",
+            rule="GPUs are numbered from 0 in the order of the driver",
         )
     require_success(api, code, f"opening GPU {number}")
     gpu = _described(api, device.value, number)
     if gpu.capability < LEAST_CAPABILITY:
         raise DeviceError(
             f"CUDA: {gpu.name} is too old, its compute capability is {gpu.capability}",
-            law=f"expected a GPU of capability {LEAST_CAPABILITY} (Volta) or newer",
+            rule=f"expected a GPU of capability {LEAST_CAPABILITY} (Volta) or newer",
         )
     return gpu
 
 
-def _described(api: Any, device: int, number: int) -> Gpu:
+def _described(api: Any, device: int, number: int) -> CudaGpu:
     def attribute(which: int) -> int:
         value = ctypes.c_int()
         code = api.cuDeviceGetAttribute(ctypes.byref(value), which, device)
@@ -111,7 +111,7 @@ def _described(api: Any, device: int, number: int) -> Gpu:
     require_success(
         api, api.cuDeviceTotalMem_v2(ctypes.byref(memory), device), "asking for memory"
     )
-    return Gpu(
+    return CudaGpu(
         number=number,
         name=_name(api, device),
         capability=(attribute(_MAJOR), attribute(_MINOR)),

@@ -18,7 +18,8 @@ import numpy as np
 from weft.runtime.cuda.driver import SUCCESS, require_success
 from weft.runtime.cuda.launch import CudaExecutable, Grid, launch_error, pointers_to, three
 from weft.runtime.cuda.memory import CudaMemory
-from weft.support.errors import DeviceError
+from weft.runtime.cuda.tensor_maps import TensorMaps
+from weft.support.errors import DeviceError, InternalError
 
 if TYPE_CHECKING:
     from weft.runtime.cuda.device import CudaDevice
@@ -45,6 +46,12 @@ class NodeParams(ctypes.Structure):
 class CudaGraph:
     """A list of kernels. The graph is made at the first run, when there are addresses."""
 
+    is_timed = False  # the driver runs it as a whole
+
+    def run_timed(self) -> list[float]:
+        """Nothing here has the times of single kernels."""
+        raise InternalError("a CUDA graph has no times of its kernels")
+
     def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
         self.device = device
         self._kernels = [kernel for kernel, _, _, _ in launches]
@@ -63,9 +70,10 @@ class CudaGraph:
         self._last = self._now.copy()
         counts = [kernel.count for kernel in self._kernels]
         self._owners = np.repeat(np.arange(len(counts)), counts)
+        self._maps = [TensorMaps(device.api, kernel.layouts) for kernel in self._kernels]
         self._pointers = [
-            pointers_to(self.words, start, kernel.count)
-            for kernel, start in zip(self._kernels, self._starts, strict=True)
+            pointers_to(self.words, start, kernel.count, maps)
+            for kernel, start, maps in zip(self._kernels, self._starts, self._maps, strict=True)
         ]
         self._params = [self._described(number) for number in range(len(launches))]
         self._nodes: list[Any] = []
@@ -120,8 +128,15 @@ class CudaGraph:
             function=kernel.function,
             grid=self._shown_grid(number),
             threads=kernel.threads,
+            shared_bytes=kernel.shared_bytes,
             arguments=ctypes.addressof(self._pointers[number]),
         )
+
+    def _describe(self, number: int) -> None:
+        """Make the tensor maps of a kernel for the addresses that it has now."""
+        kernel, start = self._kernels[number], self._starts[number]
+        if kernel.layouts:
+            self._maps[number].describe(self.words[start : start + kernel.count])
 
     def _shown_grid(self, number: int) -> Grid:
         grid = self._grids[number]
@@ -154,6 +169,7 @@ class CudaGraph:
         nodes: list[Any] = []
         for number, params in enumerate(self._params):
             params.grid = self._shown_grid(number)
+            self._describe(number)
             node = ctypes.c_void_p()
             before = (ctypes.c_void_p * 1)(nodes[-1].value) if nodes else None
             code = self.device.api.cuGraphAddKernelNode_v2(
@@ -175,6 +191,7 @@ class CudaGraph:
         api = self.device.api
         for number in sorted(numbers):
             params = self._params[number]
+            self._describe(number)
             if number in changed:
                 params.grid = self._shown_grid(number)
                 self._switch(number, 0 not in self._grids[number])

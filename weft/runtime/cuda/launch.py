@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.program import Program
 from weft.runtime.cuda.driver import SUCCESS, describe
 from weft.runtime.cuda.memory import CudaMemory
+from weft.runtime.cuda.tensor_maps import TensorMaps, ask_for_memory
 from weft.runtime.cuda.watch import FAULTS
 from weft.support.errors import DeviceError, InternalError
 
@@ -39,8 +40,13 @@ class CudaExecutable:
         self.name = program.name
         self.threads = three(program.threads)
         self.count = len(program.parameters) + len(program.variables)
+        self.shared_bytes = program.dynamic_bytes
+        self.layouts = program.maps
+        if self.shared_bytes:
+            ask_for_memory(device, function, program)
         self._values = (ctypes.c_int64 * self.count)()
-        self._pointers = pointers_to(self._values)
+        self.maps = TensorMaps(device.api, self.layouts)
+        self._pointers = pointers_to(self._values, maps=self.maps)
 
     def __call__(
         self, memory: Sequence[CudaMemory], variables: Sequence[int], groups: tuple[int, ...]
@@ -62,8 +68,10 @@ class CudaExecutable:
         with device.lock:
             if values:
                 self._values[:] = values
+                self.maps.describe(self._values)
             code = device.api.cuLaunchKernel(
-                self.function, *grid, *self.threads, 0, device.stream, pointers, None
+                *(self.function, *grid, *self.threads),
+                *(self.shared_bytes, device.stream, pointers, None),
             )
             if code == SUCCESS:
                 device.watch.launched((self.name,), grid)
@@ -71,11 +79,15 @@ class CudaExecutable:
             raise launch_error(device, code, self, grid)
 
 
-def pointers_to(words: Any, first: int = 0, count: int | None = None) -> Any:
-    """The addresses of some words, as a launch takes its arguments."""
+def pointers_to(
+    words: Any, first: int = 0, count: int | None = None, maps: TensorMaps | None = None
+) -> Any:
+    """The addresses of some words and tensor maps, as a launch takes its arguments."""
     start = ctypes.addressof(words)
     last = len(words) if count is None else first + count
     addresses = [start + 8 * position for position in range(first, last)]
+    if maps is not None:
+        addresses += maps.addresses
     return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
 
 

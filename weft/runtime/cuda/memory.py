@@ -12,7 +12,7 @@ import ctypes
 from typing import Any, Final
 
 from weft.runtime.cuda.driver import OUT_OF_MEMORY, SUCCESS, require_success
-from weft.runtime.cuda.watch import Watch
+from weft.runtime.cuda.watch import LaunchWatch
 from weft.support.errors import OutOfMemory
 
 # What every block starts at a multiple of; kernels rely on 16, the widest access of a thread.
@@ -29,7 +29,7 @@ class CudaMemory:
 
     __slots__ = ("__weakref__", "_pool", "address", "size")
 
-    def __init__(self, address: int, size: int, pool: Pool | None = None) -> None:
+    def __init__(self, address: int, size: int, pool: MemoryPool | None = None) -> None:
         self.address = address
         self.size = size
         self._pool = pool
@@ -68,13 +68,13 @@ class _Access(ctypes.Structure):
     )
 
 
-class Pool:
+class MemoryPool:
     """Memory of one GPU in the order of its stream. `enter` makes its context current.
 
     `used` and `peak` are bytes that are handed out, now and at most; `taken` counts the blocks.
     """
 
-    def __init__(self, api: Any, watch: Watch, enter: Any, stream: Any, number: int) -> None:
+    def __init__(self, api: Any, watch: LaunchWatch, enter: Any, stream: Any, number: int) -> None:
         self._api, self._watch, self._enter, self._stream = api, watch, enter, stream
         self._number = number
         self._pool: Any = None

@@ -56,7 +56,7 @@ class Launched(NamedTuple):
     where: SourceLine
 
 
-class Watch:
+class LaunchWatch:
     """The launches of one stream. `lost` is the error that ended the context."""
 
     def __init__(self, api: Any, stream: Any, device: str) -> None:
@@ -120,7 +120,7 @@ class Watch:
             raise DeviceError(
                 f"{self._device} cannot be used any more: {first.what.partition(': ')[2]}",
                 facts=first.facts,
-                law="after a fault the driver runs nothing in the process that had it",
+                rule="after a fault the driver runs nothing in the process that had it",
                 fix=first.fix,
                 where=first.where,
             ) from first
@@ -168,7 +168,7 @@ class Watch:
         return DeviceError(
             f"{self._device}: {what}",
             facts=facts,
-            law="after a fault the driver runs nothing in the process that had it",
+            rule="after a fault the driver runs nothing in the process that had it",
             fix=fix,
             where=first.where,
         )

@@ -48,12 +48,12 @@ class DiskFile:
                 if self.size:  # an empty file cannot be mapped
                     self._map = mmap.mmap(file.fileno(), self.size, access=access)
         except (OSError, ValueError) as failure:
-            law = "a tensor on DISK is a file that exists and may be read"
+            rule = "a tensor on DISK is a file that exists and may be read"
             verb = "opened" if access == mmap.ACCESS_READ else "written"
             what = f"DISK: {self.path} cannot be {verb}"
             if isinstance(failure, OSError):
-                raise file_error(what, failure, law=law) from None
-            raise DeviceError(f"{what}: {failure}", law=law) from None
+                raise file_error(what, failure, rule=rule) from None
+            raise DeviceError(f"{what}: {failure}", rule=rule) from None
 
     def prepare_write(self, first: int, stop: int) -> None:
         """Make the bytes from `first` to `stop` writable; the file grows where it ends before."""
@@ -68,7 +68,7 @@ class DiskFile:
             raise DeviceError(
                 f"DISK: {self.path} has become shorter",
                 facts=[("was", f"{self.size} bytes"), ("is", f"{self._map.size()} bytes")],
-                law="a file that is mapped keeps its length",
+                rule="a file that is mapped keeps its length",
             )
         return memoryview(self._map)
 
@@ -109,7 +109,7 @@ class DiskMemory:
                     ("expected", f"{self._first + self.size} bytes"),
                     ("got", f"{self._first + len(found)} bytes"),
                 ],
-                law="a file grows when it is written; what is read is there",
+                rule="a file grows when it is written; what is read is there",
             )
         return found
 
@@ -125,7 +125,7 @@ class DiskMemory:
         if offset < 0 or size < 0 or offset + size > self.size:
             raise ArgumentError(
                 f"view: bytes {offset} to {offset + size} are not inside {self.size} bytes",
-                law="a view is a part of some memory",
+                rule="a view is a part of some memory",
             )
         return DiskMemory(self.file, self._first + offset, size)
 
@@ -141,7 +141,9 @@ class DiskDevice(Abilities):
         self.path = name.partition(":")[2]
         if not self.path:
             raise DeviceError(
-                "DISK needs a path", law="the device is named DISK:path", fix="write DISK:file.bin"
+                "DISK needs a path",
+                rule="the device is named DISK:path",
+                fix="write DISK:file.bin",
             )
         self.target = Target("DISK", "NONE", "any", frozenset(), frozenset(), _DTYPES)
 
@@ -172,7 +174,7 @@ class DiskDevice(Abilities):
         if any(file.path == self.path for file in list(_IN_USE)):
             raise DeviceError(
                 f"DISK: {self.path} is in use",
-                law="a file is not replaced while a tensor shows it",
+                rule="a file is not replaced while a tensor shows it",
                 fix="write to that tensor with assign, or choose another name",
             )
         try:
@@ -182,11 +184,11 @@ class DiskDevice(Abilities):
         return self.open()
 
     def _refusal(self, failure: OSError | ValueError) -> DeviceError:
-        law = "a tensor on DISK is a file in a folder that exists and may be written"
+        rule = "a tensor on DISK is a file in a folder that exists and may be written"
         what = f"DISK: {self.path} cannot be made"
         if isinstance(failure, OSError):
-            return file_error(what, failure, law=law)
-        return DeviceError(f"{what}: {failure}", law=law)
+            return file_error(what, failure, rule=rule)
+        return DeviceError(f"{what}: {failure}", rule=rule)
 
     def free(self, handle: DiskMemory) -> None:
         """The file stays; the map goes when nobody holds it."""
@@ -237,6 +239,6 @@ def computes_nothing() -> NotSupported:
     """The error of a graph that would have to run on DISK."""
     return NotSupported(
         "DISK computes nothing",
-        law="a file holds values; slices, reshapes, transposes and bitcasts of it are views",
+        rule="a file holds values; slices, reshapes, transposes and bitcasts of it are views",
         fix="bring the tensor to a device first, for example x.to('CPU')",
     )

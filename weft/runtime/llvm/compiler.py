@@ -27,6 +27,9 @@ from weft.target.target import Target
 _OPTIONS: Final = ("-disable-lsr", "-disable-machine-licm")
 _CODE_EFFORT: Final = 2  # 0 is several times slower code, 3 gains nothing
 
+_MOST_USES: Final = 256
+_PASSES: Final[dict[int, tuple[Any, Any, int]]] = {}
+
 # Whether the linker lays out an object as a whole; LLVM's for Windows is not complete.
 LINKS_NEAR: Final = sys.platform != "win32"
 
@@ -65,10 +68,10 @@ def _machine(backend: Backend, arch: str) -> Any:
     name, *features = arch.split(",")
     process = binding.get_process_triple()
     triple = name + process[process.index("-") :]
-    cpu = next(cpu for level, cpu in backend.cpus.items() if level in (*features, ""))
+    best = next(level for level in backend.cpus if level in (*features, ""))
     return binding.Target.from_triple(triple).create_target_machine(
-        cpu=cpu,
-        features=backend.features,
+        cpu=backend.cpus[best],
+        features=backend.arch_features.get(best, backend.features),
         opt=_CODE_EFFORT,
         reloc="pic" if LINKS_NEAR else "default",
         codemodel="small" if LINKS_NEAR else "jitdefault",
@@ -103,10 +106,14 @@ def compile_object(source: str, target: Target) -> bytes:
         return bytes(generator.emit_object(_prepare(source, generator)))
 
 
-def compile_assembly(source: str, target: Target) -> str:
-    """The machine code of a module as text, to be read or for the driver of a GPU to compile."""
+def compile_assembly(source: str, target: Target, is_commented: bool = False) -> str:
+    """The machine code of a module as text, to be read or for the driver of a GPU to compile.
+
+    Comments name the blocks of the source and the loops that they are in.
+    """
     with LOCK:
         generator = machine(target)
+        generator.set_asm_verbosity(is_commented)
         return str(generator.emit_assembly(_prepare(source, generator)))
 
 
@@ -114,7 +121,7 @@ def compile_ptx(source: str, target: Target) -> str:
     """A module as PTX, for the driver of an NVIDIA GPU to compile."""
     if backend_of(target).entry != KERNEL:
         raise NotSupported(
-            f"PTX: {target.name} is not a target of it", law="such as CUDA:PTX:sm_90a"
+            f"PTX: {target.name} is not a target of it", rule="such as CUDA:PTX:sm_90a"
         )
     return compile_assembly(source, target)
 
@@ -123,17 +130,32 @@ def _prepare(source: str, machine: Any) -> Any:
     """The module, parsed, with what is inside the kernel in registers."""
     binding = llvm()
     try:
-        module = binding.parse_assembly(source)
+        # A context of its own: LLVM keeps all types and constants that a context has seen.
+        module = binding.parse_assembly(source, binding.create_context())
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses a module: {error}", ir_text=source) from error
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     if "alloca" in source:
-        options = binding.create_pipeline_tuning_options(speed_level=0)
-        builder = binding.create_pass_builder(machine, options)
-        passes = binding.create_new_function_pass_manager()
-        passes.add_sroa_pass()
+        passes, builder = _passes(machine)
         for function in module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
     return module
+
+
+def _passes(machine: Any) -> tuple[Any, Any]:
+    """The passes of a code generator. To be called with the lock held.
+
+    llvmlite does not free all of a builder, so one serves many modules; and a builder gets slower
+    with each, so that it does not serve for ever.
+    """
+    passes, builder, used = _PASSES.get(id(machine), (None, None, _MOST_USES))
+    if used >= _MOST_USES:
+        binding = llvm()
+        options = binding.create_pipeline_tuning_options(speed_level=0)
+        passes = binding.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        builder, used = binding.create_pass_builder(machine, options), 0
+    _PASSES[id(machine)] = passes, builder, used + 1  # machines are kept for ever
+    return passes, builder

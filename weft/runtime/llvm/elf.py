@@ -76,7 +76,7 @@ def _read(data: bytes) -> ElfObject:
     fields = _HEADER.unpack_from(data)
     magic, kind, machine, start, count = *fields[:3], fields[6], fields[12]
     if not magic.startswith(_MAGIC) or kind != _RELOCATABLE:
-        raise ValueError("it is no relocatable ELF file of 64 bits")
+        raise ValueError("expected a relocatable ELF file of 64 bits")
     rows = [_SECTION.unpack_from(data, start + i * _SECTION.size) for i in range(count)]
     sections: dict[int, Section] = {}
     symbols: list[Symbol] = []

@@ -42,7 +42,7 @@ class NullDevice(Abilities):
     def copy_out(self, data: memoryview, handle: Handle) -> None:
         raise DeviceError(
             f"a tensor on {self.name} has no value",
-            law="NULL plans and compiles, but stores nothing",
+            rule="NULL plans and compiles, but stores nothing",
             fix="move the inputs to a real device, for example x.to('CPU'), and compute there",
         )
 

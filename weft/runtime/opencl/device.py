@@ -15,7 +15,12 @@ from typing import Any, Final
 
 from weft.ir.program import Program
 from weft.runtime.device import Abilities
-from weft.runtime.opencl.platform import describe, import_pyopencl, require_device
+from weft.runtime.opencl.platform import (
+    describe,
+    import_pyopencl,
+    require_compiler,
+    require_device,
+)
 from weft.support.errors import InternalError, NotSupported, OutOfMemory
 from weft.target.c import entry_name
 from weft.target.opencl import rounds_float32
@@ -55,6 +60,7 @@ class OpenclDevice(Abilities):
         wanted = self._cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
         self.queue = self._cl.CommandQueue(self._context, properties=wanted)
         self.has_profiling = profiling
+        require_compiler(self._context, self.device)
 
     # Memory.
 
@@ -80,7 +86,7 @@ class OpenclDevice(Abilities):
         if start % self.alignment:
             raise NotSupported(
                 f"{self.name}: a view cannot begin at byte {start}",
-                law=f"a view begins at a multiple of {self.alignment} bytes on this device",
+                rule=f"a view begins at a multiple of {self.alignment} bytes on this device",
             )
         part = handle.root.get_sub_region(start, max(size, 1))
         return OpenclMemory(part, handle.root, start, size)
@@ -189,7 +195,7 @@ class OpenclExecutable:
         if self._event is None or not self._device.has_profiling:
             raise NotSupported(
                 f"{self._device.name}: no time was taken",
-                law="times are taken by a device with profiling, once a program has run",
+                rule="times are taken by a device with profiling, once a program has run",
                 fix="open the device with profiling=True",
             )
         self._event.wait()

@@ -14,6 +14,7 @@ from weft.target.opencl import opencl_target
 from weft.target.target import Target
 
 _FIX = 'pip install "weft[opencl]" brings pyopencl and a platform that runs on the CPU'
+_EMPTY_PROGRAM = "__kernel void empty(__global int *p0) { p0[0] = 0; }"
 
 
 def import_pyopencl() -> Any:
@@ -24,7 +25,7 @@ def import_pyopencl() -> Any:
         raise DeviceError(
             "OPENCL: pyopencl cannot be imported",
             facts=[("reason", str(error))],
-            law="the device OPENCL needs pyopencl and an OpenCL platform",
+            rule="the device OPENCL needs pyopencl and an OpenCL platform",
             fix=_FIX,
         ) from error
 
@@ -51,16 +52,30 @@ def require_device(number: int) -> Any:
     if not devices:
         raise DeviceError(
             "OPENCL: there is no OpenCL device",
-            law="the device OPENCL needs an OpenCL platform with a device",
+            rule="the device OPENCL needs an OpenCL platform with a device",
             fix=_FIX,
         )
     if not 0 <= number < len(devices):
         raise DeviceError(
             f"OPENCL:{number} does not exist",
             facts=[(f"OPENCL:{i}", found.name) for i, found in enumerate(devices)],
-            law="OpenCL devices are numbered from 0 in the order of their platforms",
+            rule="OpenCL devices are numbered from 0 in the order of their platforms",
         )
     return devices[number]
+
+
+def require_compiler(context: Any, device: Any) -> None:
+    """The compiler of a device takes a program: an old one may not know this machine."""
+    cl = import_pyopencl()
+    try:
+        cl.Program(context, _EMPTY_PROGRAM).build(cache_dir=False)
+    except cl.Error as error:
+        raise DeviceError(
+            f"OPENCL: {device.platform.name} compiles nothing for {device.name}",
+            facts=[("platform", device.platform.version), ("says", str(error).strip()[:1000])],
+            rule="the device OPENCL needs a platform whose compiler knows this machine",
+            fix="install a newer platform for this device, or use another device, such as CPU",
+        ) from error
 
 
 def describe(device: Any) -> Target:

@@ -68,7 +68,7 @@ class Calls:
         return node in self._arguments and node.op not in MEMORY
 
     def uses_of(self, node: UOp) -> list[Use]:
-        """Calls read their arguments at every place."""
+        """Calls read their arguments at every address."""
         return [
             Use(kernel, everywhere(tuple([kernel.fresh(size) for size in shape_of(node)])), ())
             for kernel in self._arguments.get(node, ())
@@ -84,8 +84,8 @@ def filled_memory(order: list[UOp]) -> dict[UOp, UOp]:
     found: dict[UOp, UOp] = {}
     readers = Counter(source for node in order for source in node.src) if stores else {}
     for store in stores:
-        place, value = store.src
-        is_fresh = place.op == Op.PARAM and readers[place] == 1
-        if is_fresh and same_shape(shape_of(place), shape_of(value)):
+        address, value = store.src
+        is_fresh = address.op == Op.PARAM and readers[address] == 1
+        if is_fresh and same_shape(shape_of(address), shape_of(value)):
             found.setdefault(value, store)
     return found

@@ -14,12 +14,12 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.schedule.fuse.code_size import CodeSize, is_full
-from weft.schedule.fuse.cost import Reads, Work, size_of, sums_reused_products
+from weft.schedule.fuse.cost import ElementCost, ValueReads, size_of, sums_reused_products
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, scatter_kernel
 from weft.schedule.fuse.order import waiting_for
 from weft.schedule.fuse.uses import Use, covers
-from weft.schedule.indexing import Place
+from weft.schedule.indexing import Address
 from weft.schedule.scans import loop_forms
 
 MOST_STORES: Final = 16
@@ -30,7 +30,9 @@ _NO_MEMORY: Final = -1
 class Candidates:
     """All kernels, and those of equal extents that are still open, as a bit set."""
 
-    def __init__(self, work: Work, reads: Reads, inliner: Inliner, code: CodeSize) -> None:
+    def __init__(
+        self, work: ElementCost, reads: ValueReads, inliner: Inliner, code: CodeSize
+    ) -> None:
         self.kernels: list[Kernel] = []
         self._work = work
         self._reads = reads
@@ -111,20 +113,20 @@ class Candidates:
 
     def _can_start(self, node: UOp, kernel: Kernel) -> bool:
         """Whether the loops of a kernel suit a scan."""
-        use = Use(kernel, kernel.place, tuple(kernel.order))
+        use = Use(kernel, kernel.address, tuple(kernel.order))
         return node.op != Op.SCAN or self._inliner.is_along(node, use)
 
     def among_uses(
         self, node: UOp, uses: list[Use], after: set[Kernel], is_stored: bool
-    ) -> tuple[Kernel, Place] | None:
+    ) -> tuple[Kernel, Address] | None:
         """A kernel that computes the value at its own ranges anyway and can store it there.
 
         `after` are the kernels that read what the stores of the value make.
         """
         for use in uses:
             kernel = use.kernel
-            scope = frozenset(i for i in use.place.indices if i.op == Op.RANGE)
-            if not covers(use.place, scope, shape_of(node)) or not scope <= set(kernel.order):
+            scope = frozenset(i for i in use.address.indices if i.op == Op.RANGE)
+            if not covers(use.address, scope, shape_of(node)) or not scope <= set(kernel.order):
                 continue
             if kernel.is_alone or 0 in kernel.extents:  # an empty kernel does not run
                 continue
@@ -141,12 +143,12 @@ class Candidates:
             if has_room and not waiting_for(others) >> kernel.number & 1:
                 if scope != frozenset(kernel.order):
                     kernel.pin(scope)
-                return kernel, use.place
+                return kernel, use.address
         return None
 
     def _is_seen_once(self, node: UOp, use: Use, uses: list[Use], is_stored: bool) -> bool:
-        """Whether a kernel looks at a value at one place only, or the value is cheap anyway."""
+        """Whether a kernel looks at a value at one address only, or the value is cheap anyway."""
         is_cheap = node.op not in _REDUCTIONS and not self._reads.reductions_below(node)
         if is_stored and is_cheap:
             return True
-        return all(u.place == use.place for u in uses if u.kernel is use.kernel)
+        return all(u.address == use.address for u in uses if u.kernel is use.kernel)

@@ -38,6 +38,7 @@ _DECOMPOSED: Final = {
     Op.ERF: 90,
     Op.POW: 340,
     Op.LOGADD: 110,
+    Op.DOT_BYTES: 24,
 }
 # Index arithmetic and a mask.
 _INDEX: Final = 4
@@ -58,7 +59,7 @@ class CodeSize:
         return self._whole[node] < LEAST_CUT
 
     def add(self, node: UOp, kernel: Kernel) -> None:
-        """Count a value that is computed in a kernel, at one place."""
+        """Count a value that is computed in a kernel, at one address."""
         if not self.is_small(node):
             small = [self._whole[source] for source in node.src if self.is_small(source)]
             kernel.code += _own(node) + sum(small)

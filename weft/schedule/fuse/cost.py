@@ -11,19 +11,17 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from weft.ir.ops import ELEMENTWISE, MOVEMENT, TRANSCENDENTAL, Op
+from weft.ir.reduction.contraction import reuse_of
 from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
-from weft.schedule.fuse.kernel import Kernel, Path, turns
+from weft.schedule.fuse.kernel import Kernel, Path, iterations
 from weft.schedule.memory import CALLS, MEMORY
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-_TRANSCENDENTAL = frozenset(
-    (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
-)
-_SLOW = _TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
+_SLOW = TRANSCENDENTAL | {Op.DIV, Op.SQRT, Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD}
 _FREE = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 # What is below these is computed together with them.
 _THROUGH = ELEMENTWISE | MOVEMENT
@@ -33,7 +31,7 @@ _MOST_REDUCTIONS = 16
 _REUSE = 8
 
 
-class Estimate(NamedTuple):
+class CostEstimate(NamedTuple):
     """The two sides of a decision, in nanoseconds."""
 
     recompute: float
@@ -43,7 +41,7 @@ class Estimate(NamedTuple):
         return f"recompute {self.recompute / 1e3:.2f} us, memory {self.memory / 1e3:.2f} us"
 
 
-class Reads:
+class ValueReads:
     """What values read, found in one walk: memory as bits, and reductions."""
 
     def __init__(self, order: Sequence[UOp]) -> None:
@@ -83,34 +81,34 @@ class Reads:
         return tuple(sorted({math.prod(_sizes(reduction)) for reduction in found}))
 
 
-class Work:
+class ElementCost:
     """What one element of a node costs to compute where it is used.
 
-    Folds and memory count as one load: consumers are decided before what they read, and a fold is
-    computed once wherever it ends up.
+    Reductions and memory count as one load: consumers are decided before what they read, and a
+    reduction is computed once wherever it ends up.
     """
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._known: dict[UOp, float] = {}
-        self._folds: dict[UOp, tuple[float, float]] = {}  # whole, and what memory costs
+        self._reductions: dict[UOp, tuple[float, float]] = {}  # whole, and what memory costs
 
     def of(self, node: UOp) -> float:
         if node.op == Op.REDUCE:
-            return self.of_fold(node)
+            return self.of_reduction(node)
         if node.op == Op.SCAN:
             return self._inline(node.src[0]) + self.target.costs.op
         return self._inline(node)
 
-    def of_fold(self, node: UOp) -> float:
-        """One element of a fold: its turns times the work of its body."""
+    def of_reduction(self, node: UOp) -> float:
+        """One element of a reduction: its iterations times the work of its body."""
         if sums_reused_products(node):
-            return turns_of(node) * self.target.costs.multiply_add
+            return iterations_of(node) * self.target.costs.multiply_add
         return self.without_tile(node)
 
     def without_tile(self, node: UOp) -> float:
-        """One element of a fold, turn by turn, as in the loop of another fold."""
-        return turns_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
+        """One element of a reduction, iteration by iteration, as in the loop of another."""
+        return iterations_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
     def in_full(self, node: UOp) -> float:
         """One element of a value that shares nothing with others, each part of it once."""
@@ -125,14 +123,14 @@ class Work:
         self,
         node: UOp,
         uses: Sequence[tuple[Kernel, Path, int]],
-        folds: Sequence[UOp],
+        reductions: Sequence[UOp],
         repeats: int,
-    ) -> Estimate:
+    ) -> CostEstimate:
         """Computing a value at each use, against keeping it in memory.
 
         A use is a kernel, the loops there, and how often the value is computed in them.
-        `folds` are those that the value reads; inlining it computes them with as few threads as
-        the use has, and again at each of `repeats` repetitions unless they get memory instead.
+        `reductions` are those that the value reads; inlining it computes them with as few threads
+        as the use has, and again at each of `repeats` repetitions unless they get memory instead.
         """
         threads = self.target.units
         is_shared = node.op == Op.REDUCE or repeats < _REUSE  # near each other
@@ -148,12 +146,12 @@ class Work:
                 recompute += kernel.work * (1 / lanes - 1 / threads)
         memory = size_of(node) * work / threads
         memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
-        for fold in folds:
-            cost, again = self._reduction(fold)
+        for reduction in reductions:
+            cost, again = self._reduction(reduction)
             extra = min(cost * (repeats - 1) / narrowest, again) if repeats > 1 else 0.0
             recompute += cost / narrowest + extra
             memory += cost / threads
-        return Estimate(recompute, memory)
+        return CostEstimate(recompute, memory)
 
     def _reduction(self, node: UOp) -> tuple[float, float]:
         """What all of a reduction costs, and what its memory would.
@@ -161,11 +159,11 @@ class Work:
         A chain of values reads the same ones again and again. What is below a body counts the
         first time that it is asked for; from then on a body costs its last op.
         """
-        known = self._folds.get(node)
+        known = self._reductions.get(node)
         if known is None:
             again = memory_cost(self.target, node, 1)
-            first = size_of(node) * self.of_fold(node)
-            self._folds[node] = (size_of(node) * self.of_fold(node), again)
+            first = size_of(node) * self.of_reduction(node)
+            self._reductions[node] = (size_of(node) * self.of_reduction(node), again)
             return first, again
         return known
 
@@ -202,13 +200,17 @@ def _below(node: UOp) -> tuple[UOp, ...]:
 
 def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
     """How often a value is computed in the loops around a use of it."""
-    return turns(path) if node.op == Op.REDUCE else turns(path) // turns_per_element(indices)
+    return (
+        iterations(path)
+        if node.op == Op.REDUCE
+        else iterations(path) // iterations_per_element(indices)
+    )
 
 
-def turns_per_element(indices: Sequence[UOp]) -> int:
-    """How many turns in a row need one and the same element at these indices.
+def iterations_per_element(indices: Sequence[UOp]) -> int:
+    """How many iterations in a row need one and the same element at these indices.
 
-    A loop that the indices only see divided by 32 stays at an element for 32 turns: codegen
+    A loop that the indices only see divided by 32 stays at an element for 32 iterations: codegen
     splits it there, and computes the element outside of the inner part.
     """
     used_as: dict[UOp, int] = {}
@@ -225,9 +227,9 @@ def turns_per_element(indices: Sequence[UOp]) -> int:
     return math.prod(used_as.values())
 
 
-def turns_of(fold: UOp) -> int:
-    """How many elements a fold takes for each of its results."""
-    return largest_size(shape_of(fold.src[0])) // (size_of(fold) or 1)
+def iterations_of(reduction: UOp) -> int:
+    """How many elements a reduction takes for each of its results."""
+    return largest_size(shape_of(reduction.src[0])) // (size_of(reduction) or 1)
 
 
 def size_of(node: UOp) -> int:
@@ -243,21 +245,8 @@ def memory_cost(target: Target, node: UOp, readers: int) -> float:
 
 
 def sums_reused_products(node: UOp) -> bool:
-    """Whether a fold sums products of two values that are each used many times over."""
-    if node.op != Op.REDUCE or node.arg[0] != Op.ADD:
-        return False
-    body = node.src[0]
-    while body.op in MOVEMENT or body.op == Op.CAST:
-        body = body.src[0]
-    return body.op == Op.MUL and all(map(_is_repeated, body.src))
-
-
-def _is_repeated(node: UOp) -> bool:
-    while node.op in MOVEMENT or node.op == Op.CAST:
-        if node.op == Op.EXPAND and size_of(node.src[0]) * _REUSE <= size_of(node):
-            return True
-        node = node.src[0]
-    return False
+    """Whether a reduction sums products of two values that are each used many times over."""
+    return reuse_of(node) >= _REUSE
 
 
 def widens(node: UOp) -> bool:
@@ -265,12 +254,12 @@ def widens(node: UOp) -> bool:
     return node.dtype.bits > node.src[0].dtype.bits
 
 
-def _sizes(fold: UOp) -> list[int]:
-    body: Shape = shape_of(fold.src[0])
-    return [size for axis in fold.arg[1] if isinstance(size := body[axis], int)]
+def _sizes(reduction: UOp) -> list[int]:
+    body: Shape = shape_of(reduction.src[0])
+    return [size for axis in reduction.arg[1] if isinstance(size := body[axis], int)]
 
 
 def depends_on_order(node: UOp) -> bool:
-    """Whether the result of a fold depends on the order in which it is done."""
+    """Whether the result of a reduction depends on the order in which it is done."""
     is_rounded = node.op == Op.REDUCE and node.dtype.is_float
     return is_rounded and node.arg[0] in (Op.ADD, Op.MUL)

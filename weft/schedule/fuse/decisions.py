@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.schedule.fuse.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import (
-    Reads,
-    Work,
+    ElementCost,
+    ValueReads,
     depends_on_order,
     evaluations_of,
     size_of,
@@ -19,43 +22,76 @@ from weft.schedule.fuse.cost import (
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.uses import Use
 
+# Ops of a mask or bias that is computed for each score, for every head anew.
+MOST_OF_A_SCORE: Final = 16
+
 
 class Decisions:
     """Decides for each value between computing it at its uses and memory."""
 
-    def __init__(self, work: Work, reads: Reads, inliner: Inliner, code: CodeSize) -> None:
+    def __init__(
+        self,
+        work: ElementCost,
+        reads: ValueReads,
+        inliner: Inliner,
+        code: CodeSize,
+        chains: Chains,
+    ) -> None:
         self.log: list[str] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
         self._code = code
+        self._chains = chains
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
         """Is the value worth memory? Both costs go to the log."""
         if node.dtype is dtypes.index:  # an index has no width that memory could hold
             return False
+        if node in self._chains.of:
+            self.log.append(f"{name(node.op)} {shape_of(node)}: between two products -> inline")
+            return False
         if node.op == Op.CAST and widens(node):
             return False
         kernels = {use.kernel for use in uses}
         if self._code.must_cut(node, kernels):
+            self._refuse(node, "a kernel that reads it has no room for more code")
             return True
         if not self._reads.memory_below[node]:
             return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
-            return True  # each wants a tile of registers, and a kernel has one
+            # Each wants a tile of registers, and a kernel has one.
+            self._refuse(node, "its reader sums products too, and a kernel has one tile")
+            return True
+        if node in self._chains.results and not _is_result(uses):
+            self._refuse(node, "it ends two products in one kernel, which has loops of its own")
+            return True
         if len(kernels) > 1 and depends_on_order(node):
-            return True  # another kernel would sum in another order, to another number
+            # Another kernel would sum in another order, to another number.
+            self._refuse(node, "several kernels read it, and each would sum in its own order")
+            return True
         return self._is_cheaper(node, uses, len(kernels))
+
+    def _refuse(self, node: UOp, why: str) -> None:
+        """Note a value that cannot be inlined, whatever it costs."""
+        self.log.append(f"{name(node.op)} {shape_of(node)}: inlining refused: {why} -> memory")
+
+    def _belongs_to_tiles(self, node: UOp, uses: list[Use]) -> bool:
+        """Whether a value is a part of scores, and little against the product that they are."""
+        is_little = self._work.in_full(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
+        return is_little and all(map(self._inliner.is_in_tile, uses))
 
     def _is_cheaper(self, node: UOp, uses: list[Use], kernels: int) -> bool:
         paths = [self._inliner.scope(node, use) for use in uses]
         counts = [
-            evaluations_of(node, (*use.place.indices, use.place.gate), path)
+            evaluations_of(node, (*use.address.indices, use.address.mask), path)
             for use, path in zip(uses, paths, strict=True)
         ]
         evaluations, size = sum(counts), size_of(node)
         below = self._reads.reductions_below(node) if node.op != Op.REDUCE else ()
         if evaluations <= size and not below and node.op != Op.REDUCE:
+            return False
+        if not below and node.op != Op.REDUCE and self._belongs_to_tiles(node, uses):
             return False
         repeats = max([kernels, *(count // (size or 1) for count in counts)])
         placed = [
@@ -70,3 +106,12 @@ class Decisions:
             f" {size}: {estimate} -> {'memory' if is_cheaper else 'inline'}"
         )
         return is_cheaper
+
+
+def _is_result(uses: list[Use]) -> bool:
+    """Whether one kernel reads a value, outside of reductions, and stores nothing else."""
+    first = uses[0]
+    stores = [set(store.ranges) for store in first.kernel.stores]
+    return all(
+        use.kernel is first.kernel and set(use.path) <= set(use.kernel.order) for use in uses
+    ) and all(ranges == stores[0] for ranges in stores)

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from weft.ir.accumulation import may_meet
 from weft.ir.build import index_of, range_, sink, store
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import Op
+from weft.ir.ops import Op, mask_of
+from weft.ir.reduction.accumulation import may_meet
 from weft.ir.results import result_nodes
 from weft.ir.shapes import shape_of
 from weft.ir.stage import stage
@@ -34,6 +34,10 @@ from weft.schedule.fuse.hazards import Waits
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import producers_first, waits_of
 from weft.schedule.fuse.walk import Fused
+from weft.support.source_line import SourceLine
+
+_MEMORY = mask_of(Op.PARAM, Op.BUFFER)
+_NEAREST = 100  # nodes below a value that are asked for its line
 
 
 def emit(fused: Fused, waits: Waits) -> UOp:
@@ -167,19 +171,21 @@ class _Emitter:
         self, made: UOp, writes: list[UOp], finished: dict[UOp, UOp], kernel: Kernel
     ) -> UOp:
         """The STORE of writes of the program, the STAGE of a value that is materialized."""
-        place, value = made.src[:2]
-        gate, *indices = [finished[part] for part in place.src[1:]]
+        address, value = made.src[:2]
+        mask, *indices = [finished[part] for part in address.src[1:]]
         ranges = [finished[loop] for loop in made.src[2:]]
         if writes[0].op == Op.STORE:
-            memory = self._written(place.src[0], writes, kernel)
-            src = (index_of(memory, indices, gate), finished[value], *ranges)
+            memory = self._written(address.src[0], writes, kernel)
+            src = (index_of(memory, indices, mask), finished[value], *ranges)
             output = make(Op.STORE, dtypes.void, src, made.arg)
+            output.line = writes[0].line or line_below(writes[0].src[1])
             self._effects.update(dict.fromkeys(writes, output))
             return output
-        mask = None if gate.op == Op.CONST and gate.arg else gate
-        sizes = shape_of(place.src[0])
-        output = stage("global", finished[value], indices, sizes, ranges, mask)
-        self._staged[place.src[0]] = output
+        condition = None if mask.op == Op.CONST and mask.arg else mask
+        sizes = shape_of(address.src[0])
+        output = stage("global", finished[value], indices, sizes, ranges, condition)
+        output.line = line_below(writes[0])
+        self._staged[address.src[0]] = output
         return output
 
     # ---- calls
@@ -218,7 +224,7 @@ def _after(memory: UOp, effects: Sequence[UOp]) -> UOp:
 
 
 def _numbered(kernel: Kernel, nodes: list[UOp], stores: list[UOp]) -> dict[UOp, UOp]:
-    """The ranges of a kernel with the numbers of their places among its loops.
+    """The ranges of a kernel with the numbers of their positions among its loops.
 
     Loops over updates that may meet at one index are innermost.
     """
@@ -232,3 +238,24 @@ def _numbered(kernel: Kernel, nodes: list[UOp], stores: list[UOp]) -> dict[UOp, 
     own = set(order)
     order += [loop for loop in kernel.ranges if loop in used and loop not in own]
     return {loop: range_(number, simplify(loop.src[0])) for number, loop in enumerate(order)}
+
+
+def line_below(value: UOp) -> SourceLine | None:
+    """The line of a value, or of what it is made of: rewrites make nodes that have none.
+
+    Constants are shared by all who use them, so that their lines say little.
+    """
+    if value.line is not None:
+        return value.line
+    seen, waiting = {value}, [value]
+    last = None
+    for node in waiting:
+        if node.line is not None:
+            last = last or node.line
+            if node.src and node.ops & _MEMORY:
+                return node.line
+        for source in node.src:
+            if source not in seen and len(waiting) < _NEAREST:
+                seen.add(source)
+                waiting.append(source)
+    return last

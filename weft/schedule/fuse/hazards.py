@@ -1,10 +1,10 @@
 """The order of reads and writes of the same memory.
 
-In: what the walk decided. Out: `after` edges, so that a kernel
-that overwrites memory runs after all that read the version before, or a list of repairs. A version
-that somebody must read after it has been overwritten is copied first; a value that reads what its
-own store overwrites at other places is computed into memory of its own first. Both are changes of
-the tensor graph, after which it is fused again.
+In: what the walk decided. Out: `after` edges, so that a kernel that overwrites memory runs after
+all that read the version before, or a list of repairs. A version that somebody must read after it
+has been overwritten is copied first; a value that reads what its own store overwrites at other
+addresses is computed into memory of its own first. Both are changes of the tensor graph, after
+which it is fused again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.ir.walk import rebuild, topological
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import depends_on, follow, forget_after, need
 from weft.schedule.fuse.walk import Fused
-from weft.schedule.indexing import Place
+from weft.schedule.indexing import Address
 from weft.schedule.normalize import as_target, call_arguments
 
 # For a write (STORE or CALL) of some memory, the kernels that come before it.
@@ -109,7 +109,7 @@ def _order_readers(fused: Fused, kernel: Kernel, item: Store, repair: Repair) ->
     old = version_of(item.node.src[0])
     for use in fused.writes.readers.get(old, ()):
         if use.kernel is kernel:
-            if not item.is_scatter and not _is_in_step(use.place, item):
+            if not item.is_scatter and not _is_in_step(use.address, item):
                 repair.compute_first(item.node)
         elif depends_on(use.kernel, kernel):
             repair.copy(old)
@@ -132,18 +132,18 @@ def _order_writers(
         repair.compute_first(item.node)
 
 
-def _is_in_step(place: Place, item: Store) -> bool:
-    """Whether a read sees just the element that is written in the same turn, or never one.
+def _is_in_step(address: Address, item: Store) -> bool:
+    """Whether a read sees just the element that is written in the same iteration, or never one.
 
-    Loaded indices may name an element twice, and the second turn must not see the first.
+    Loaded indices may name an element twice, and the second iteration must not see the first.
     """
     is_loaded = any(i.ops >> Op.LOAD & 1 for i in item.target.indices)
-    is_same = place.indices == item.target.indices and not is_loaded
-    return is_same or is_apart(place, item.target)
+    is_same = address.indices == item.target.indices and not is_loaded
+    return is_same or is_apart(address, item.target)
 
 
-def is_apart(a: Place, b: Place) -> bool:
-    """Whether two places never meet, by the bounds of an index."""
+def is_apart(a: Address, b: Address) -> bool:
+    """Whether two addresses never meet, by the bounds of an index."""
     for x, y in zip(a.indices, b.indices, strict=True):
         assert x.dtype.kind == y.dtype.kind == INDEX
         if bounds(x)[1] < bounds(y)[0] or bounds(y)[1] < bounds(x)[0]:

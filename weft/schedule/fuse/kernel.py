@@ -1,8 +1,8 @@
 """A kernel while it is being put together: its ranges, their order, its stores, what it waits for.
 
-The ranges of the stores are in an order that can still change: a fold that depends on some of them
-is computed once per value of those if they come first. Such a set is a scope, and the scopes of a
-kernel form a chain, each inside the next.
+The ranges of the stores are in an order that can still change: a reduction that depends on some of
+them is computed once per value of those if they come first. Such a set is a scope, and the scopes
+of a kernel form a chain, each inside the next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
-from weft.schedule.indexing import Place
+from weft.schedule.indexing import Address
 
 Path = tuple[UOp, ...]
 
@@ -28,14 +28,14 @@ class Store(NamedTuple):
 
     node: UOp  # the STORE of the tensor graph, or the value itself where it is staged
     memory: UOp
-    target: Place
+    target: Address
     value: UOp
-    place: Place  # where the value is taken
+    address: Address  # where the value is taken
     ranges: tuple[UOp, ...]
 
     @property
     def is_scatter(self) -> bool:
-        """Whether the value is folded into what is in memory, turn by turn."""
+        """Whether the value is reduced into what is in memory, iteration by iteration."""
         return self.node.op == Op.STORE and self.node.src[1].op == Op.SCATTER
 
 
@@ -52,7 +52,7 @@ NO_FORMS: Final[Mapping[int, Form]] = MappingProxyType({})
 class Kernel:
     """One kernel. `needs` are the kernels it reads from, `after` those it must not overtake.
 
-    `place` is the element of its first value that a turn of its loops computes.
+    `address` is the element of its first value that an iteration of its loops computes.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Kernel:
         self.extents = extents
         self.ranges: list[UOp] = []
         self.ordered: set[UOp] = set()  # loops that a scan runs over
-        gates: list[UOp] = []
+        masks: list[UOp] = []
         indices = [
-            self._walk(extent, forms.get(axis), gates) for axis, extent in enumerate(extents)
+            self._walk(extent, forms.get(axis), masks) for axis, extent in enumerate(extents)
         ]
-        self.place = Place(tuple(indices), all_of(*gates))
+        self.address = Address(tuple(indices), all_of(*masks))
         self.order: list[UOp] = list(self.ranges)
         self.scopes: list[frozenset[UOp]] = []
         self.stores: list[Store] = []
@@ -86,7 +86,7 @@ class Kernel:
         return self.call is None and 0 in self.extents
 
     def fresh(self, extent: Size) -> UOp:
-        """A new range of this kernel; the index 0 where there is only one turn."""
+        """A new range of this kernel; the index 0 where there is only one iteration."""
         size = simplify(index(extent))  # of a variable with one value, that value
         if size.op == Op.CONST and size.arg == 1:
             return index(0)
@@ -94,8 +94,8 @@ class Kernel:
         self.ranges.append(made)
         return made
 
-    def _walk(self, extent: Size, form: Form | None, gates: list[UOp]) -> UOp:
-        """The index of an axis; past its end in the last block is a gate."""
+    def _walk(self, extent: Size, form: Form | None, masks: list[UOp]) -> UOp:
+        """The index of an axis; past its end in the last block is a mask."""
         if form is None:
             return self.fresh(extent)
         walked = self.fresh(extent) if form.block is None else None
@@ -104,31 +104,31 @@ class Kernel:
             blocks = -(-known_extent(extent) // form.block)
             walked = simplify(self.fresh(blocks) * form.block + self.fresh(form.block))
             if known_extent(extent) % form.block:
-                gates.append(simplify(walked < index(extent)))
+                masks.append(simplify(walked < index(extent)))
         return simplify(index(extent) - 1 - walked) if form.is_backward else walked
 
-    def reachable(self, place: Place, shape: tuple[Size, ...]) -> Place:
-        """A place of a value of this shape, without the gate of this kernel where it needs none.
+    def reachable(self, address: Address, shape: tuple[Size, ...]) -> Address:
+        """An address of a value of this shape, without the kernel's mask where it needs none.
 
-        The gate keeps turns past the end of an axis out. A value that all of them see is
-        computed where the gate is not known yet.
+        The mask keeps iterations past the end of an axis out. A value that all of them see is
+        computed where the mask is not known yet.
         """
-        gate = self.place.gate
-        is_ours = place.gate is gate and gate.op != Op.CONST
+        mask = self.address.mask
+        is_ours = address.mask is mask and mask.op != Op.CONST
         if not is_ours or not all(
-            _is_inside(i, n) for i, n in zip(place.indices, shape, strict=True)
+            _is_inside(i, n) for i, n in zip(address.indices, shape, strict=True)
         ):
-            return place
+            return address
         free = 0
-        for i in place.indices:
+        for i in address.indices:
             free |= i.ranges
-        return place if gate.ranges & ~free == 0 else Place(place.indices, true())
+        return address if mask.ranges & ~free == 0 else Address(address.indices, true())
 
-    def prefix(self, path: Path, place: Place) -> Path:
-        """The shortest part of a loop path, from outside, that fixes a place."""
+    def prefix(self, path: Path, address: Address) -> Path:
+        """The shortest part of a loop path, from outside, that fixes an address."""
         ordered = self.sorted(path)
-        free = place.gate.ranges
-        for i in place.indices:
+        free = address.mask.ranges
+        for i in address.indices:
             free |= i.ranges
         depth = 0
         for position, loop in enumerate(ordered):
@@ -152,7 +152,7 @@ class Kernel:
         self.order.sort(key=lambda loop: -sum(loop in other for other in self.scopes))
 
     def parallel(self, path: Iterable[UOp]) -> int:
-        """How many turns of a path are independent of each other."""
+        """How many iterations of a path are independent of each other."""
         own = set(self.order) - self.ordered
         return math.prod(extent(loop) for loop in path if loop in own)
 
@@ -167,13 +167,13 @@ def scatter_kernel(number: int, scatter: UOp) -> Kernel:
     kernel = Kernel(number, shape)
     kernel.is_alone = True
     count = len(shape) - len(shape_of(value)) + len(indices)
-    kernel.ordered.update(i for i in kernel.place.indices[:count] if i.op == Op.RANGE)
+    kernel.ordered.update(i for i in kernel.address.indices[:count] if i.op == Op.RANGE)
     kernel.order.sort(key=lambda loop: loop in kernel.ordered)
     return kernel
 
 
 def extent(loop: UOp) -> int:
-    """The greatest number of turns of a range."""
+    """The greatest number of iterations of a range."""
     return bounds(loop)[1] + 1
 
 
@@ -187,5 +187,5 @@ def known_extent(size: Size) -> int:
     return size
 
 
-def turns(path: Iterable[UOp]) -> int:
+def iterations(path: Iterable[UOp]) -> int:
     return math.prod(map(extent, path))

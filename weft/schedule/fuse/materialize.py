@@ -13,11 +13,11 @@ from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import need
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
-from weft.schedule.indexing import Place, through
+from weft.schedule.indexing import Address, through
 from weft.schedule.memory import (
     MEMORY,
     VIEWS,
-    gather_place,
+    gather_address,
     resolve_view,
     target_of,
 )
@@ -62,19 +62,19 @@ class Materializer:
         if found is None:
             readers = {use.kernel for use in uses} | after
             kernel = self._candidates.for_value(node, readers, shape_of(node))
-            place = kernel.place
+            address = kernel.address
         else:
-            kernel, place = found
-        self._write(node, uses, stores, kernel, place)
+            kernel, address = found
+        self._write(node, uses, stores, kernel, address)
         for use in uses:
             need(use.kernel, kernel)
         self._candidates.add_input(kernel, node)
         inside = [use for use in uses if use.kernel is kernel]
-        own = Use(kernel, place, tuple(kernel.order))
+        own = Use(kernel, address, tuple(kernel.order))
         self._inliner.enter(node, list(dict.fromkeys([own, *inside])))
 
     def _write(
-        self, node: UOp, uses: list[Use], stores: list[UOp], kernel: Kernel, place: Place
+        self, node: UOp, uses: list[Use], stores: list[UOp], kernel: Kernel, address: Address
     ) -> None:
         """Add the stores of a value: those of the program, and one that other kernels read."""
         lasting = [store for store in stores if self._writes.lasts(store)]
@@ -84,9 +84,9 @@ class Materializer:
             memory = effect.src[0]
         else:
             effect, memory = node, self.placeholder(node)
-            self._add_store(node, node, memory, kernel, place)
+            self._add_store(node, node, memory, kernel, address)
         for store in stores:
-            self._add_store(store, node, store.src[0], kernel, place)
+            self._add_store(store, node, store.src[0], kernel, address)
         self.values[node] = Materialized(memory, kernel, effect)
 
     def store(self, node: UOp, store: UOp) -> None:
@@ -94,9 +94,9 @@ class Materializer:
         readers = {use.kernel for use in self._writes.readers_of(store)}
         shape = shape_of(store.src[0])
         kernel = self._candidates.for_value(node, readers, shape, self.is_alone(store))
-        self._add_store(store, node, store.src[0], kernel, kernel.place)
+        self._add_store(store, node, store.src[0], kernel, kernel.address)
         self._candidates.add_input(kernel, node)
-        at = kernel.place if shape_of(node) else Place((), kernel.place.gate)
+        at = kernel.address if shape_of(node) else Address((), kernel.address.mask)
         use = Use(kernel, at, tuple(kernel.order))
         if node.op in MEMORY:
             self._writes.read(node, use)
@@ -107,32 +107,34 @@ class Materializer:
         """Reduce updates into memory, in a kernel that runs over them."""
         updates = store.src[1].src[1]
         kernel = self._candidates.new_scatter(store.src[1])
-        self._add_store(store, updates, store.src[0], kernel, kernel.place)
-        use = Use(kernel, kernel.place, tuple(kernel.order))
+        self._add_store(store, updates, store.src[0], kernel, kernel.address)
+        use = Use(kernel, kernel.address, tuple(kernel.order))
         self._writes.read(store.src[0], use)
         self._inliner.add(updates, use)
 
     def is_alone(self, store: UOp) -> bool:
         return memory_of(store.src[0]) in self._alone
 
-    def _add_store(self, store: UOp, node: UOp, memory: UOp, kernel: Kernel, place: Place) -> None:
+    def _add_store(
+        self, store: UOp, node: UOp, memory: UOp, kernel: Kernel, address: Address
+    ) -> None:
         view = target_of(store) if store.op == Op.STORE else memory
-        base, target = resolve_view(view, place)
-        numbers = [n for i in place.indices for n in range_ids(i.ranges)]
+        base, target = resolve_view(view, address)
+        numbers = [n for i in address.indices for n in range_ids(i.ranges)]
         ranges = tuple(kernel.ranges[number] for number in numbers)
-        kernel.stores.append(Store(store, base, target, node, place, ranges))
+        kernel.stores.append(Store(store, base, target, node, address, ranges))
         if store.op == Op.STORE:
             self._writes.add(store, view, kernel)
-            self._use_target_indices(view, Use(kernel, place, tuple(kernel.order)))
+            self._use_target_indices(view, Use(kernel, address, tuple(kernel.order)))
 
     def _use_target_indices(self, view: UOp, use: Use) -> None:
         """A store through index tensors reads those."""
-        kernel, place, path = use
+        kernel, address, path = use
         while view.op in VIEWS:
             if view.op == Op.INDEX:
-                place, at = gather_place(view, place)
+                address, at = gather_address(view, address)
                 for part in view.src[1:]:
                     self._inliner.add_at(part, kernel, at, path)
             else:
-                place = through(view, place)
+                address = through(view, address)
             view = view.src[0]

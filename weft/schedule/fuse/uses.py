@@ -10,14 +10,14 @@ from weft.ir.shapes import Shape
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 from weft.schedule.fuse.kernel import Kernel, Path
-from weft.schedule.indexing import Place
+from weft.schedule.indexing import Address
 
 
 class Use(NamedTuple):
-    """One edge: in which kernel, at which place, inside which loops a value is read."""
+    """One edge: in which kernel, at which address, inside which loops a value is read."""
 
     kernel: Kernel
-    place: Place
+    address: Address
     path: Path
 
 
@@ -29,19 +29,19 @@ class Materialized(NamedTuple):
     effect: UOp  # a STORE or CALL of the tensor graph, or the value itself where it is staged
 
 
-def free_ranges(place: Place) -> int:
-    """The ranges that a place depends on, as a set of their numbers."""
-    free = place.gate.ranges
-    for i in place.indices:
+def free_ranges(address: Address) -> int:
+    """The ranges that an address depends on, as a set of their numbers."""
+    free = address.mask.ranges
+    for i in address.indices:
         free |= i.ranges
     return free
 
 
-def covers(place: Place, scope: frozenset[UOp], shape: Shape) -> bool:
-    """Whether the turns of the scope meet every element of a value exactly once."""
-    if place.gate is not true() or len(scope) != sum(i.op == Op.RANGE for i in place.indices):
+def covers(address: Address, scope: frozenset[UOp], shape: Shape) -> bool:
+    """Whether the iterations of the scope meet every element of a value exactly once."""
+    if address.mask is not true() or len(scope) != sum(i.op == Op.RANGE for i in address.indices):
         return False
     return all(
         (i.op == Op.RANGE and i.src[0] is simplify(index(size))) or size == 1
-        for i, size in zip(place.indices, shape, strict=True)
+        for i, size in zip(address.indices, shape, strict=True)
     )

@@ -3,10 +3,11 @@
 In: a SINK of STOREs and AFTERs over PARAMs (TENSOR_SPEC). Out: `Fused`: kernels with their stores,
 and for each value that is materialized where it is. `emit` makes the ranged graph of it.
 
-Each edge of the graph is a use: a kernel, a place, the loops around it. When the walk comes to a
-node, all its uses are known. Movement ops only move the place. A store, or a value that is cheaper
-to materialize than to compute again, gets a kernel; everything else is computed where it is used.
-Nodes that are stored and also used at the ranges of a kernel are stored by that kernel on its way.
+Each edge of the graph is a use: a kernel, an address, the loops around it. When the walk comes to
+a node, all its uses are known. Movement ops only move the address. A store, or a value that is
+cheaper to materialize than to compute again, gets a kernel; everything else is computed where it
+is used. Nodes that are stored and also used at the ranges of a kernel are stored by that kernel on
+its way.
 
 The walk visits; `Decisions` decide by cost; `Inliner`, `Materializer`, `Calls` and `Writes` each
 carry out their part.
@@ -23,8 +24,9 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse.calls import Calls
 from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.chains import find_chains
 from weft.schedule.fuse.code_size import CodeSize
-from weft.schedule.fuse.cost import Reads, Work
+from weft.schedule.fuse.cost import ElementCost, ValueReads
 from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
 from weft.schedule.fuse.kernel import Kernel
@@ -54,12 +56,13 @@ def fuse(
 ) -> Fused:
     """Walk a graph. `alone` is memory whose writes get kernels of their own."""
     order = topological(sink)
-    work, reads, code, writes = Work(target), Reads(order), CodeSize(order), Writes()
-    inliner = Inliner(code)
+    work, reads, code, writes = ElementCost(target), ValueReads(order), CodeSize(order), Writes()
+    chains = find_chains(sink, order, target)
+    inliner = Inliner(code, chains)
     candidates = Candidates(work, reads, inliner, code)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
     calls = Calls(order, candidates, materializer, writes)
-    decided = decisions(work, reads, inliner, code)
+    decided = decisions(work, reads, inliner, code, chains)
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)
@@ -125,7 +128,7 @@ class _Walk:
             self._stores[store.src[1]].append(store)
 
     def _can_run_scan(self, node: UOp, uses: list[Use]) -> bool:
-        """Whether one kernel uses a scan, at one place, in a loop along it."""
+        """Whether one kernel uses a scan, at one address, in a loop along it."""
         (use, *others) = uses
         return not others and self._inliner.is_along(node, use)
 

@@ -60,7 +60,7 @@ class Writes:
     def lasts(self, store: UOp) -> bool:
         """Whether what a store writes is never overwritten, so that others can read it there.
 
-        Index tensors may send two elements to one place, and some to none.
+        Index tensors may send two elements to one address, and some to none.
         """
         view = unmoved(store.src[0])
         version = self._version_after.get(store)

@@ -17,19 +17,19 @@ from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
 
-# Bytes from which on devices fold a piece each and exchange the results: that moves less.
+# Bytes from which on devices reduce a piece each and exchange the results: that moves less.
 PIECES_FROM: Final = 1 << 16
 _PLACED: Final = 1 << Op.BUFFER | 1 << Op.COPY
 
 
-def has_place(node: UOp) -> bool:
+def has_address(node: UOp) -> bool:
     """Whether a value is on some device; others are computed wherever they are wanted."""
     return bool(node.ops & _PLACED)
 
 
 def copied(node: UOp, source: str, target: str) -> UOp:
     """A value of one device on another."""
-    if source == target or not has_place(node):
+    if source == target or not has_address(node):
         return node
     return make(Op.COPY, node.dtype, (node,), target)
 
@@ -94,22 +94,22 @@ def gathered(parts: Sequence[UOp], layout: Layout, target: str, box: Layout, num
     return joined(pieces, layout.axis)
 
 
-def folded(parts: Sequence[UOp], devices: Sequence[str], op: int) -> tuple[UOp, ...]:
-    """All-reduce: on every device, the fold of what all devices have, in the order of devices.
+def reduced(parts: Sequence[UOp], devices: Sequence[str], op: int) -> tuple[UOp, ...]:
+    """All-reduce: on every device, the reduction of what all have, in the order of devices.
 
-    Each device folds all of it, or, where there is much and there are more than two, a piece of
+    Each device reduces all of it, or, where there is much and there are more than two, a piece of
     it, and the results are exchanged.
     """
     shape, count = shape_of(parts[0]), len(parts)
     size = largest_size(shape)
     is_small = size * parts[0].dtype.itemsize < PIECES_FROM or size < count
     if count <= 2 or is_small or not all(isinstance(each, int) for each in shape):
-        return tuple(_fold(parts, devices, target, op) for target in devices)
+        return tuple(_reduction(parts, devices, target, op) for target in devices)
     flat = [reshape(part, (size,)) for part in parts]
     ends = [size * number // count for number in range(count + 1)]
     sums: list[UOp] = []
     for target, start, stop in zip(devices, ends, ends[1:], strict=False):
-        sums.append(_fold([sliced(x, 0, start, stop) for x in flat], devices, target, op))
+        sums.append(_reduction([sliced(x, 0, start, stop) for x in flat], devices, target, op))
     results: list[UOp] = []
     for target in devices:
         pieces = [copied(piece, own, target) for piece, own in zip(sums, devices, strict=True)]
@@ -117,7 +117,7 @@ def folded(parts: Sequence[UOp], devices: Sequence[str], op: int) -> tuple[UOp, 
     return tuple(results)
 
 
-def _fold(parts: Sequence[UOp], devices: Sequence[str], target: str, op: int) -> UOp:
+def _reduction(parts: Sequence[UOp], devices: Sequence[str], target: str, op: int) -> UOp:
     brought = [copied(part, own, target) for part, own in zip(parts, devices, strict=True)]
     result = brought[0]
     for other in brought[1:]:

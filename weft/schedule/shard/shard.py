@@ -20,7 +20,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.views import memory_of
 from weft.ir.walk import rebuild, topological
-from weft.schedule.shard.moves import boxed, folded, gathered, has_place
+from weft.schedule.shard.moves import boxed, gathered, has_address, reduced
 from weft.support.errors import DeviceError, NotSupported
 
 
@@ -109,16 +109,16 @@ class _Sharding:
         return is_given or is_laid(node)
 
     def _store(self, node: UOp, value: Parts) -> Parts:
-        """A write to each part; an INDEX writes to the parts that its places are in."""
-        place = node.src[0]
-        is_index = place.op == Op.INDEX
-        target = self._index_places(place) if is_index else _one(self._found[place])
+        """A write to each part; an INDEX writes to the parts that its addresses are in."""
+        address = node.src[0]
+        is_index = address.op == Op.INDEX
+        target = self._index_addresses(address) if is_index else _one(self._found[address])
         layout = target.layout
         if layout is None or not all(map(_is_memory, target.nodes)):
             raise NotSupported(
                 "a write to a view that mixes what several devices have",
-                facts=[("view", name(place.op), shape_of(place))],
-                law="memory over several devices is written as a whole, or in views that leave"
+                facts=[("view", name(address.op), shape_of(address))],
+                rule="memory over several devices is written as a whole, or in views that leave"
                 " the axis alone along which it is cut",
                 fix="write the whole tensor: x.assign(...)",
                 where=node.line,
@@ -129,29 +129,29 @@ class _Sharding:
         ]
         return Parts(layout, tuple(stores))
 
-    def _index_places(self, place: UOp) -> Parts:
-        """The places of an INDEX in each part, with the layout of what is written there.
+    def _index_addresses(self, address: UOp) -> Parts:
+        """The addresses of an INDEX in each part, with the layout of what is written there.
 
-        Where the axis that is cut is indexed, an index outside of a part names no place in it.
+        Where the axis that is cut is indexed, an index outside of a part names no address in it.
         """
-        memory = _one(self._found[place.src[0]])
+        memory = _one(self._found[address.src[0]])
         layout = memory.layout
         assert layout is not None
         whole = Layout(layout.devices)
-        rest = [_brought(_one(self._found[each]), whole, place) for each in place.src[1:]]
+        rest = [_brought(_one(self._found[each]), whole, address) for each in address.src[1:]]
         count = len(rest) - 1
         nodes = []
         for number, part in enumerate(memory.nodes):
-            gate, *indices = [each[number] for each in rest]
+            mask, *indices = [each[number] for each in rest]
             if layout.axis is not None and layout.axis < count:
                 start, stop = layout.bounds[number]
                 index = indices[layout.axis]
-                gate = gate & ~(index < start) & (index < stop)
+                mask = mask & ~(index < start) & (index < stop)
                 indices[layout.axis] = index - start
-            nodes.append(make(Op.INDEX, place.dtype, (part, gate, *indices)))
+            nodes.append(make(Op.INDEX, address.dtype, (part, mask, *indices)))
         if layout.axis is None or layout.axis < count:
             return Parts(whole, tuple(nodes))
-        moved = layout.axis + len(shape_of(place)) - len(shape_of(place.src[0]))
+        moved = layout.axis + len(shape_of(address)) - len(shape_of(address.src[0]))
         return Parts(layout._replace(axis=moved), tuple(nodes))
 
 
@@ -187,7 +187,7 @@ def _laid_out(node: UOp, value: Parts, layout: Layout) -> Parts:
         return Parts(layout, _moved(value, value.layout, layout))
     whole = value.nodes[0]
     parts = [boxed(whole, layout, number) for number in range(len(layout.devices))]
-    if not has_place(whole):
+    if not has_address(whole):
         return Parts(layout, tuple(parts))
     copies = zip(parts, layout.devices, strict=True)
     return Parts(
@@ -210,12 +210,12 @@ def _brought(value: Parts, layout: Layout, user: UOp) -> tuple[UOp, ...]:
         fits = layout if shape_of(value.nodes[0]) else Layout(layout.devices)
         return _moved(value, value.layout, fits)
     whole = value.nodes[0]
-    if has_place(whole):
+    if has_address(whole):
         raise DeviceError(
             f"{name(user.op).lower()}: an operand is on one device, another on several"
             f" ({', '.join(layout.devices)})",
             facts=[("operand", shape_of(whole), "on one device")],
-            law="operands on several devices are cut alike, or are whole on each device",
+            rule="operands on several devices are cut alike, or are whole on each device",
             fix="lay it out like the other: y.shard_like(x), or .shard(devices)",
             where=user.line,
         )
@@ -237,8 +237,8 @@ def _computed(node: UOp, sources: list[Parts]) -> Parts:
         _local(node, rule, [each[number] for each in brought], number)
         for number in range(len(rule.result.devices))
     ]
-    if rule.fold is not None:
-        return Parts(rule.result, folded(nodes, rule.result.devices, rule.fold))
+    if rule.reduction is not None:
+        return Parts(rule.result, reduced(nodes, rule.result.devices, rule.reduction))
     return Parts(rule.result, tuple(nodes))
 
 
@@ -252,7 +252,7 @@ def _require_no_writes(node: UOp) -> None:
         return
     raise NotSupported(
         "a custom kernel that writes memory which is cut over several devices",
-        law="a custom kernel runs on whole tensors, on each device",
+        rule="a custom kernel runs on whole tensors, on each device",
         fix="return a value instead, or keep the memory whole: x.shard(devices)",
         where=node.line,
     )
@@ -269,6 +269,6 @@ def _local(node: UOp, rule: Flow, src: list[UOp], number: int) -> UOp:
         before = 2 if node.op == Op.INDEX else 3
         if first is not None and first.axis is not None and first.axis < len(src) - before:
             src[before + first.axis] -= first.bounds[number][0]
-        if rule.fold is not None and number:  # what was there before counts once
+        if rule.reduction is not None and number:  # what was there before counts once
             src[0] = zeros_like(src[0])
     return make(node.op, node.dtype, tuple(src), arg)

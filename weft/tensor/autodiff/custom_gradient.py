@@ -14,6 +14,7 @@ from weft.ir.build import items, one_or_tuple, tuple_of
 from weft.ir.ops import Op
 from weft.ir.shapes import same_shape, shape_of
 from weft.ir.uop import UOp, make
+from weft.support.bounded_cache import BoundedCache
 from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.tracing import Traced, close_over
@@ -21,8 +22,7 @@ from weft.tensor.trace.tracing import Traced, close_over
 # (inputs, outputs, gradients of the outputs) -> gradients of the inputs
 Gradient = Callable[[Any, Any, Any], Any]
 # The bodies of gradients that depend on shapes and dtypes alone, by what they are made for.
-_BODIES: Final[dict[Hashable, Any]] = {}
-_MOST_BODIES: Final = 256
+_BODIES: Final[BoundedCache[Hashable, Any]] = BoundedCache(256)
 
 
 def with_body(
@@ -38,8 +38,6 @@ def with_body(
     arg = _BODIES.get(place)
     if arg is None:
         (node,) = with_gradient([value.uop], sources, gradient, value.device)
-        if len(_BODIES) >= _MOST_BODIES:
-            _BODIES.pop(next(iter(_BODIES)))
         arg = _BODIES[place] = node.arg
     return value._new(make(Op.CUSTOM_GRADIENT, value.dtype, (value.uop, *sources), arg))
 
@@ -55,9 +53,9 @@ def with_gradient(
         return [Tensor._value(traced.enter(node), device) for node in nodes]
 
     given, made = entered(inputs), entered(values)
-    floats = [value for value in values if value.dtype.is_float]
+    floats = [value for value in values if value.dtype.is_inexact]
     seeds = iter(entered(floats))
-    of_values = [next(seeds) if value.dtype.is_float else None for value in values]
+    of_values = [next(seeds) if value.dtype.is_inexact else None for value in values]
     found = gradient(tuple(given), _one_or_all(made), _one_or_all(of_values))
     parts = _require_gradients(found, inputs)
     slots = tuple(slot for slot, part in enumerate(parts) if part is not None)
@@ -80,23 +78,23 @@ def _require_gradients(found: Any, inputs: Sequence[UOp]) -> list[Tensor | None]
     if len(parts) != len(inputs):
         raise ArgumentError(
             f"custom gradient: there are {len(inputs)} inputs and {len(parts)} gradients",
-            law="it returns a gradient for each input, None where there is none",
+            rule="it returns a gradient for each input, None where there is none",
         )
     made: list[Tensor | None] = []
     for number, (part, node) in enumerate(zip(parts, inputs, strict=True)):
-        if part is None or not node.dtype.is_float:
+        if part is None or not node.dtype.is_inexact:
             made.append(None)
             continue
         if not isinstance(part, Tensor):
             raise ArgumentTypeError(
                 f"custom gradient: the gradient of input {number} is {type(part).__name__}",
-                law="a gradient is a Tensor, or None",
+                rule="a gradient is a Tensor, or None",
             )
         if not same_shape(part.shape, shape_of(node)):
             raise ShapeError(
                 f"custom gradient: the gradient of input {number} has another shape",
                 facts=[("input", shape_of(node)), ("gradient", part.shape)],
-                law="a gradient has the shape of its input",
+                rule="a gradient has the shape of its input",
             )
         made.append(part.cast(node.dtype))
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from weft.engine.buffers import BUFFERS
 from weft.ir import movement
@@ -11,29 +11,28 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
-from weft.tensor.autodiff.history import unfold
-from weft.tensor.autodiff.leaves import is_leaf, live_leaves, remember
+from weft.tensor.autodiff.differences import differences
+from weft.tensor.autodiff.history import is_computed, unfold
+from weft.tensor.autodiff.leaves import has_identity, is_leaf, live_leaves, remember
+from weft.tensor.autodiff.passes import gradient_of, note_pass
 from weft.tensor.trace.state import GoneStorage, tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
-# What tells a value from all others: memory, and what stands for it in a function.
-_MEMORY: Final = 1 << Op.BUFFER | 1 << Op.PARAM
-
 
 def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
-    if not self.dtype.is_float:
+    if not self.dtype.is_inexact:
         raise DTypeError(
             f"{name}: a tensor of {self.dtype.name} has no gradient",
-            law="only floats have gradients",
+            rule="only floats and complex numbers have gradients",
         )
     if gradient is None:
         if self.numel() != 1:
             raise ShapeError(
                 f"{name}: the output has {self.numel()} elements",
                 facts=[("shape", self.shape)],
-                law="without a gradient to start from, the output is one number",
+                rule="without a gradient to start from, the output is one number",
                 fix="reduce it, for example with sum() or mean(), or pass gradient=",
             )
         return movement.full(self.dtype, 1.0, self.shape)
@@ -41,7 +40,7 @@ def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
         raise ShapeError(
             f"{name}: the gradient to start from has another shape",
             facts=[("output", self.shape), ("gradient", gradient.shape)],
-            law="the gradient to start from has the shape of the output",
+            rule="the gradient to start from has the shape of the output",
         )
     return gradient.cast(self.dtype).uop
 
@@ -50,8 +49,10 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     """Add the gradient of this value to `.grad` of every leaf it depends on.
 
     Leaves are floats that were created, not computed, and whose `requires_grad` is True; where
-    there is none, those that leave it open. A constant without memory, such as `Tensor.zeros(3)`,
-    counts once it is realized or where it was created with `requires_grad=True`.
+    there is none, those that leave it open; and then `.grad` of any other float that the value
+    depends on is its gradient too. Equal expressions are one value, so a constant such as
+    `Tensor.zeros(3)` has a gradient once it is realized or if it was created with
+    `requires_grad=True`; its `.grad` says so.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0, 3.0])
@@ -82,28 +83,21 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     targets = {leaf: node for leaf, node in pairs if node in below}
     if any(leaf.requires_grad for leaf in targets):
         targets = {leaf: node for leaf, node in targets.items() if leaf.requires_grad}
+    else:
+        note_pass(output, below, seed, unfolded)
     if not targets and self.uop.op == Op.BUFFER:
         raise _without_graph()
     found = gradients(output, list(targets.values()), seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
-            new = _gradient_of(leaf, unfolded.fold(node))
-            new.requires_grad = new._storage.keeps_graph = False
-            _add_gradient(leaf, new)
+            _add_gradient(leaf, gradient_of(leaf, unfolded.fold(node)))
     return self
-
-
-def _gradient_of(target: Tensor, node: UOp) -> Tensor:
-    """A gradient as a tensor; on several devices it lies as what it is the gradient of."""
-    if isinstance(target.device, str):
-        return target._new(node)
-    return target._value(node, target.device).shard_like(target)
 
 
 def _without_graph() -> ArgumentError:
     return ArgumentError(
         "backward: the value is in memory, and what it was computed from is not known",
-        law="a realized value keeps its graph if a leaf below it was made with requires_grad=True",
+        rule="a realized value keeps its graph if a leaf of it was made with requires_grad=True",
         fix="make the leaves with requires_grad=True, or call backward() before the value is read",
     )
 
@@ -135,7 +129,7 @@ def _require_no_jitted(
     if not seen.isdisjoint(made):
         raise NotSupported(
             f"{name}: the value was computed by a jitted function, whose graph is not kept",
-            law="a jitted function returns computed values; a gradient through it is taken inside",
+            rule="a jitted function returns computed values; take a gradient through it inside",
             fix=f"call {name} inside of the jitted function, or use result.detach() where no\n"
             "gradient is wanted",
         )
@@ -147,20 +141,26 @@ def _is_jitted(node: UOp) -> bool:
 
 
 def _wants_gradient(leaf: Tensor) -> bool:
-    return leaf.requires_grad is not False and bool(leaf.uop.ops & 1 << Op.BUFFER)
+    return leaf.requires_grad is not False and has_identity(leaf.uop)
 
 
 def gradient(
     self: Tensor,
     *targets: Tensor,
     gradient: Tensor | None = None,
-    materialize_grads: bool = False,
+    materialize_grads: bool | None = None,
+    **finite: Any,
 ) -> list[Tensor]:
     """Return the gradients of this value with respect to the targets.
 
-    A target that the value does not depend on is refused, unless `materialize_grads` asks for
-    zeros. A constant, such as `Tensor.ones(3)`, needs `requires_grad=True` to be a target, because
-    equal constants are one value. PyTorch: autograd.grad.
+    The gradient of a target that the value does not depend on is zeros; `materialize_grads=False`
+    asks for an error instead. There is one, too, where the value goes back to memory that was
+    computed and whose graph is not known, unless `materialize_grads=True`. A constant, such as
+    `Tensor.ones(3)`, needs `requires_grad=True` to be a target, because equal constants are one
+    value. PyTorch: autograd.grad.
+
+    Without targets these are the finite differences along axes, and `spacing`, `dim` and
+    `edge_order` are those of torch.gradient and numpy.gradient.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1.0, 2.0])
@@ -169,37 +169,60 @@ def gradient(
     """
     from weft.gradient.reverse import gradients
 
+    if finite or not targets or not all(isinstance(each, self.__class__) for each in targets):
+        return _finite(self, targets, finite)
     seed = _seed(self, gradient, "gradient")
     unfolded = unfold(self.uop, *(target.uop for target in targets))
     output, *wanted = unfolded.roots
-    _require_no_jitted(output, topological(output), "gradient", wanted)
+    below = set(topological(output))
+    _require_no_jitted(output, below, "gradient", wanted)
     found = gradients(output, wanted, seed)
+    is_whole = not any(map(is_computed, below))
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):
-        if node is None and materialize_grads:
+        if node is None:
+            is_known = is_whole or wanted[number] in below
+            if not (is_known if materialize_grads is None else materialize_grads):
+                raise _not_below(number, target)
             result.append(target.zeros_like())
             continue
-        if node is None:
-            raise ArgumentError(
-                f"gradient: the output does not depend on target {number}",
-                facts=[("target", target.shape, target.dtype.name)],
-                law="a target is a value that the output was computed from; a value that was\n"
-                "read forgets this, unless a leaf below it has requires_grad=True",
-                fix="call gradient() before the output is read, or pass\n"
-                "materialize_grads=True for zeros",
-            )
-        _require_memory(number, target)
-        result.append(_gradient_of(target, unfolded.fold(node)))
+        _require_identity(number, target)
+        result.append(gradient_of(target, unfolded.fold(node), True))
     return result
 
 
-def _require_memory(number: int, target: Tensor) -> None:
+def _not_below(number: int, target: Tensor) -> ArgumentError:
+    return ArgumentError(
+        f"gradient: the output does not depend on target {number}",
+        facts=[("target", target.shape, target.dtype.name)],
+        rule="a target is a value that the output was computed from; a value that was\n"
+        "read forgets this, unless a leaf below it has requires_grad=True",
+        fix="call gradient() before the output is read, or pass\nmaterialize_grads=True for zeros",
+    )
+
+
+def _finite(self: Tensor, targets: Sequence[Any], options: dict[str, Any]) -> list[Tensor]:
+    """PyTorch's and NumPy's function of this name, which has no targets."""
+    for name in options:
+        if name not in ("spacing", "dim", "edge_order"):
+            raise ArgumentError(
+                f"gradient: unknown argument {name!r}",
+                rule="there are targets, gradient and materialize_grads; of finite differences\n"
+                "spacing, dim and edge_order",
+            )
+    spacing = list(targets) if targets else options.get("spacing")
+    spacing = spacing[0] if isinstance(spacing, list) and len(spacing) == 1 else spacing
+    order = options.get("edge_order", 1)
+    return differences(self, spacing, options.get("dim"), 1 if order is None else order)
+
+
+def _require_identity(number: int, target: Tensor) -> None:
     """Equal constants are one node, so a gradient would count all of them."""
-    if is_leaf(target) and not target.uop.ops & _MEMORY:
+    if is_leaf(target) and not has_identity(target.uop):
         raise ArgumentError(
             f"gradient: target {number} is a constant, which has no memory of its own",
             facts=[("target", target.shape, target.dtype.name)],
-            law="equal constants are one value wherever they stand, so a slope of one of them\n"
+            rule="equal constants are one value wherever they stand, so a slope of one of them\n"
             "could not be told from those of the others",
             fix="make it with requires_grad=True, or realize() it before it is used",
         )

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from weft.engine.buffers import has_memory
-from weft.ir.dtypes import FLOAT, VOID
+from weft.ir.dtypes import COMPLEX, FLOAT, VOID
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
@@ -34,6 +34,8 @@ class History(NamedTuple):
 
 _HISTORIES: Final[WeakKeyDictionary[UOp, History]] = WeakKeyDictionary()
 _LOST: Final[WeakSet[UOp]] = WeakSet()
+# Memory that was computed from floats, of which nothing more is known.
+_COMPUTED: Final[WeakSet[UOp]] = WeakSet()
 
 
 def followed(nodes: Iterable[UOp], leaves: Iterable[UOp]) -> set[UOp]:
@@ -42,10 +44,30 @@ def followed(nodes: Iterable[UOp], leaves: Iterable[UOp]) -> set[UOp]:
     if not reached and not _HISTORIES:
         return set()
     for node in nodes:
-        is_through = node.dtype.kind in (FLOAT, VOID) and node.op != Op.DETACH
+        is_through = node.dtype.kind in (FLOAT, COMPLEX, VOID) and node.op != Op.DETACH
         if (is_through and not reached.isdisjoint(node.src)) or node in _HISTORIES:
             reached.add(node)
     return reached
+
+
+def from_floats(nodes: Iterable[UOp]) -> set[UOp]:
+    """Those of some nodes, sources first, that a gradient could lead from to float memory."""
+    reached: set[UOp] = set()
+    for node in nodes:
+        if node.dtype.kind not in (FLOAT, COMPLEX, VOID):
+            continue
+        if node.op == Op.BUFFER or (node.op != Op.DETACH and not reached.isdisjoint(node.src)):
+            reached.add(node)
+    return reached
+
+
+def note_computed(memory: Iterable[UOp]) -> None:
+    _COMPUTED.update(memory)
+
+
+def is_computed(memory: UOp) -> bool:
+    """Whether memory was computed from floats, and what it was computed from is not known."""
+    return memory.op == Op.BUFFER and memory in _COMPUTED
 
 
 def small_versions(graphs: Sequence[UOp]) -> list[UOp]:
@@ -68,6 +90,16 @@ def remember_graph(memory: UOp, graph: UOp, made: dict[UOp, UOp]) -> None:
         _HISTORIES[memory] = History(kept, frozenset(node.arg[0] for node in nodes))
     else:
         _LOST.add(memory)
+
+
+def has_history(memory: UOp) -> bool:
+    """Whether it is known, or was, what a realized value was computed from."""
+    return memory in _HISTORIES or memory in _LOST
+
+
+def has_histories() -> bool:
+    """Whether the graph of any value is kept."""
+    return len(_HISTORIES) > 0
 
 
 def forget_overwritten(written: Iterable[UOp]) -> None:
@@ -116,7 +148,7 @@ def _remembered(*roots: UOp) -> list[UOp]:
     if any(node in _LOST for node in buffers):
         raise NotSupported(
             "gradient: it goes through a value whose inputs have been overwritten",
-            law="a realized value keeps its graph until something that the graph reads is written",
+            rule="a realized value keeps its graph until something that it reads is written",
             fix="call backward() before the write, or detach() the value",
         )
     return [node for node in buffers if node in _HISTORIES]

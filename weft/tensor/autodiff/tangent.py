@@ -18,6 +18,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute
+from weft.support.bounded_cache import BoundedCache
 from weft.tensor.trace.tracing import Traced
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ Tensors = tuple["Tensor", ...]
 TangentRule = Callable[[Tensors, Tensors, Tensors], Tensors]
 
 # What CUSTOM_GRADIENT has for a rule, by the rule and what it is called with.
-_ARGUMENTS: Final[dict[Any, Any]] = {}
-_MOST_ARGUMENTS: Final = 256
+_ARGUMENTS: Final[BoundedCache[Any, Any]] = BoundedCache(256)
 
 
 def with_tangent(results: Tensors, inputs: Tensors, rule: TangentRule) -> Tensors:
@@ -47,8 +47,6 @@ def with_tangent(results: Tensors, inputs: Tensors, rule: TangentRule) -> Tensor
     key = (rule, results[0].device, *((node.dtype, shape_of(node)) for node in (*given, *values)))
     argument = _ARGUMENTS.get(key)
     if argument is None:
-        if len(_ARGUMENTS) >= _MOST_ARGUMENTS:
-            _ARGUMENTS.pop(next(iter(_ARGUMENTS)))
         argument = _ARGUMENTS[key] = _argument(values, given, rule, results[0].device)
     value = one_or_tuple(values)
     whole = make(Op.CUSTOM_GRADIENT, value.dtype, (value, *given), argument)

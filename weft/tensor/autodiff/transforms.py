@@ -79,18 +79,18 @@ def _chosen(name: str, args: Sequence[Any], argnums: Argnums) -> list[int]:
             raise ArgumentError(
                 f"{name}: there is no argument {position}",
                 facts=[("arguments", str(len(args)))],
-                law="argnums are positions of arguments that are passed by position",
+                rule="argnums are positions of arguments that are passed by position",
             )
         for tensor in tensors_in(args[position]):
-            if tensor.dtype.kind != FLOAT:
+            if not tensor.dtype.is_inexact:
                 raise DTypeError(
                     f"{name}: argument {position} has a tensor of {tensor.dtype.name}",
-                    law="only floats have gradients",
+                    rule="only floats have gradients",
                 )
         if not tensors_in(args[position]):
             raise ArgumentTypeError(
                 f"{name}: argument {position} is {type(args[position]).__name__}",
-                law="what is differentiated is a tensor, or a tuple, list or dict of tensors",
+                rule="what is differentiated is a tensor, or a tuple, list or dict of tensors",
             )
     return [position % len(args) for position in wanted]
 
@@ -143,13 +143,13 @@ def _scalar_output(name: str, results: Any) -> Tensor:
     if not isinstance(results, Tensor):
         raise ArgumentTypeError(
             f"{name}: the function returned {type(results).__name__}",
-            law=f"{name} differentiates a function that returns one number as a tensor",
+            rule=f"{name} differentiates a function that returns one number as a tensor",
             fix="return (value, other) and pass has_aux=True to return more",
         )
     if results.numel() != 1 or results.dtype.kind != FLOAT:
         raise ShapeError(
             f"{name}: the function returned {results.dtype.name} {results.shape}",
-            law=f"{name} differentiates a function whose result is one float",
+            rule=f"{name} differentiates a function whose result is one float",
             fix="reduce it, for example with sum() or mean(), or use jacobian",
         )
     return results
@@ -232,7 +232,7 @@ def _seeds(name: str, outputs: Sequence[Tensor], given: Sequence[Tensor]) -> lis
                 ("given", tuple(each.shape for each in given)),
                 ("needed", tuple(each.shape for each in outputs)),
             ],
-            law="there is a tensor of the same shape for each",
+            rule="there is a tensor of the same shape for each",
         )
     return [each.cast(out.dtype).uop for each, out in zip(given, outputs, strict=True)]
 
@@ -253,7 +253,7 @@ def jvp(wrapped: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> t
     found.trace.settle_writes()
     found.trace.purify()
     outputs = tensors_in(found.trace.results)
-    floats = [each for each in outputs if each.dtype.kind == FLOAT]
+    floats = [each for each in outputs if each.dtype.is_inexact]
     seeds = [placeholder(each.uop) for each in floats]
     # A linear function has one slope, and some are written in a way that has none at 0.
     ones = {seed: movement.full(seed.dtype, 1, shape_of(seed)) for seed in seeds}
@@ -374,7 +374,7 @@ def _spread(dims: Any, tree: Any) -> list[Any]:
     raise ArgumentError(
         "vmap: in_dims or out_dims has another structure than the values",
         facts=[("axes", repr(dims)), ("values", type(tree).__name__)],
-        law="it is an int or None for all, or a tuple, list or dict as the values are",
+        rule="it is an int or None for all, or a tuple, list or dict as the values are",
     )
 
 
@@ -390,18 +390,18 @@ def _batch_size(args: tuple[Any, ...], axes: Sequence[int | None]) -> int:
             if not tensor.ndim:
                 raise ShapeError(
                     "vmap: an argument without axes has no batch",
-                    law="a batched argument has an axis for the batch",
+                    rule="a batched argument has an axis for the batch",
                     fix="pass None in in_dims for what is the same for all examples",
                 )
             sizes.append(known(tensor.shape[axis_of("vmap", axis, tensor.ndim)]))
     if not sizes:
         raise ArgumentError(
-            "vmap: no argument is batched", law="at least one tensor has an axis in in_dims"
+            "vmap: no argument is batched", rule="at least one tensor has an axis in in_dims"
         )
     if len(set(sizes)) > 1:
         raise ShapeError(
             f"vmap: batches differ in size ({' and '.join(map(str, dict.fromkeys(sizes)))})",
-            law="all batched axes have one size",
+            rule="all batched axes have one size",
         )
     return sizes[0]
 

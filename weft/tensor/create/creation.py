@@ -15,16 +15,26 @@ from weft.engine.buffer_nodes import new_buffer
 from weft.engine.devices import canonical_name, default_device
 from weft.ir import movement
 from weft.ir.build import index
-from weft.ir.dtypes import DType, Scalar, dtypes, scalar_dtype
+from weft.ir.dtypes import DType, Number, Scalar, dtypes, scalar_dtype
 from weft.ir.ops import Op
+from weft.ir.shapes import Shape
 from weft.ir.sizes import least, minus, normal_size
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported
 from weft.support.message import nearest
 from weft.tensor.autodiff.leaves import remember
-from weft.tensor.checks import devices_of, ints_of, known, shape_from, size_node, size_of
+from weft.tensor.checks import (
+    devices_of,
+    ints_of,
+    known,
+    require_number_fits,
+    shape_from,
+    size_node,
+    size_of,
+    symbolic_number,
+)
 from weft.tensor.host.convert import dtype_of
-from weft.tensor.storage import place_of
+from weft.tensor.storage import placement_of
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -50,7 +60,7 @@ def constant(
 def full(
     cls: type[Tensor],
     shape: Any,
-    fill_value: Scalar,
+    fill_value: Number,
     dtype: DTypeLike = None,
     device: str | None = None,
     buffer: bool = True,
@@ -65,23 +75,33 @@ def full(
     >>> Tensor.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
     """
-    if not isinstance(fill_value, (bool, int, float)):
-        fill_value = _number("full", fill_value)
     sizes = shape_from("full", ints_of("full", shape, ()))
-    value = movement.full(dtype_of(dtype, scalar_dtype(fill_value)), fill_value, sizes)
+    value = _filled("full", fill_value, dtype, sizes)
     return constant(cls, value, device, requires_grad)
 
 
-def _number(name: str, value: Any) -> Scalar:
+def _filled(name: str, value: Any, dtype: DTypeLike, shape: Shape) -> UOp:
+    """One number everywhere: Python's, another library's, or a symbolic one."""
+    if isinstance(value, UOp) and value.dtype is dtypes.index:
+        number = symbolic_number(name, value, dtype_of(dtype, dtypes.default_int))
+        return movement.broadcast(number, shape)
+    if not isinstance(value, (bool, int, float, complex)):
+        value = _number(name, value)
+    target = dtype_of(dtype, scalar_dtype(value))
+    require_number_fits(name, value, target)
+    return movement.full(target, value, shape)
+
+
+def _number(name: str, value: Any) -> Number:
     """A number of another library."""
     try:
         number = np.asarray(value).item()
     except Exception as failure:  # whatever an object of somebody else does when it is asked
         number = failure
-    if not isinstance(number, (bool, int, float)):
+    if not isinstance(number, (bool, int, float, complex)):
         raise ArgumentTypeError(
             f"{name}: expected a number, got {type(value).__name__}",
-            law="a number is a bool, an int, a float, or an array of one",
+            rule="a number is a bool, an int, a float, a complex, or an array of one",
         )
     return number
 
@@ -111,16 +131,18 @@ def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
 
 
 _KEYWORDS = ("dtype", "device", "requires_grad", "buffer", "contiguous")
+# What PyTorch's programs pass and what changes nothing: memory has no strides here.
+_IGNORED = ("layout", "memory_format", "pin_memory")
 
 
 def require_known(name: str, kwargs: dict[str, Any]) -> None:
     """Keyword arguments that every creation function takes."""
     for keyword in kwargs:
-        if keyword not in _KEYWORDS:
+        if keyword not in _KEYWORDS and keyword not in _IGNORED:
             guess = nearest(keyword, _KEYWORDS)
             raise ArgumentError(
                 f"{name}: unknown argument {keyword!r}",
-                law="the keyword arguments are " + ", ".join(_KEYWORDS[:3]),
+                rule="the keyword arguments are " + ", ".join(_KEYWORDS[:3]),
                 fix=f"write {guess}=" if guess else "",
             )
 
@@ -151,28 +173,37 @@ def empty(
 
 def arange(
     cls: type[Tensor],
-    start: Scalar,
-    stop: Scalar | None = None,
-    step: Scalar = 1,
+    /,
+    start: Scalar | UOp,
+    stop: Scalar | UOp | None = None,
+    step: Scalar | UOp = 1,
     dtype: DTypeLike = None,
     device: str | None = None,
     requires_grad: bool | None = None,
+    *,
+    end: Scalar | UOp | None = None,
+    **ignored: Any,
 ) -> Tensor:
-    """Create the numbers from `start` to below `stop`.
+    """Create the numbers from `start` to below `stop`, which is `end` in PyTorch.
 
     >>> from weft.tensor import Tensor
     >>> Tensor.arange(5, 0, -2).tolist()
     [5, 3, 1]
     """
+    require_known("arange", ignored)
+    stop = end if stop is None else stop
     if stop is None:
         start, stop = 0, start
     if isinstance(step, int) and step == 0:
-        raise ArgumentError("arange: the step is 0", law="arange needs a step above or below 0")
+        raise ArgumentError("arange: the step is 0", rule="arange needs a step above or below 0")
     has_floats = any(isinstance(each, float) for each in (start, stop, step))
     target = dtype_of(dtype, dtypes.default_float if has_floats else dtypes.default_int)
-    if any(isinstance(each, UOp) for each in (start, stop, step)):
+    if isinstance(start, UOp) or isinstance(stop, UOp) or isinstance(step, UOp):
         return constant(cls, _counted(start, stop, step, dtype), device, requires_grad)
     count = max(0, math.ceil((stop - start) / step))
+    if not has_floats and count:
+        for end in (start, start + (count - 1) * step):
+            require_number_fits("arange", end, target)
     # Exact arithmetic comes first: counting in a small float would lose numbers.
     inner = dtypes.float64 if has_floats else dtypes.int64
     if not has_floats and max(abs(start), abs(stop)) < 2**31:
@@ -189,13 +220,13 @@ def _counted(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> UOp:
     if not isinstance(step, int) or step < 1:
         raise NotSupported(
             f"arange: the step {step} beside symbolic ends",
-            law="the step of a symbolic arange is an int above 0",
+            rule="the step of a symbolic arange is an int above 0",
         )
     span = minus(end, first)
     if least(span) < 0:
         raise ArgumentError(
             f"arange: {first} to {end} can be less than nothing",
-            law="a symbolic arange has start <= stop for every value of its variables",
+            rule="a symbolic arange has start <= stop for every value of its variables",
         )
     count = normal_size((index(span) + (step - 1)) // step)
     numbers = movement.iota(count) * step + size_node(first, dtypes.int32)
@@ -217,11 +248,16 @@ def linspace(
     >>> Tensor.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
+    if isinstance(start, cls) or isinstance(stop, cls):
+        return _between_tensors(cls, start, stop, steps, dtype)
     if isinstance(steps, int) and steps < 0:
-        raise ArgumentError(f"linspace: steps is {steps}", law="linspace needs steps >= 0")
+        raise ArgumentError(f"linspace: steps is {steps}", rule="linspace needs steps >= 0")
     steps = known(size_of("linspace", steps))
     target = dtype_of(dtype, dtypes.default_float)
+    for end in (start, stop):
+        require_number_fits("linspace", end, target)
     inner = target if target.is_float and target.bits >= 32 else dtypes.float32
+    inner = dtypes.float64 if target.is_int else inner
     numbers = movement.iota(steps).cast(inner)
     gap = (stop - start) / max(steps - 1, 1)
     # Each half counts from its own end, so that both ends are exact.
@@ -229,6 +265,17 @@ def linspace(
     falling = (numbers * -1.0 + float(steps - 1)) * -gap + stop
     value = make(Op.WHERE, inner, (numbers < steps / 2, rising, falling))
     return constant(cls, value.cast(target), device, requires_grad)
+
+
+def _between_tensors(cls: type[Tensor], start: Any, stop: Any, steps: int, dtype: Any) -> Tensor:
+    """`linspace` whose ends are tensors without axes."""
+    target = dtype_of(dtype, dtypes.default_float)
+    inner = target if target.is_float and target.bits >= 32 else dtypes.float32
+    first, last = (each.cast(inner) if isinstance(each, cls) else each for each in (start, stop))
+    share = cls.linspace(0, 1, steps, dtype=inner)
+    from_end = cls.linspace(1, 0, steps, dtype=inner)
+    found = (share < 0.5).where(first + (last - first) * share, last - (last - first) * from_end)
+    return found.cast(target)
 
 
 def logspace(
@@ -318,8 +365,8 @@ def _numbered(cls: type[Tensor], mask: Any, dtype: DTypeLike, device: str | None
     return cls(found, dtype=dtype_of(dtype, dtypes.int64), device=device)
 
 
-def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None) -> Tensor:
-    value = movement.full(dtype_of(dtype, self.dtype), fill_value, self.shape)
+def _like(self: Tensor, fill_value: Number, dtype: DTypeLike, device: str | None) -> Tensor:
+    value = _filled("full_like", fill_value, dtype_of(dtype, self.dtype), self.shape)
     if device is not None:
         return self._value(value, device_name(device))
     return self._value(value, self.device).shard_like(self)
@@ -327,10 +374,11 @@ def _like(self: Tensor, fill_value: Scalar, dtype: DTypeLike, device: str | None
 
 def full_like(
     self: Tensor,
-    fill_value: Scalar,
+    fill_value: Number,
     dtype: DTypeLike = None,
     device: str | None = None,
     buffer: bool = True,
+    **ignored: Any,
 ) -> Tensor:
     """Create a tensor of this shape, dtype and device with one value everywhere.
 
@@ -341,6 +389,7 @@ def full_like(
     >>> Tensor([1, 2]).full_like(7).tolist()
     [7, 7]
     """
+    require_known("full_like", ignored)
     return _like(self, fill_value, dtype, device)
 
 
@@ -372,7 +421,9 @@ def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
     return _like(self, 1, kwargs.get("dtype"), kwargs.get("device"))
 
 
-def empty_like(self: Tensor, dtype: DTypeLike = None, device: str | None = None) -> Tensor:
+def empty_like(
+    self: Tensor, dtype: DTypeLike = None, device: str | None = None, **ignored: Any
+) -> Tensor:
     """Create a tensor of this shape whose elements are anything until they are written.
 
     The shape, dtype and device are this tensor's, unless they are given. PyTorch and NumPy:
@@ -382,19 +433,15 @@ def empty_like(self: Tensor, dtype: DTypeLike = None, device: str | None = None)
     >>> Tensor([1, 2]).empty_like().shape
     (2,)
     """
+    require_known("empty_like", ignored)
     name = device_name(self.device if device is None else device)
-    place = place_of(self.uop, name) if name == self.device else name
+    place = placement_of(self.uop, name) if name == self.device else name
     buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, place)
     return constant(self.__class__, buffer, name, None)
 
 
-def scalar_node(value: Scalar, dtype: DTypeLike) -> UOp:
-    """A Python number as a constant; one that does not fit the default int is refused."""
+def scalar_node(value: Number, dtype: DTypeLike) -> UOp:
+    """A Python number as a constant; one that does not fit its dtype is refused."""
     target = dtype_of(dtype, scalar_dtype(value))
-    if dtype is None and target.is_int and not target.min <= value <= target.max:
-        raise ArgumentError(
-            f"Tensor: {value} does not fit {target.name}",
-            law=f"a tensor of Python ints is {target.name} unless a dtype is given",
-            fix="give the dtype: Tensor(..., dtype=dtypes.int64)",
-        )
+    require_number_fits("Tensor", value, target)
     return const(target, value)

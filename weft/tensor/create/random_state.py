@@ -2,32 +2,75 @@
 
 The state of a device is a tensor of four words, (key, key, counter, counter), which each draw
 reads and advances; so the numbers depend on the seed and on the order in which the program draws,
-and on nothing else. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3"
+and on nothing else. As long as the host knows the words, a draw reads memory of its own with these
+words in it: draws wait for nothing, and equal ones are one program. A jitted function advances the
+state in the memory of the device, and from then on so do all draws, until the host knows the words
+again. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3"
 (2011): twenty rounds of add, rotate and xor, with a word of the key added after every fourth.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+import struct
 import threading
+from collections.abc import Callable, Hashable
 from typing import Any, Final
-from weakref import WeakSet
 
-from weft.engine.devices import DevicePlace, is_computing
+from weft.engine.contents import buffer_from
+from weft.engine.devices import Placement, is_computing
 from weft.ir import movement
+from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
-from weft.ir.uop import UOp, const
+from weft.ir.inline import inline_body
+from weft.ir.uop import UOp, const, on_sweep
 from weft.support.errors import ArgumentError, NotSupported
 from weft.tensor.checks import device_text
-from weft.tensor.host.host_data import from_host
-from weft.tensor.storage import Storage, realize
+from weft.tensor.storage import Storage
 from weft.tensor.trace.state import tracing
+from weft.tensor.turns import tracer, wait_for_trace
 
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY: Final = 0x1BD11BDA
+_WORD: Final = 0xFFFFFFFF
+_FOUR: Final = struct.Struct("=4I")
 _seed = 0
-_STATES: Final[dict[Any, Storage]] = {}  # by device, or by the tuple of several
-_EVERY: Final[WeakSet[Storage]] = WeakSet()
+
+
+class RandomState(Storage):
+    """The four words of a device. The host knows them as long as `words` are those of `uop`.
+
+    Whoever writes the memory of a node that somebody holds puts another node into its place, so a
+    node that is still the current version has what it had.
+    """
+
+    __slots__ = ("_known", "_words")
+
+    def __init__(self, words: list[int], device: Placement) -> None:
+        self._words = words
+        self._known = _memory(words, device)
+        super().__init__(self._known, device)
+
+    def try_words(self) -> list[int] | None:
+        """The words, unless only the device has them."""
+        return self._words if self.uop is self._known else None
+
+    def start_at(self, words: list[int]) -> None:
+        """Go on from these words, in memory of their own: what was drawn keeps what it reads."""
+        if tracer.thread:
+            wait_for_trace()
+        self._words = words
+        self._known = _memory(words, self.device)
+        self.take_over(self._known)
+
+
+def _memory(words: list[int], device: Placement) -> UOp:
+    return buffer_from(dtypes.uint32, (4,), device, memoryview(_FOUR.pack(*words)))
+
+
+_STATES: Final[dict[Any, RandomState]] = {}  # by device, or by the tuple of several
 
 
 class _Stream(threading.local):
@@ -35,7 +78,7 @@ class _Stream(threading.local):
 
     number = -1  # of the stream; 0 is the main one
     round = -1  # how often the numbers had been started anew when this stream began
-    states: dict[Any, Storage]
+    states: dict[Any, RandomState]
 
 
 _STREAM: Final = _Stream()
@@ -44,7 +87,7 @@ _numbers = itertools.count(1)
 _round = 0
 
 
-def _states() -> dict[Any, Storage]:
+def _states() -> dict[Any, RandomState]:
     """The states of this thread."""
     if _STREAM.number == 0:
         return _STATES
@@ -83,43 +126,43 @@ def manual_seed(seed: int = 0) -> None:
     _seed, _round, _numbers = int(seed), _round + 1, itertools.count(1)
     if tracing.trace is not None:
         tracing.trace.is_seeded = True
-    for device, storage in _STATES.items():  # jitted functions hold these storages
-        storage.write((), _first_state(device))
+    for state in _STATES.values():  # jitted functions hold these storages
+        _restart(state, _start())
 
 
-def _first_state(device: DevicePlace) -> UOp:
-    return from_host(_start(), dtypes.uint32, device)
+def _restart(state: RandomState, words: list[int]) -> None:
+    if tracing.trace is None:
+        state.start_at(words)
+    else:  # in every call
+        state.write((), _memory(words, state.device))
 
 
 def _start() -> list[int]:
     """The words of a device that has drawn nothing."""
     # An odd number near the golden part of 2**64 keeps the keys of streams far apart.
     key = _seed + _STREAM.number * 0x9E3779B97F4A7C15
-    return [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF, 0, 0]
+    return [key & _WORD, key >> 32 & _WORD, 0, 0]
 
 
-def _state(device: DevicePlace) -> Storage:
+def _state(device: Placement) -> RandomState:
     states = _states()
     if device not in states:
-        states[device] = Storage(_first_state(device), device)
-        _EVERY.add(states[device])
+        states[device] = RandomState(_start(), device)
         if tracing.trace is not None:
             tracing.trace.adopt(states[device])
-            if tracing.trace.is_seeded:  # in every call
-                states[device].write((), _first_state(device))
+            if tracing.trace.is_seeded:
+                _restart(states[device], _start())
     return states[device]
-
-
-def is_random_state(storage: Storage) -> bool:
-    """Whether a storage is the state of a device, which belongs to no tensor."""
-    return storage in _EVERY
 
 
 def random_state() -> dict[str, Any]:
     """The seed, and the four words of each device; computes them."""
     from weft.tensor.tensor import Tensor
 
-    words = {device_text(on): Tensor._of(storage).tolist() for on, storage in _STATES.items()}
+    words = {
+        device_text(on): state.try_words() or Tensor._of(state).tolist()
+        for on, state in _STATES.items()
+    }
     return {"seed": _seed, "devices": words}
 
 
@@ -139,18 +182,15 @@ def restore_random_state(state: dict[str, Any]) -> None:
     devices = state["devices"]
     _seed = state["seed"]
     for name in devices.keys() | set(map(device_text, _STATES)):
-        # Written in place, because what captured the state goes on with the same memory.
         on = tuple(name.split(", ")) if "," in name else name
-        _state(on).write((), from_host(devices.get(name, _start()), dtypes.uint32, on))
-    if tracing.trace is None:
-        realize(_STATES.values())
+        _restart(_state(on), list(devices.get(name, _start())))
 
 
 def require_random_state(state: Any) -> None:
     """Raise unless a value is what `random_state` gives."""
     if not _is_state(state):
         raise ArgumentError(
-            "random: expected a random state", law="a state is what random_state() returned"
+            "random: expected a random state", rule="a state is what random_state() returned"
         )
 
 
@@ -174,23 +214,52 @@ def _word(state: UOp, position: int) -> UOp:
     return movement.reshape(movement.shrink(state, [(position, position + 1)]), ())
 
 
-def draw(count: int, device: DevicePlace) -> tuple[UOp, UOp]:
-    """Two words of noise for each of `count` elements; the device's counter advances."""
+def draw(
+    sizes: tuple[int, ...], device: Placement, distribution: Callable[..., UOp], *args: Hashable
+) -> UOp:
+    """Random numbers of a shape; the device's counter advances.
+
+    `distribution(words, *args)` makes a value of two words of noise. It depends on nothing else:
+    what it made is used again.
+    """
+    count = math.prod(sizes)
     if count >= 1 << 32:
         raise NotSupported(
-            f"random: {count} elements at once", law="one draw has fewer than 2**32 elements"
+            f"random: {count} elements at once", rule="one draw has fewer than 2**32 elements"
         )
-    storage = _state(device)
-    state = storage.uop
+    state = _state(device)
+    drawn = call(_body(sizes, distribution, *args), state.uop)
+    words = state.try_words() if tracing.trace is None else None
+    if words is None:
+        _advance(state, count)
+    else:
+        counter = (words[2] | words[3] << 32) + count
+        state.start_at([*words[:2], counter & _WORD, counter >> 32 & _WORD])
+    return drawn
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _body(sizes: tuple[int, ...], distribution: Callable[..., UOp], *args: Hashable) -> UOp:
+    """What draws have in common that differ in the state alone."""
+    state = param(0, dtypes.uint32, (4,))
     low, high = _word(state, 2), _word(state, 3)
-    here = movement.iota(count, dtypes.uint32) + low
+    here = movement.iota(math.prod(sizes), dtypes.uint32) + low
     noise = threefry((_word(state, 0), _word(state, 1)), (here, high + _carry(here, low)))
+    return inline_body(movement.reshape(distribution(noise, *args), sizes))
+
+
+on_sweep(_body.cache_clear)
+
+
+def _advance(state: RandomState, count: int) -> None:
+    """Count on in the memory of the device."""
+    node = state.uop
+    low = _word(node, 2)
     step = const(dtypes.uint32, count)
     place = movement.iota(4, dtypes.uint32)
     zero = const(dtypes.uint32, 0)
     moved = place.equal(2).where(step, place.equal(3).where(_carry(low + step, low), zero))
-    storage.write((), state + moved)
-    return noise
+    state.write((), node + moved)
 
 
 def _carry(total: UOp, part: UOp) -> UOp:

@@ -15,9 +15,9 @@ import numpy as np
 from weft.engine.buffers import buffer_of
 from weft.engine.contents import read_bytes
 from weft.engine.devices import canonical_name, is_file
-from weft.ir.array_values import Array, from_storage, is_emulated, storage_dtype
+from weft.ir.arrays.values import Array, from_storage, is_emulated, storage_dtype
 from weft.ir.build import global_stage
-from weft.ir.dtypes import DType, Scalar, by_name, dtypes
+from weft.ir.dtypes import DType, Number, by_name, complex_of, dtypes
 from weft.ir.movement import Movement, with_values
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -25,7 +25,9 @@ from weft.ir.sizes import shape_value, size_value, times
 from weft.ir.uop import UOp, make
 from weft.runtime.copies import fresh_bytes
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
+from weft.tensor.autodiff.leaves import remember_realized
 from weft.tensor.checks import axis_of, devices_of
+from weft.tensor.complexes.parts import warn_of_loss
 from weft.tensor.core import realize_all
 from weft.tensor.methods.examples import with_example
 from weft.tensor.trace.state import tracing
@@ -46,7 +48,8 @@ def dtype_of(dtype: DType | str | None, default: DType) -> DType:
 
 
 def _foreign_dtype(dtype: Any) -> DType:
-    python = {bool: dtypes.bool, int: dtypes.default_int, float: dtypes.default_float}
+    python: dict[Any, DType] = {bool: dtypes.bool, int: dtypes.default_int}
+    python |= {float: dtypes.default_float, complex: complex_of(dtypes.default_float)}
     if dtype in python:
         return python[dtype]
     try:
@@ -56,7 +59,7 @@ def _foreign_dtype(dtype: Any) -> DType:
     except Exception:  # whatever an object of somebody else does when it is asked
         raise DTypeError(
             f"expected a dtype, got {dtype!r}",
-            law="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",
+            rule="a dtype is one of dtypes, its name, a NumPy dtype, or bool, int or float",
             fix="write dtypes.float32, for example",
         ) from None
 
@@ -68,11 +71,18 @@ def _is_torch(dtype: Any) -> bool:
 def realize(self: Tensor, *lst: Tensor, do_update_stats: bool = True) -> Tensor:
     """Compute this tensor and the others now, and return this one.
 
+    A float whose graph is not kept is a leaf from then on: `backward` gives it a gradient.
+
     >>> from weft.tensor import Tensor
     >>> (Tensor([1, 2], device="PYTHON") + 1).realize()
-    <Tensor (2,) int32 PYTHON realized>
+    <Tensor (2,) int32 PYTHON realized
+      [2, 3]>
     """
     realize_all((self, *lst))
+    for each in (self, *lst):
+        is_realized = each._storage.uop.op == Op.BUFFER
+        if each._wants is None and is_realized and not each._steps:
+            remember_realized(each)
     return self
 
 
@@ -170,13 +180,13 @@ def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Array:
     if not is_view or (dtype is not None and np.dtype(dtype) != values.dtype):
         raise ArgumentError(
             "__array__: this value can only be had as a copy",
-            law="np.asarray(x, copy=False) needs memory of the CPU and the dtype of the tensor",
+            rule="np.asarray(x, copy=False) needs memory of the CPU and the dtype of the tensor",
             fix="leave copy out, or use copy=True",
         )
     return values
 
 
-def item(self: Tensor) -> Scalar:
+def item(self: Tensor) -> Any:
     """Compute the one element and return it as a Python number.
 
     >>> from weft.tensor import Tensor
@@ -187,10 +197,10 @@ def item(self: Tensor) -> Scalar:
         raise ShapeError(
             f"item: the tensor has {self.numel()} elements",
             facts=[("shape", self.shape)],
-            law="item() returns the one element of a tensor that has one",
+            rule="item() returns the one element of a tensor that has one",
             fix="use tolist() for all of them, or index one: x[0].item()",
         )
-    value: Scalar = self.numpy().reshape(()).item()
+    value: Number = self.numpy().reshape(()).item()
     return value
 
 
@@ -233,19 +243,21 @@ def truth(self: Tensor) -> bool:
         raise ShapeError(
             f"bool: the truth of {self.numel()} elements is ambiguous",
             facts=[("shape", self.shape)],
-            law="bool(t) needs exactly one element",
+            rule="bool(t) needs exactly one element",
             fix="use t.any() or t.all()",
         )
     return bool(self.item())
 
 
 def length(self: Tensor) -> int:
-    """Return the size of the first axis."""
+    """Return the size of the first axis; of `max` along an axis 2, values and indices."""
+    if self._pair is not None:
+        return 2
     if not self.shape:
         raise ShapeError(
             "len: the tensor has no axes",
             facts=[("shape", ())],
-            law="len(t) is the size of the first axis",
+            rule="len(t) is the size of the first axis",
         )
     return size_value(self.shape[0])
 
@@ -272,7 +284,7 @@ def as_index(self: Tensor) -> int:
     if not self.dtype.is_int:
         raise DTypeError(
             f"an index cannot be {self.dtype.name}",
-            law="only a tensor of one integer can be a Python index",
+            rule="only a tensor of one integer can be a Python index",
         )
     return int(self.item())
 
@@ -289,13 +301,14 @@ def cast(self: Tensor, dtype: DType | str) -> Tensor:
         return self
     if target.lanes != 1 or target in (dtypes.void, dtypes.index):
         raise DTypeError(
-            f"cast: expected a scalar dtype, got {target.name}", law="tensors hold scalar types"
+            f"cast: expected a scalar dtype, got {target.name}", rule="tensors hold scalar types"
         )
-    return self._new(make(Op.CAST, target, (self.uop,)))
+    warn_of_loss(self, target)
+    return self._new(self.uop.cast(target))
 
 
-def _caster(dtype: DType, name: str, shown: str) -> Callable[[Tensor], Tensor]:
-    def function(self: Tensor) -> Tensor:
+def _caster(dtype: DType, name: str, shown: str) -> Callable[..., Tensor]:
+    def function(self: Tensor, memory_format: Any = None) -> Tensor:
         return self.cast(dtype)
 
     function.__name__ = function.__qualname__ = name
@@ -309,6 +322,10 @@ to_half: Final = _caster(dtypes.float16, "half", "[0.0, 1.5]")
 to_bfloat16: Final = _caster(dtypes.bfloat16, "bfloat16", "[0.0, 1.5]")
 to_float: Final = _caster(dtypes.float32, "float", "[0.0, 1.5]")
 to_double: Final = _caster(dtypes.float64, "double", "[0.0, 1.5]")
+to_cfloat: Final = _caster(dtypes.complex64, "cfloat", "[0j, (1.5+0j)]")
+to_cdouble: Final = _caster(dtypes.complex128, "cdouble", "[0j, (1.5+0j)]")
+to_byte: Final = _caster(dtypes.uint8, "byte", "[0, 1]")
+to_char: Final = _caster(dtypes.int8, "char", "[0, 1]")
 to_short: Final = _caster(dtypes.int16, "short", "[0, 1]")
 to_int: Final = _caster(dtypes.int32, "int", "[0, 1]")
 to_long: Final = _caster(dtypes.int64, "long", "[0, 1]")
@@ -319,12 +336,15 @@ def to(
     device: str | tuple[str, ...] | DType | Tensor | None = None,
     dtype: DType | str | None = None,
     non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Return the value on another device, in another dtype, or in those of another tensor.
 
     What is there already is returned as it is. Nothing is copied before it is needed, so
-    `non_blocking` changes nothing. What is on several devices is gathered on one; on
-    several, it is whole on each, as `shard` says. PyTorch: to.
+    `non_blocking` and `memory_format` change nothing; `copy` asks for a value of its own. What is
+    on several devices is gathered on one; on several, it is whole on each, as `shard` says.
+    PyTorch: to.
 
     >>> from weft import dtypes
     >>> from weft.tensor import Tensor
@@ -338,7 +358,8 @@ def to(
         like: Tensor = device
         device, dtype = like.device, like.dtype
     moved = self if device is None or device == self.device else _moved_to(self, device)
-    return moved if dtype is None else moved.cast(dtype)
+    result = moved if dtype is None or isinstance(dtype, bool) else moved.cast(dtype)
+    return result.clone() if copy and result is self else result
 
 
 def _moved_to(self: Tensor, device: Any) -> Tensor:
@@ -377,6 +398,7 @@ def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
     [[1, 3], [2, 4]]
     """
+    kwargs.pop("memory_format", None)
     if kwargs:
         raise ArgumentError(f"contiguous: unknown arguments {', '.join(kwargs)}")
     if self._storage.is_realized and not self._steps:
@@ -384,7 +406,7 @@ def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     return self._new(_staged(self.uop))
 
 
-def clone(self: Tensor, device: str | None = None) -> Tensor:
+def clone(self: Tensor, device: str | None = None, *, memory_format: Any = None) -> Tensor:
     """Return a copy that later writes to this tensor do not reach.
 
     On the same device unless one is named. PyTorch: clone; NumPy: copy.

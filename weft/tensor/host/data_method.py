@@ -31,7 +31,7 @@ class BoundData:
         def __getattr__(self, name: str) -> Any:
             raise UnknownAttribute(
                 f"x.data is a method, so it has no attribute {name!r}",
-                law=_LAW,
+                rule=_LAW,
                 fix=f"write x.detach().{name}, or x.{name} where no gradient flows",
             )
 
@@ -40,7 +40,7 @@ def _refusing(symbol: str) -> Callable[..., Any]:
     def operator(self: BoundData, *others: Any) -> Any:
         raise UnknownAttribute(
             f"x.data is a method, so it has no {symbol}",
-            law=_LAW,
+            rule=_LAW,
             fix=f"write x.assign(x {symbol} ...), or x.detach() {symbol} ... for the value",
         )
 
@@ -64,4 +64,4 @@ class DataMethod:
         return data if tensor is None else BoundData(tensor)
 
     def __set__(self, tensor: Tensor, value: Any) -> None:
-        raise UnknownAttribute("x.data cannot be set", law=_LAW, fix="write x.assign(value)")
+        raise UnknownAttribute("x.data cannot be set", rule=_LAW, fix="write x.assign(value)")

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from weft.ir.array_values import Array, storage_dtype
+from weft.ir.arrays.values import Array, storage_dtype
 from weft.ir.dtypes import DType, dtypes
 from weft.support.errors import ArgumentTypeError, DTypeError, NotSupported
 
@@ -32,6 +32,7 @@ _CODES: Final[dict[str, tuple[int, int]]] = {
     **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
     **{f"float{bits}": (2, bits) for bits in (16, 32, 64)},
     "bfloat16": (4, 16),
+    **{f"complex{bits}": (5, bits) for bits in (64, 128)},
     "bool": (6, 8),
     "fp8e4m3": (10, 8),
     "fp8e4m3fnuz": (11, 8),
@@ -198,7 +199,7 @@ def kind_of(x: Any) -> tuple[int, int]:
     if not hasattr(type(x), "__dlpack__") or not hasattr(type(x), "__dlpack_device__"):
         raise ArgumentTypeError(
             f"from_dlpack: expected an object with __dlpack__, got {type(x).__name__}",
-            law="from_dlpack takes arrays and tensors of other libraries",
+            rule="from_dlpack takes arrays and tensors of other libraries",
             fix="use Tensor(data), which copies",
         )
     kind, number = x.__dlpack_device__()
@@ -214,7 +215,7 @@ def consume(x: Any) -> tuple[Array, DType, bool]:
     if kind not in _HOST_KINDS:
         raise NotSupported(
             f"from_dlpack: memory of device ({kind}, {number})",
-            law="memory of the CPU and of CUDA can be shared",
+            rule="memory of the CPU and of CUDA can be shared",
             fix="move it there first",
         )
     made, name, managed = _taken(x)
@@ -270,7 +271,7 @@ def _dtype_of(tensor: Any) -> DType:
     if name is None or tensor.lanes != 1:
         raise DTypeError(
             f"from_dlpack: no dtype for code {tensor.code} with {tensor.bits} bits",
-            law="elements are bools, integers or floats of up to 64 bits",
+            rule="elements are bools, integers or floats of up to 64 bits",
         )
     dtype: DType = getattr(dtypes, name)
     return dtype

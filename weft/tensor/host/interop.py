@@ -9,6 +9,7 @@ nobody changes: before Weft writes to such memory it moves to other memory.
 from __future__ import annotations
 
 import math
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def from_numpy(
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
             f"from_numpy: expected a NumPy array, got {type(array).__name__}",
-            law="from_numpy shares the memory of an array",
+            rule="from_numpy shares the memory of an array",
             fix="use Tensor(data), which copies",
         )
     name = device_name(device)
@@ -90,7 +91,7 @@ def from_blob(
     sizes = tuple(known(size) for size in shape_from("from_blob", ints_of("from_blob", shape, ())))
     count = math.prod(sizes) * target.itemsize
     if not ptr and count:
-        raise ArgumentError("from_blob: the address is 0", law="there is memory at the address")
+        raise ArgumentError("from_blob: the address is 0", rule="there is memory at the address")
     raw = dlpack.bytes_at(ptr, count)
     node = shared_buffer(target, sizes, name, memoryview(raw), raw) if count else None
     if node is None:
@@ -132,7 +133,7 @@ def _from_gpu(cls: type[Tensor], x: Any, owner: str, device: str | None) -> Tens
         raise NotSupported(
             f"from_dlpack: memory of {name} with gaps",
             facts=[("shape", foreign.shape)],
-            law="memory of a GPU is shared where it is contiguous",
+            rule="memory of a GPU is shared where it is contiguous",
             fix="make it contiguous first: from_dlpack(x.contiguous())",
         )
     node = adopted_buffer(foreign.dtype, foreign.shape, name, foreign.address, foreign.keep)
@@ -158,7 +159,7 @@ def to_dlpack(
     if wanted not in (own, dlpack.CPU):
         raise NotSupported(
             f"__dlpack__: device {wanted}",
-            law=f"this value is handed out on the CPU, {dlpack.CPU}, or where it is, {own}",
+            rule=f"this value is handed out on the CPU, {dlpack.CPU}, or where it is, {own}",
         )
     if wanted != dlpack.CPU:
         shown = _shown_on_device(self.clone() if copy else self, own, stream)
@@ -179,7 +180,7 @@ def dlpack_device(self: Tensor) -> tuple[int, int]:
 def _sharing(on: OneDevice) -> ForeignMemory:
     """How a device shares memory with other libraries on it."""
     if on.foreign is None:
-        raise NotSupported(f"DLPack: memory of {on.name}", law="it shares none with others")
+        raise NotSupported(f"DLPack: memory of {on.name}", rule="it shares none with others")
     return on.foreign
 
 
@@ -201,6 +202,30 @@ def _shown_on_device(self: Tensor, kind: tuple[int, int], stream: int | None) ->
         is_constant=False,
         keep=loan,
     )
+
+
+def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """Return the module with the functions of the array API standard, `weft.array_api`."""
+    # Its package is above this one; who holds a tensor has imported `weft`, which knows it.
+    found = sys.modules[__name__.partition(".")[0]].array_api
+    if api_version not in (None, "2022.12", "2023.12", found.__array_api_version__):
+        raise ArgumentError(
+            f"__array_namespace__: version {api_version!r} of the array API standard",
+            rule=f"versions up to {found.__array_api_version__} are known",
+        )
+    return found
+
+
+def to_device(self: Tensor, device: str, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on another device, by the array API standard's name.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).to_device("PYTHON").device
+    'PYTHON'
+    """
+    if stream is not None:
+        raise ArgumentError("to_device: a stream", rule="devices have one stream of their own")
+    return self.to(device)
 
 
 def to_torch(self: Tensor) -> Any:

@@ -17,6 +17,7 @@ from weft.ir.shapes import Shape
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor.checks import broadcast_shape, known, require_one_device
+from weft.tensor.indexing.histograms import unique_rows
 from weft.tensor.indexing.order_statistics import operand_of, starts_of_runs
 from weft.tensor.indexing.sorting import positions_in_order
 from weft.tensor.methods.elementwise import lift
@@ -29,30 +30,39 @@ MOST_COMPARED: Final = 64
 
 
 def searchsorted(
-    self: Tensor, values: Any, right: bool = False, side: str | None = None
+    self: Tensor,
+    values: Any,
+    right: bool = False,
+    side: str | None = None,
+    *,
+    out_int32: bool = False,
+    sorter: Tensor | None = None,
 ) -> Tensor:
     """Find where values belong in this sorted tensor, as int64.
 
     The result i has self[i - 1] < v <= self[i], and self[i - 1] <= v < self[i] with `right` or
     `side="right"`. A tensor of several axes has a sorted row for each row of values. As
-    `torch.searchsorted(self, values)` and `numpy.searchsorted(self, values)`.
+    `torch.searchsorted(self, values)` and `numpy.searchsorted(self, values)`. A `sorter` names the
+    elements in order, where they are not; `out_int32` asks for int32.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1, 3, 5, 7]).searchsorted(Tensor([3, 6, 9])).tolist()
     [1, 3, 4]
     """
     if side not in (None, "left", "right"):
-        raise ArgumentError(f"searchsorted: side is {side!r}", law='side is "left" or "right"')
+        raise ArgumentError(f"searchsorted: side is {side!r}", rule='side is "left" or "right"')
     wanted = operand_of(self, values, "searchsorted")
     require_one_device("searchsorted", self, wanted)
     if self.ndim != 1 and self.shape[:-1] != wanted.shape[:-1]:
         raise ShapeError(
             f"searchsorted: rows of shape {self.shape} and values of shape {wanted.shape}",
-            law="the tensor has one axis, or all its sizes but the last are those of the values",
+            rule="the tensor has one axis, or all its sizes but the last are those of the values",
         )
     is_right = right or side == "right"
-    rows, wanted = _in_one_dtype(self, wanted)
-    return self._new(_search(rows.detach(), wanted.detach(), is_right)).cast(dtypes.int64)
+    ordered = self if sorter is None else self.gather(-1, sorter)
+    rows, wanted = _in_one_dtype(ordered, wanted)
+    found = self._new(_search(rows.detach(), wanted.detach(), is_right))
+    return found.cast(dtypes.int32 if out_int32 else dtypes.int64)
 
 
 def _in_one_dtype(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,15 +119,18 @@ def _selected(mask: Tensor, size: int | None) -> tuple[Tensor, Tensor, int]:
     if size is None:
         size = int(flat.sum().item())
     number = mask._new(movement.iota(size))
-    places = count.searchsorted(number, right=True)
-    return places, places < known(flat.shape[0]), size
+    indices = count.searchsorted(number, right=True)
+    return indices, indices < known(flat.shape[0]), size
 
 
-def nonzero(self: Tensor, size: int | None = None, fill_value: int = 0) -> Tensor:
+def nonzero(
+    self: Tensor, size: int | None = None, fill_value: int = 0, *, as_tuple: bool = False
+) -> Any:
     """Return the positions of the elements that are not zero, a row of int64 for each.
 
     Without `size` their number is computed now, which runs what is lazy. With it there are that
-    many rows, further ones are left out, and missing ones are filled with `fill_value`. As
+    many rows, further ones are left out, and missing ones are filled with `fill_value`. With
+    `as_tuple` there is a vector for each axis instead. As
     `torch.nonzero` and `numpy.argwhere`.
 
     >>> from weft.tensor import Tensor
@@ -126,8 +139,11 @@ def nonzero(self: Tensor, size: int | None = None, fill_value: int = 0) -> Tenso
     >>> Tensor([0, 3, 5]).nonzero(size=3, fill_value=-1).tolist()
     [[1], [2], [-1]]
     """
-    places, is_there, size = _selected(self.bool(), size)
-    columns, rest = [], places
+    if as_tuple:
+        whole = self if self.ndim else self.reshape((1,))
+        return nonzero(whole, size, fill_value).unbind(1)
+    indices, is_there, size = _selected(self.bool(), size)
+    columns, rest = [], indices
     for extent in reversed(self.shape):
         columns.append(rest % known(extent) if extent else rest)
         rest = rest // known(extent) if extent else rest
@@ -147,7 +163,7 @@ def argwhere(self: Tensor) -> Tensor:
     >>> Tensor([0, 7, 8]).argwhere().tolist()
     [[1], [2]]
     """
-    return nonzero(self)
+    return nonzero(self)  # type: ignore[no-any-return]
 
 
 def masked_select(
@@ -165,42 +181,51 @@ def masked_select(
     ([3, 4], [3, 4, 0])
     """
     if mask.dtype.kind != BOOL:
-        raise DTypeError(f"masked_select: the mask is {mask.dtype.name}", law="a mask holds bools")
+        raise DTypeError(
+            f"masked_select: the mask is {mask.dtype.name}", rule="a mask holds bools"
+        )
     require_one_device("masked_select", self, mask)
     shape = broadcast_shape("masked_select", self.shape, mask.shape)
-    places, is_there, size = _selected(mask.broadcast_to(shape), size)
+    indices, is_there, size = _selected(mask.broadcast_to(shape), size)
     flat = self.broadcast_to(shape).flatten()
-    return is_there.where(flat.gather(0, places), fill_value).cast(self.dtype)
+    return is_there.where(flat.gather(0, indices), fill_value).cast(self.dtype)
 
 
 def unique(
-    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """Return the different elements in order, and what else is asked for.
 
     `return_inverse` adds for each element the number of its value, in the shape of the tensor;
     `return_counts` adds how often each value occurs; both are int64. The number of values is
     computed now, which runs what is lazy. They are in order, also where `sorted` does not ask
-    for it; every NaN is different. As `torch.unique` and `numpy.unique`.
+    for it; every NaN is different. With `dim` the different slices along it are meant. As
+    `torch.unique` and `numpy.unique`.
 
     >>> from weft.tensor import Tensor
     >>> values, counts = Tensor([3, 1, 3, 2]).unique(return_counts=True)
     >>> values.tolist(), counts.tolist()
     ([1, 2, 3], [1, 1, 2])
     """
+    if dim is not None:
+        return unique_rows(self, dim, return_inverse, return_counts)
     flat = self.flatten()
     size = known(flat.shape[0])
     order = positions_in_order(flat.detach())
     ordered = flat.gather(0, order)
     starts = starts_of_runs(ordered) if size else ordered.bool()
-    places, _, count = _selected(starts, None)
-    results = [ordered.gather(0, places)]
+    indices, _, count = _selected(starts, None)
+    results = [ordered.gather(0, indices)]
     if return_inverse:
         number = (starts.cumsum(0) - 1).gather(0, positions_in_order(order))
         results.append(number.reshape(self.shape))
     if return_counts:
-        ends = places.cat(places._new(movement.full(dtypes.int64, size, (1,))))
-        results.append(ends.diff() if count else places)
+        ends = indices.cat(indices._new(movement.full(dtypes.int64, size, (1,))))
+        results.append(ends.diff() if count else indices)
     return tuple(results) if len(results) > 1 else results[0]
 
 
@@ -227,11 +252,11 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     if self.ndim != 1 or not self.dtype.kind & INTEGER:
         raise ShapeError(
             f"bincount: a {self.dtype.name} of shape {self.shape}",
-            law="bincount takes a vector of integers",
+            rule="bincount takes a vector of integers",
         )
     low, high = (int(each.item()) for each in self.aminmax()) if self.shape[0] else (0, -1)
     if low < 0:
-        raise ArgumentError(f"bincount: {low} is negative", law="bincount counts from 0")
+        raise ArgumentError(f"bincount: {low} is negative", rule="bincount counts from 0")
     bins = max(high + 1, minlength)
     if weights is not None:
         wide = weights.dtype is dtypes.float32
@@ -251,7 +276,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     """
     if bins < 1 or max < min:
         raise ArgumentError(
-            f"histc: {bins} bins from {min} to {max}", law="histc needs bins >= 1 and min <= max"
+            f"histc: {bins} bins from {min} to {max}", rule="histc needs bins >= 1 and min <= max"
         )
     flat = self.flatten().detach()
     if not flat.shape[0]:
@@ -288,8 +313,8 @@ def isin(
         found = (x.unsqueeze(-1) == others).any(-1)
     else:
         ordered = others.gather(0, positions_in_order(others))
-        place = ordered.searchsorted(x)
-        inside = place < count
-        at = inside.where(place, 0).flatten()
+        index = ordered.searchsorted(x)
+        inside = index < count
+        at = inside.where(index, 0).flatten()
         found = inside & (ordered.gather(0, at).reshape(x.shape) == x)
     return ~found if invert else found

@@ -28,6 +28,7 @@ from weft.tensor.checks import (
     require_one_device,
     size_node,
 )
+from weft.tensor.indexing.inside import require_inside
 from weft.tensor.indexing.keys import Inside, read_key
 from weft.tensor.methods.elementwise import lift
 
@@ -46,40 +47,44 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     >>> x[:, ::-2].tolist(), x[1, [0, 2]].tolist()
     ([[3, 1], [6, 4]], [4, 6])
     """
+    if self._pair is not None and key.__class__ is int and -2 <= key < 2:
+        return _pair(self)[key]  # type: ignore[no-any-return]
     found = read_key(self.shape, key, self.__class__)
     view = self._view(*found.steps) if found.steps else self._of(self._storage, self._steps)
     if not found.advanced:
         return view
     axes = list(found.advanced)
-    place, count = place_of(view, axes, list(found.advanced.values()))
+    target, count = index_node(view, axes, list(found.advanced.values()))
     if axes == list(range(axes[0], axes[0] + len(axes))):  # neighbors: the result stays there
-        rank = len(shape_of(place))
+        rank = len(shape_of(target))
         first = axes[0]
         order = [*range(count, count + first), *range(count), *range(count + first, rank)]
-        place = movement.permute(place, order) if order != sorted(order) else place
-    return self._new(place)
+        target = movement.permute(target, order) if order != sorted(order) else target
+    return self._new(target)
 
 
-def place_of(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]:
+def index_node(view: Tensor, axes: list[int], indices: list[Any]) -> tuple[UOp, int]:
     """INDEX of the view, indexed axes in front; and how many axes the indices have."""
     rest = [axis for axis in range(view.ndim) if axis not in axes]
     order = [*axes, *rest]
     memory = view.uop if order == sorted(order) else movement.permute(view.uop, order)
     tensors = [_index_tensor(view, index) for index in indices]
     shape = broadcast_shape("index", *(each.shape for each in tensors))
-    gates, places = [], []
+    masks, numbers = [], []
     for axis, tensor, index in zip(axes, tensors, indices, strict=True):
         is_checked = isinstance(index, (np.ndarray, Inside))
-        number, gate = in_axis(tensor.uop, view.shape[axis], is_checked)
-        places.append(number if not shape_of(number) else movement.broadcast(number, shape))
-        gates += [gate] if gate is not None and not shape else []
-        gates += [movement.broadcast(gate, shape)] if gate is not None and shape else []
-    gate = gates[0] if gates else const(dtypes.bool, True)
-    for other in gates[1:]:
-        gate = gate & other
-    if shape and not any(shape_of(each) for each in places):
-        places[0] = movement.broadcast(places[0], shape)
-    return make(Op.INDEX, memory.dtype, (memory, gate, *places)), len(shape)
+        if not is_checked:
+            require_inside("index", tensor, view.shape[axis])
+        number, mask = in_axis(tensor.uop, view.shape[axis], is_checked)
+        numbers.append(number if not shape_of(number) else movement.broadcast(number, shape))
+        masks += [mask] if mask is not None and not shape else []
+        masks += [movement.broadcast(mask, shape)] if mask is not None and shape else []
+    mask = masks[0] if masks else const(dtypes.bool, True)
+    for other in masks[1:]:
+        mask = mask & other
+    if shape and not any(shape_of(each) for each in numbers):
+        numbers[0] = movement.broadcast(numbers[0], shape)
+    return make(Op.INDEX, memory.dtype, (memory, mask, *numbers)), len(shape)
 
 
 def _index_tensor(view: Tensor, index: Any) -> Tensor:
@@ -160,18 +165,18 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
     view._require_no_expand("index")
     view._storage.take_memory()
     steps = [step for step in view._steps if step[0] != Op.DETACH]
-    # A strided view has no place of its own, nor has one that mixes what several devices have.
+    # A strided view has no target of its own, nor has one that mixes what several devices have.
     if any(step[0] == Op.PAD for step in steps) or view._storage.mixes_parts(steps):
         whole = view.clone()
         _set_by_tensors(whole, advanced, value)
         view._write(whole, "index")
         return
     plain = view._of(view._storage, tuple(steps))
-    place, count = place_of(plain, axes, list(advanced.values()))
-    shape = shape_of(place)
+    target, count = index_node(plain, axes, list(advanced.values()))
+    shape = shape_of(target)
     new = lift(view, value, "index")
     if axes == list(range(axes[0], axes[0] + len(axes))) and axes[0]:
-        # The value has the indices' axes where they were; the place has them in front.
+        # The value has the indices' axes where they were; the target has them in front.
         first = axes[0]
         shown = shape[count : count + first] + shape[:count] + shape[count + first :]
         require_broadcast_to("index", new.shape, shown)
@@ -180,11 +185,20 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
     else:
         require_broadcast_to("index", new.shape, shape)
         node = movement.broadcast(new.cast(view.dtype).uop, shape)
-    view._storage.write_at(place, node)
+    view._storage.write_at(target, node)
+
+
+def _pair(self: Tensor) -> Any:
+    from weft.tensor.indexing.extremes import pair_of
+
+    return pair_of(self)
 
 
 def iterate(self: Tensor) -> Iterator[Tensor]:
-    """Yield views along the first axis."""
+    """Yield views along the first axis; of `max` along an axis its values, then its indices."""
+    if self._pair is not None:
+        yield from _pair(self)
+        return
     for position in range(known(self.shape[0]) if self.shape else len(self)):
         yield self[position]
 
@@ -194,7 +208,7 @@ def require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
     if not index.dtype.kind & INTEGER:
         raise DTypeError(
             f"{name}: the index is {index.dtype.name}",
-            law="an index tensor holds integers",
+            rule="an index tensor holds integers",
             fix="cast it: index.int()",
         )
     require_one_device(name, self, index)
@@ -205,7 +219,7 @@ def require_index(name: str, self: Tensor, dim: int, index: Tensor) -> int:
     if not fits:
         raise ShapeError(
             f"{name}: an index of shape {index.shape} for a tensor of shape {self.shape}",
-            law=f"the index has as many axes, and no size is greater but that of axis {axis}",
+            rule=f"the index has as many axes, and no size is greater but that of axis {axis}",
         )
     return axis
 
@@ -217,12 +231,17 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
     >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[0, 0], [1, 0]])).tolist()
     [[1, 1], [4, 3]]
     """
+    if index.shape and 0 in index.shape:  # of no elements any shape is right, as in PyTorch
+        return self.zeros(index.shape, dtype=self.dtype, device=self.device)
+    if not self.ndim and index.ndim == 1:
+        return self.expand(index.shape)._same()
     axis = require_index("gather", self, dim, index)
     if not self.ndim:
-        return self._same()
-    number, gate = in_axis(index.uop, self.shape[axis], False)
-    places = [
+        return self.expand(index.shape)._same() if index.ndim else self._same()
+    require_inside("gather", index, self.shape[axis])
+    number, mask = in_axis(index.uop, self.shape[axis], False)
+    indices = [
         number if i == axis else movement.positions(index.shape, i) for i in range(self.ndim)
     ]
-    gate = const(dtypes.bool, True) if gate is None else gate
-    return self._new(make(Op.INDEX, self.dtype, (self.uop, gate, *places)))
+    mask = const(dtypes.bool, True) if mask is None else mask
+    return self._new(make(Op.INDEX, self.dtype, (self.uop, mask, *indices)))

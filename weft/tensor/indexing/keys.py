@@ -19,7 +19,13 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape
 from weft.ir.sizes import least, minus, most, plus
 from weft.ir.uop import UOp
-from weft.support.errors import ArgumentTypeError, IndexOutOfRange, NotSupported
+from weft.support.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    IndexOutOfRange,
+    NotSupported,
+    ShapeError,
+)
 from weft.tensor.checks import known, require_box, size_of
 from weft.tensor.trace.state import tracing
 
@@ -46,7 +52,7 @@ def read_key(shape: Shape, key: Any, tensor_type: type[Tensor]) -> Key:
     parts = [_known(part, tensor_type) for part in parts]
     parts = [each for part in parts for each in _positions(part, tensor_type)]
     parts = _without_ellipsis(parts, shape, tensor_type)
-    reader = _Reader(shape, tensor_type)
+    reader = _KeyReader(shape, tensor_type)
     for part in parts:
         reader.read(part)
     return Key(tuple(reader.steps()), reader.advanced)
@@ -54,8 +60,16 @@ def read_key(shape: Shape, key: Any, tensor_type: type[Tensor]) -> Key:
 
 def _known(part: Any, tensor_type: type[Tensor]) -> Any:
     """A part with what is indexed by data of the host turned into an array."""
+    if isinstance(part, (list, tuple)) and any(
+        each is None or each is Ellipsis or isinstance(each, (slice, list, tuple)) for each in part
+    ) and not all(isinstance(each, (list, tuple)) for each in part):  # fmt: skip
+        raise ArgumentTypeError(
+            "index: a list of several keys",
+            rule="a list is one index of integers; a key for each axis is a tuple",
+            fix="write x[a, b], or x[tuple(keys)]",
+        )
     if isinstance(part, (list, tuple, range)):
-        part = np.asarray(part) if len(part) else np.zeros(0, np.int64)
+        part = _array_of(part)
     if isinstance(part, np.generic):
         part = part.item()
     elif isinstance(part, np.ndarray) and tracing.trace is not None:
@@ -67,10 +81,21 @@ def _known(part: Any, tensor_type: type[Tensor]) -> Any:
     return part
 
 
+def _array_of(part: Any) -> Any:
+    """The integers of a list, which may be nested."""
+    try:
+        return np.asarray(part) if len(part) else np.zeros(0, np.int64)
+    except ValueError:
+        raise ShapeError(
+            "index: a nested list is not rectangular",
+            rule="the lists at one depth have one length",
+        ) from None
+
+
 def _no_index(what: str) -> ArgumentTypeError:
     return ArgumentTypeError(
         f"index: expected an index, got {what}",
-        law="an index is an int, a slice, None, ..., or integers in a list, array or tensor",
+        rule="an index is an int, a slice, None, ..., or integers in a list, array or tensor",
     )
 
 
@@ -94,8 +119,22 @@ def _positions(part: Any, tensor_type: type[Tensor]) -> tuple[Any, ...]:
 
 def _no_bool() -> NotSupported:
     return NotSupported(
-        "index: expected an index, got a bool", law="x[True] would add an axis; use x[None]"
+        "index: expected an index, got a bool", rule="x[True] would add an axis; use x[None]"
     )
+
+
+def _slice_numbers(part: slice, size: int) -> tuple[int, int, int]:
+    """The start, stop and step of a slice of an axis."""
+    try:
+        return part.indices(size)
+    except TypeError:
+        ends = (part.start, part.stop, part.step)
+        names = [type(e).__name__ for e in ends if e is not None and not hasattr(e, "__index__")]
+        raise _no_index(f"a slice with a {names[0] if names else 'symbolic step'}") from None
+    except ValueError:
+        raise ArgumentError(
+            "index: the step of a slice is 0", rule="a slice has a step above or below 0"
+        ) from None
 
 
 class _Masked(NamedTuple):
@@ -113,7 +152,7 @@ def _without_ellipsis(parts: list[Any], shape: Shape, tensor_type: type[Tensor])
         raise IndexOutOfRange(
             f"index: {what}",
             facts=[("shape", shape)],
-            law="an index has at most one part for each axis and one ellipsis",
+            rule="an index has at most one part for each axis and one ellipsis",
         )
     missing = [slice(None)] * (len(shape) - used)
     if not holes:
@@ -122,7 +161,7 @@ def _without_ellipsis(parts: list[Any], shape: Shape, tensor_type: type[Tensor])
     return [*parts[:place], *missing, *parts[place + 1 :]]
 
 
-class _Reader:
+class _KeyReader:
     """Collects, part by part, a box, what is flipped and strided, and the final shape."""
 
     def __init__(self, shape: Shape, tensor_type: type[Tensor]) -> None:
@@ -179,7 +218,7 @@ class _Reader:
         raise IndexOutOfRange(
             f"index: {number} can be below 0 and above",
             facts=[("least", least(number)), ("greatest", most(number))],
-            law="a symbolic index counts from one end for every value of its variables",
+            rule="a symbolic index counts from one end for every value of its variables",
             fix="give the Variable a min of 0 or more",
         )
 
@@ -187,7 +226,7 @@ class _Reader:
         return IndexOutOfRange(
             f"index: {number} is out of range for axis {self.axis} of size {size}",
             facts=[("shape", self.shape)],
-            law=f"an index of this axis is from {-size} to {size - 1}"
+            rule=f"an index of this axis is from {-size} to {size - 1}"
             if size
             else "an axis of size 0 has no elements",
         )
@@ -199,7 +238,7 @@ class _Reader:
                 raise IndexOutOfRange(
                     f"index: a mask of size {part.size} for axis {self.axis} of size {size}",
                     facts=[("shape", self.shape)],
-                    law="a mask has the sizes of the axes it selects from",
+                    rule="a mask has the sizes of the axes it selects from",
                 )
             part = part.positions
         if isinstance(part, self.tensor_type):
@@ -213,7 +252,7 @@ class _Reader:
         if not isinstance(size, int) or any(isinstance(x, UOp) for x in (part.start, part.stop)):
             self._symbolic_slice(part, size)
             return
-        start, stop, step = part.indices(size)
+        start, stop, step = _slice_numbers(part, size)
         count = len(range(start, stop, step))
         if step < 0 and count:  # the same elements upwards, then flipped
             self.flipped.append(self.axis)
@@ -233,7 +272,7 @@ class _Reader:
             raise NotSupported(
                 f"index: the step {part.step} along a symbolic size",
                 facts=[("shape", self.shape)],
-                law="a slice of symbolic size has the step 1; [::-1] reads an axis backwards",
+                rule="a slice of symbolic size has the step 1; [::-1] reads an axis backwards",
             )
         given = [
             each if each is None else size_of("index", each) for each in (part.start, part.stop)

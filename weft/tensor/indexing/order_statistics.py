@@ -33,19 +33,19 @@ def _rows(name: str, self: Tensor, dim: int) -> tuple[Tensor, int]:
         raise ShapeError(
             f"{name}: an empty axis has no {name}",
             facts=[("shape", self.shape), ("axis", axis)],
-            law=f"{name} needs at least one element along its axis",
+            rule=f"{name} needs at least one element along its axis",
         )
     return rows, axis
 
 
-def _picked(self: Tensor, rows: Tensor, places: Tensor, axis: int, keepdim: bool) -> Picked:
+def _picked(self: Tensor, rows: Tensor, indices: Tensor, axis: int, keepdim: bool) -> Picked:
     """Elements at indices (…, 1) of rows, and the indices, each with the axis gone or kept."""
-    values = rows.gather(-1, places)
+    values = rows.gather(-1, indices)
     if not self.ndim:
-        return Picked(values.reshape(()), places.reshape(()))
+        return Picked(values.reshape(()), indices.reshape(()))
     if keepdim:
-        return Picked(values.movedim(-1, axis), places.movedim(-1, axis))
-    return Picked(values.squeeze(-1), places.squeeze(-1))
+        return Picked(values.movedim(-1, axis), indices.movedim(-1, axis))
+    return Picked(values.squeeze(-1), indices.squeeze(-1))
 
 
 def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Picked:
@@ -62,7 +62,7 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pick
     size = known(rows.shape[-1])
     if not 1 <= k <= size:
         raise ArgumentError(
-            f"kthvalue: element {k} of {size}", law="k is from 1 to the size of the axis"
+            f"kthvalue: element {k} of {size}", rule="k is from 1 to the size of the axis"
         )
     order = positions_in_order(rows.detach(), k)
     return _picked(self, rows, order[..., k - 1 : k], axis, keepdim)
@@ -79,7 +79,7 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     2.0
     """
     if dim is None:
-        return median(self.flatten(), 0)[0]
+        return shared_slope(self, median(self.flatten(), 0)[0])
     rows, axis = _rows("median", self, dim)
     size = known(rows.shape[-1])
     order = positions_in_order(rows.detach())
@@ -87,8 +87,19 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         middle = (size - 1) // 2
         return _picked(self, rows, order[..., middle : middle + 1], axis, keepdim)
     nans = rows.isnan().sum(-1, keepdim=True)
-    place = (nans == 0).where((size - 1) // 2, -nans + size)
-    return _picked(self, rows, order.gather(-1, place), axis, keepdim)
+    index = (nans == 0).where((size - 1) // 2, -nans + size)
+    return _picked(self, rows, order.gather(-1, index), axis, keepdim)
+
+
+def shared_slope(self: Tensor, value: Tensor) -> Tensor:
+    """One of all elements; those that are equal to it share its slope, as in PyTorch."""
+    if not self.dtype.is_float:
+        return value
+    middle = value.detach()
+    is_equal = (self == middle) & middle.isfinite()
+    count = is_equal.sum().maximum(1)
+    differences = is_equal.where(self - middle, 0.0)  # zeros that have a slope
+    return is_equal.any().where(middle + differences.sum() / count, value)
 
 
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Picked:
@@ -103,9 +114,9 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Picked:
     """
     rows, axis = _rows("mode", self, dim)
     order = positions_in_order(rows.detach())
-    length = _places_in_runs(rows.detach().gather(-1, order))
-    place = order.gather(-1, length.argmax(-1, keepdim=True))
-    return _picked(self, rows, place, axis, keepdim)
+    length = _indices_in_runs(rows.detach().gather(-1, order))
+    index = order.gather(-1, length.argmax(-1, keepdim=True))
+    return _picked(self, rows, index, axis, keepdim)
 
 
 def starts_of_runs(ordered: Tensor) -> Tensor:
@@ -117,7 +128,7 @@ def starts_of_runs(ordered: Tensor) -> Tensor:
     return changes.pad([*room, (1, 0)], value=True)
 
 
-def _places_in_runs(ordered: Tensor) -> Tensor:
+def _indices_in_runs(ordered: Tensor) -> Tensor:
     """For each element of sorted rows how many equal ones there are up to it."""
     position = ordered._new(movement.positions(ordered.shape, ordered.ndim - 1))
     start = scan(starts_of_runs(ordered).where(position, 0), Op.MAX, -1, "mode")
@@ -147,15 +158,15 @@ def quantile(
     if interpolation not in _INTERPOLATIONS:
         raise ArgumentError(
             f"quantile: unknown interpolation {interpolation!r}",
-            law="interpolation is " + ", ".join(_INTERPOLATIONS),
+            rule="interpolation is " + ", ".join(_INTERPOLATIONS),
         )
     if self.dtype not in (dtypes.float32, dtypes.float64):
         raise DTypeError(
-            f"quantile: of {self.dtype.name}", law="quantile takes float32 and float64"
+            f"quantile: of {self.dtype.name}", rule="quantile takes float32 and float64"
         )
     share = operand_of(self, q, "quantile").cast(self.dtype)
     if share.ndim > 1:
-        raise ShapeError(f"quantile: q has shape {share.shape}", law="q is a number or a vector")
+        raise ShapeError(f"quantile: q has shape {share.shape}", rule="q is a number or a vector")
     flat = self.flatten() if dim is None else self
     rows, axis = _rows("quantile", flat, 0 if dim is None else dim)
     found = _between(rows, share.flatten(), interpolation)  # (…, shares)
@@ -172,11 +183,11 @@ def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
     order = positions_in_order(rows.detach())
     # Where there is a NaN the last in order is one, and both neighbors are it.
     has_nan = rows.isnan().any(-1, keepdim=True)
-    place = has_nan.where(size - 1, share * (size - 1))
+    index = has_nan.where(size - 1, share * (size - 1))
     if interpolation != "linear":
-        rounded = {"lower": place.floor, "higher": place.ceil, "nearest": place.round}
-        place = rounded[interpolation]() if interpolation in rounded else _midpoint(place)
-    below = place.floor()
+        rounded = {"lower": index.floor, "higher": index.ceil, "nearest": index.round}
+        index = rounded[interpolation]() if interpolation in rounded else _midpoint(index)
+    below = index.floor()
 
     def at(number: Tensor) -> Tensor:
         chosen = order.gather(-1, number.cast(dtypes.int64))
@@ -185,11 +196,11 @@ def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
     low = at(below)
     found = low if interpolation in ("lower", "higher", "nearest") else None
     if found is None:
-        high = at(place.ceil())
-        found = low.lerp(high, place - below)
+        high = at(index.ceil())
+        found = low.lerp(high, index - below)
     return found
 
 
-def _midpoint(place: Tensor) -> Tensor:
+def _midpoint(index: Tensor) -> Tensor:
     """An index between two elements moved to the middle of them."""
-    return (place.floor() + place.ceil()) / 2
+    return (index.floor() + index.ceil()) / 2

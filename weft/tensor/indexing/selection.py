@@ -1,11 +1,12 @@
 """Selection and writes by number as functions: each returns a new value and changes no tensor.
 
 Numbers outside an axis read 0 and write nothing, as in `indexing.py`. Values that are added to one
-place are all added; of several that replace it, one stays.
+target are all added; of several that replace it, one stays.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ from weft.tensor.checks import (
     require_broadcast_to,
     require_one_device,
 )
-from weft.tensor.indexing.indexing import in_axis, place_of
+from weft.tensor.indexing.indexing import in_axis, index_node
+from weft.tensor.indexing.inside import require_inside
 from weft.tensor.methods.elementwise import lift
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def _require_integers(name: str, index: Tensor) -> None:
     if not index.dtype.kind & INTEGER:
         raise DTypeError(
             f"{name}: the index is {index.dtype.name}",
-            law="an index tensor holds integers",
+            rule="an index tensor holds integers",
             fix="cast it: index.int()",
         )
 
@@ -67,7 +69,7 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None = None) -> Ten
         raise ShapeError(
             f"take_along_dim: {indices.ndim} axes of the index for {self.ndim} of the tensor",
             facts=[("tensor", self.shape), ("index", indices.shape)],
-            law="the index has as many axes as the tensor",
+            rule="the index has as many axes as the tensor",
         )
     rest = [
         [1 if i == axis else size for i, size in enumerate(each.shape)] for each in (self, indices)
@@ -104,7 +106,7 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise IndexOutOfRange(
             f"narrow: {length} elements from {start} on are not inside axis {axis} of size {size}",
             facts=[("shape", self.shape)],
-            law="narrow needs 0 <= start and start + length <= size",
+            rule="narrow needs 0 <= start and start + length <= size",
         )
     box: list[Any] = [None] * self.ndim
     box[axis] = (first, first + length)
@@ -132,7 +134,7 @@ def _axis_and_vector(name: str, self: Tensor, dim: int, index: Tensor) -> tuple[
         raise ShapeError(
             f"{name}: the index has {index.ndim} axes",
             facts=[("index", index.shape)],
-            law="the index is a vector",
+            rule="the index is a vector",
         )
     return axis, index.reshape(-1)
 
@@ -146,7 +148,7 @@ def _sources(name: str, self: Tensor, axis: int, index: Tensor, source: Any) -> 
         raise ShapeError(
             f"{name}: values of shape {values.shape} do not fit",
             facts=[("tensor", self.shape), ("index", index.shape), ("values", values.shape)],
-            law=f"the values have the shape of the tensor, with {index.shape[0]} on axis {axis}",
+            rule=f"the values have the shape of the tensor, with {index.shape[0]} on axis {axis}",
         )
     return values.reshape(shape).movedim(axis, 0)
 
@@ -163,10 +165,11 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Any, *, alpha: floa
     values = (values if alpha == 1 else values * alpha).cast(self.dtype)
     whole = self.reshape(self.shape or (1,))
     lead = (*whole.shape[:axis], vector.shape[0])
-    number, gate = in_axis(movement.broadcast(vector.uop, lead), whole.shape[axis], False)
-    places = [*(movement.positions(lead, i) for i in range(axis)), number]
-    gate = const(dtypes.bool, True) if gate is None else gate
-    added = scatter_nodes(whole.uop, values.uop, gate, places, Op.ADD)
+    require_inside("index_add", vector, whole.shape[axis])
+    number, mask = in_axis(movement.broadcast(vector.uop, lead), whole.shape[axis], False)
+    indices = [*(movement.positions(lead, i) for i in range(axis)), number]
+    mask = const(dtypes.bool, True) if mask is None else mask
+    added = scatter_nodes(whole.uop, values.uop, mask, indices, Op.ADD)
     return self._new(added).reshape(self.shape)
 
 
@@ -200,7 +203,7 @@ def index_put(
     ):
         raise ArgumentTypeError(
             "index_put: expected a tuple of index tensors",
-            law="there is an index tensor for each of the first axes",
+            rule="there is an index tensor for each of the first axes",
             fix="write x.index_put((index,), values)",
         )
     new = lift(self, values, "index_put").cast(self.dtype)
@@ -212,7 +215,7 @@ def index_put(
         raise IndexOutOfRange(
             f"index_put: {len(indices)} indices for {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="an index names an axis",
+            rule="an index names an axis",
         )
     if accumulate:
         return _added(self, list(indices), new, "index_put")
@@ -226,7 +229,7 @@ def _put_by_mask(self: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -
             raise ShapeError(
                 "index_put: values to be added through a mask do not fit",
                 facts=[("tensor", self.shape), ("mask", mask.shape), ("values", values.shape)],
-                law="the mask has the leading sizes of the tensor, the value the sizes after them",
+                rule="the mask has the leading sizes of the tensor, the value those after them",
             )
         wide = mask.reshape((*mask.shape, *[1] * rest))
         return self + wide.where(values, 0)
@@ -237,19 +240,35 @@ def _put_by_mask(self: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -
 
 def _added(self: Tensor, numbers: list[Tensor], values: Tensor, name: str) -> Tensor:
     """The tensor with values added where the indices of its first axes say."""
-    place, _ = place_of(self, list(range(len(numbers))), list(numbers))
-    shape = shape_of(place)
+    target, _ = index_node(self, list(range(len(numbers))), list(numbers))
+    shape = shape_of(target)
     require_broadcast_to(name, values.shape, shape)
     node = movement.broadcast(values.cast(self.dtype).uop, shape)
-    memory, gate, *indices = place.src
-    return self._new(scatter_nodes(memory, node, gate, indices, Op.ADD))
+    memory, mask, *indices = target.src
+    return self._new(scatter_nodes(memory, node, mask, indices, Op.ADD))
 
 
 def _replaced(self: Tensor, indices: list[Tensor], values: Tensor) -> Tensor:
-    """The tensor with values at the indices of its first axes."""
-    made = self.clone()
-    made[tuple(indices)] = values
-    return made
+    """The tensor with values at the indices of its first axes; of several the last stays.
+
+    Updates are numbered, and each element takes the update with the greatest number. So this is a
+    value and no write: its graph stays for gradients when it is realized.
+    """
+    target, count = index_node(self, list(range(len(indices))), list(indices))
+    shape = shape_of(target)
+    require_broadcast_to("index", values.shape, shape)
+    _, mask, *positions = target.src
+    updates = math.prod(map(known, shape[:count]))
+    number = self.__class__.arange(updates, dtype=dtypes.int32, device=self.device)
+    number = number.reshape((*shape[:count], *[1] * (len(shape) - count))).expand(shape)
+    none = movement.full(dtypes.int32, -1, self.shape)
+    last = self._new(scatter_nodes(none, number.uop, mask, positions, Op.MAX))
+    rest = shape[count:]
+    rows = values.cast(self.dtype).expand(shape).reshape((updates, *rest))
+    if not updates:
+        return self._same()
+    chosen = last.clamp(min_=0).reshape((-1, *rest)) if rest else last.clamp(min_=0).flatten()
+    return (last < 0).where(self, rows.gather(0, chosen).reshape(self.shape))
 
 
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -265,7 +284,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
         raise ShapeError(
             f"put: {values.numel()} values for {index.numel()} indices",
             facts=[("index", index.shape), ("values", values.shape)],
-            law="there is a value for each index",
+            rule="there is a value for each index",
         )
     flat = self.flatten()
     return flat.index_put((index.flatten(),), values.flatten(), accumulate).reshape(self.shape)
@@ -309,7 +328,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if mask.dtype.kind != BOOL:
         raise DTypeError(
             f"masked_scatter: the mask is {mask.dtype.name}",
-            law="a mask is bool",
+            rule="a mask is bool",
             fix="compare it: x.masked_scatter(mask != 0, source)",
         )
     shape = broadcast_shape("masked_scatter", self.shape, mask.shape)

@@ -1,8 +1,8 @@
 """Sorting along an axis: sort, argsort, topk.
 
 An element and its position are packed into one integer, which is unique, so the order is stable
-and a permutation comes out with the values. Blocks are sorted by counting: an element's place is
-the number of lesser ones. Then sorted blocks are merged in pairs. Each place of a merged block
+and a permutation comes out with the values. Blocks are sorted by counting: an element's rank is
+the number of lesser ones. Then sorted blocks are merged in pairs. Each rank of a merged block
 finds by bisection how many elements come from the left one, and reads its own; a merge is one
 kernel of gathers, without writes. The work is n log(n) ** 2, in about log2(n) - 3 kernels.
 
@@ -20,7 +20,7 @@ from weft.ir.dtypes import FLOAT, UINT, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, const, make
-from weft.support.errors import ArgumentError
+from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.methods.pairs import Picked
 from weft.tensor.methods.sharding import whole_along
@@ -36,7 +36,9 @@ _LAST: Final = 2**63 - 1  # greater than every packed element
 _HALF: Final = 2**31
 
 
-def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Picked:
+def sort(
+    self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+) -> Picked:
     """Return the elements in order along an axis, and the positions they had, as int64.
 
     Equal elements keep their order, and NaN comes last, or first where the order descends. As
@@ -50,7 +52,7 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Picked:
     return _first("sort", self, None, dim, descending)
 
 
-def argsort(self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+def argsort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the positions that put the elements along an axis in order, as int64.
 
     As `torch.argsort(stable=True)` and `numpy.argsort(kind="stable")`.
@@ -80,7 +82,7 @@ def topk(
         raise ArgumentError(
             f"topk: {k} of {size} elements",
             facts=[("shape", self.shape), ("axis", dim)],
-            law="k is from 0 to the size of the axis",
+            rule="k is from 0 to the size of the axis",
         )
     return _first("topk", self, k, dim, largest)
 
@@ -89,9 +91,9 @@ def _first(name: str, self: Tensor, count: int | None, dim: int, descending: boo
     """The first elements in order, all of them where there is no count, and their positions."""
     axis = axis_of(name, dim, self.ndim)
     if not self.ndim:
-        flat, places = _first(name, self.reshape(1), count, 0, descending)
+        flat, indices = _first(name, self.reshape(1), count, 0, descending)
         shape = () if count is None or count == 1 else (0,)
-        return Picked(flat.reshape(shape), places.reshape(shape))
+        return Picked(flat.reshape(shape), indices.reshape(shape))
     rows = self.movedim(axis, -1)
     order = positions_in_order(rows.detach(), count, descending).movedim(-1, axis)
     return Picked(self.gather(axis, order), order)
@@ -113,8 +115,8 @@ def positions_in_order(rows: Tensor, count: int | None = None, descending: bool 
         if order is not None:  # the order by a lower word is kept where the higher one is equal
             word = rows._new(word).gather(-1, order).uop
         is_last = number == len(words) - 1
-        places = _order_of_words(rows, word, count if is_last else size)
-        order = places if order is None else order.gather(-1, places)
+        indices = _order_of_words(rows, word, count if is_last else size)
+        order = indices if order is None else order.gather(-1, indices)
     assert order is not None
     return order
 
@@ -129,6 +131,10 @@ def _order_of_words(rows: Tensor, word: UOp, count: int) -> Tensor:
 
 def _words(x: UOp) -> list[UOp]:
     """Numbers from -2**31 to below 2**31 as int64, the least significant first, that sort as x."""
+    if x.dtype.is_complex:
+        raise DTypeError(
+            f"sort: not defined for {x.dtype.name}", rule="complex numbers have no order"
+        )
     if x.dtype.kind == FLOAT:
         x = _sortable_bits(x)
     if x.dtype.bits < 64:
@@ -192,8 +198,8 @@ def _sorted_by_counting(like: Tensor, node: UOp) -> Tensor:
     kept = like._new(node).contiguous().uop
     here = movement.broadcast(movement.reshape(kept, (rows, size, 1)), square)
     other = movement.broadcast(movement.reshape(kept, (rows, 1, size)), square)
-    place = like._new((other < here).cast(dtypes.int32)).sum(2, dtype=dtypes.int32)
-    wanted = movement.broadcast(movement.reshape(place.uop, (rows, 1, size)), square)
+    rank = like._new((other < here).cast(dtypes.int32)).sum(2, dtype=dtypes.int32)
+    wanted = movement.broadcast(movement.reshape(rank.uop, (rows, 1, size)), square)
     hits = wanted.equal(movement.positions(square, 1))
     chosen = where(hits, other, const(node.dtype, _LAST))
     return like._new(chosen).min(2)
@@ -207,21 +213,21 @@ def _merged(like: Tensor, width: int, most: int) -> tuple[Tensor, int]:
     wide = min(2 * width, most)
     shape = (rows // 2, wide)
     counter = dtypes.int32 if rows * width < _HALF else dtypes.int64
-    place = movement.positions(shape, 1, counter)
+    rank = movement.positions(shape, 1, counter)
     left = movement.positions(shape, 0, counter) * (2 * width)
     right = left + width
-    zero, full = place.const_like(0), place.const_like(width)
-    taken = where(place < width, zero, place + -width)  # from the left block
-    limit = where(place < width, place, full)
+    zero, full = rank.const_like(0), rank.const_like(width)
+    taken = where(rank < width, zero, rank + -width)  # from the left block
+    limit = where(rank < width, rank, full)
     step = 1 << width.bit_length() - 1
     while step:
         more = taken + step
         fits = more <= limit
         first = _at(flat, left + _inside(more + -1, width))
-        second = _at(flat, right + _inside(place - more, width))
+        second = _at(flat, right + _inside(rank - more, width))
         taken = where(fits & (first < second), more, taken)
         step //= 2
-    rest, last = place - taken, const(node.dtype, _LAST)
+    rest, last = rank - taken, const(node.dtype, _LAST)
     merged = make(
         Op.MIN,
         node.dtype,

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.engine.contents import buffer_from, read_bytes
-from weft.ir.array_values import from_storage, storage_dtype
+from weft.ir.arrays.values import from_storage, storage_dtype
 from weft.ir.dtypes import FLOAT
 from weft.ir.shapes import shape_of
 from weft.support.errors import NotSupported
 from weft.tensor.core import realize_all
 from weft.tensor.jit.program import TracedProgram
-from weft.tensor.storage import Storage, realize
+from weft.tensor.realize import realize
+from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage
 from weft.tensor.trees import flatten
@@ -33,24 +34,24 @@ _TOLERANCE: Final = {"rtol": 1e-3, "atol": 1e-5}
 def call_checked(jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call both ways; raises where they differ."""
     arguments, program = jitted.program_for(args, kwargs)
-    places = _places(arguments.tensors, program)
-    before = [_contents(storage) for storage in places.values()]
+    storages = _storages(arguments.tensors, program)
+    before = [_contents(storage) for storage in storages.values()]
     gradients = [(tensor, tensor._grad) for tensor in _with_gradients(arguments.tensors, program)]
     called = _values(jitted.function(*args, **kwargs))
-    wanted = [_contents(storage) for storage in places.values()]
-    for storage, data in zip(places.values(), before, strict=True):
+    wanted = [_contents(storage) for storage in storages.values()]
+    for storage, data in zip(storages.values(), before, strict=True):
         _put_back(storage, data)
     for tensor, grad in gradients:
         tensor._grad = grad
     result = program.call(arguments.leaves)
     _require_same_values(jitted, _values(result), called)
-    for (name, storage), data in zip(places.items(), wanted, strict=True):
+    for (name, storage), data in zip(storages.items(), wanted, strict=True):
         if not isinstance(storage, GoneStorage) and not _agree(storage, data, _contents(storage)):
             raise _differs(jitted, f"{name}, of shape {shape_of(storage.uop)},")
     return result
 
 
-def _places(tensors: Sequence[Tensor], program: TracedProgram) -> dict[str, Storage]:
+def _storages(tensors: Sequence[Tensor], program: TracedProgram) -> dict[str, Storage]:
     """All memory that a call may write, by name."""
     found: dict[Storage, str] = {}
     for number, tensor in enumerate(tensors):
@@ -116,7 +117,7 @@ def _agree(storage: Storage, x: bytes, y: bytes) -> bool:
 def _differs(jitted: Jit, what: str) -> NotSupported:
     return NotSupported(
         f"CHECK=jit: {what} differs between {jitted!r} and the function itself",
-        law="a jitted function may depend on its arguments, on tensors and on what can be\n"
+        rule="a jitted function may depend on its arguments, on tensors and on what can be\n"
         "compared from call to call; what else changes is not seen",
         fix="pass what changes as an argument",
     )

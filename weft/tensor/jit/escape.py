@@ -26,7 +26,7 @@ _STORES: Final = ("STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "ST
 _STORES_ITEMS: Final = ("STORE_SUBSCR", "STORE_SLICE")
 
 
-class _Holder(NamedTuple):
+class _Owner(NamedTuple):
     """Where a tensor was found, in words; the name it has there, or None.
 
     Of several holders the one of the lowest rank says most.
@@ -51,7 +51,7 @@ def require_unchanged(
         what = "a list, dict or dataclass among its arguments"
     raise NotSupported(
         f"jit: {function} changes {what}",
-        law="a jitted function is traced once and replayed; what it does to tensors is repeated,\n"
+        rule="a jitted function is traced once and replayed; what it does to tensors is repeated\n"
         "and what it puts into lists, dicts and objects is not",
         fix="return what is new, or write it to a tensor that was there before: kept.assign(...)",
     )
@@ -59,11 +59,13 @@ def require_unchanged(
 
 def mark_escaped(storages: Collection[Storage], function: str, code: CodeType | None) -> None:
     """Let every later use of these storages, which were made in a trace, raise."""
+    nodes = topological(*(storage.uop for storage in storages))  # one walk: they share most
+    codes = {node.line.code: None for node in nodes if node.line is not None}
     for storage in storages:
-        nodes = topological(storage.uop)
-        codes = dict.fromkeys(node.line.code for node in nodes if node.line is not None)
-        seen = [each for each in (code, *codes) if each is not None]
-        error = functools.partial(_error, function, storage.uop.line, tuple(dict.fromkeys(seen)))
+        made = storage.uop.line
+        own = None if made is None else made.code
+        seen = {each: None for each in (code, own, *codes) if each is not None}
+        error = functools.partial(_error, function, made, tuple(seen))
         retire(storage, Reason(f"it was made while {function} was traced", error))
 
 
@@ -81,7 +83,7 @@ def _error(
     return NotSupported(
         f"this tensor was made while {function} was traced, and has no value outside",
         facts=facts,
-        law="a jitted function is traced once and replayed; it gives away the tensors that it\n"
+        rule="a jitted function is traced once and replayed; it gives away the tensors that it\n"
         "returns and those that it writes to",
         fix="return it, or clear .grad before backward"
         if holder.name == "grad"
@@ -89,7 +91,7 @@ def _error(
     )
 
 
-def _find_holder(storage: Storage) -> _Holder:
+def _find_holder(storage: Storage) -> _Owner:
     """Who holds a tensor of this storage: a gradient, an attribute, a container."""
     tensors = [each for each in gc.get_referrers(storage) if isinstance(each, Core)]
     found = []
@@ -100,27 +102,27 @@ def _find_holder(storage: Storage) -> _Holder:
             for holder in holders
             if holder is not tensors and (described := _describe(holder, tensor)) is not None
         ]
-    return min(found, key=lambda holder: holder.rank, default=_Holder("a variable", None, 9))
+    return min(found, key=lambda holder: holder.rank, default=_Owner("a variable", None, 9))
 
 
-def _describe(holder: Any, tensor: Core) -> _Holder | None:
+def _describe(holder: Any, tensor: Core) -> _Owner | None:
     if isinstance(holder, Core):
-        return _Holder("the attribute grad of a tensor", "grad", 0)
+        return _Owner("the attribute grad of a tensor", "grad", 0)
     if isinstance(holder, dict):
         for key, value in holder.items():
             if value is tensor and isinstance(key, str):
                 owner = _owner_of(holder)
                 if owner is not None:
-                    return _Holder(f"the attribute {key} of a {owner}", key, 1)
-                return _Holder(f"the name {key!r}", key, 2)
-        return _Holder("a dict", "[]", 3)
+                    return _Owner(f"the attribute {key} of a {owner}", key, 1)
+                return _Owner(f"the name {key!r}", key, 2)
+        return _Owner("a dict", "[]", 3)
     if isinstance(holder, (list, set)):
-        return _Holder(f"a {type(holder).__name__}", "[]", 3)
+        return _Owner(f"a {type(holder).__name__}", "[]", 3)
     if isinstance(holder, CellType):
-        return _Holder("a variable of an enclosing function", None, 4)
+        return _Owner("a variable of an enclosing function", None, 4)
     for name, value in getattr(holder, "__dict__", {}).items():
         if value is tensor:
-            return _Holder(f"the attribute {name} of a {type(holder).__name__}", name, 1)
+            return _Owner(f"the attribute {name} of a {type(holder).__name__}", name, 1)
     return None
 
 

@@ -13,7 +13,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.setting import scope
 from weft.tensor.jit.program import TracedProgram
-from weft.tensor.jit.signature import SCALARS, Identity
+from weft.tensor.jit.signature import SCALARS, WeakIdentity
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, tracing
@@ -39,12 +39,12 @@ class FastPath:
             row = None
             if isinstance(arg, Tensor):
                 node = arg._storage.uop
-                row = (node.dtype, node.arg[1], node.arg[2], arg.requires_grad)
+                row = (node.dtype, node.arg[1], node.arg[2], arg._wants)
             self._wanted.append(row)
             if isinstance(arg, UOp):
                 self._values.append(arg.src[0])
             else:  # an object is compared without being kept alive
-                self._values.append(arg if isinstance(arg, SCALARS) else Identity(arg))
+                self._values.append(arg if isinstance(arg, SCALARS) else WeakIdentity(arg))
 
     @classmethod
     def try_make(
@@ -87,10 +87,12 @@ class FastPath:
                     if arg.__class__ is not UOp or arg.op != Op.BIND or arg.src[0] is not value:
                         return None
                     variables[value] = arg
-                elif arg is not value and (value.__class__ is not Identity or value() is not arg):
+                elif arg is not value and (
+                    value.__class__ is not WeakIdentity or value() is not arg
+                ):
                     return None
                 continue
-            if arg.__class__ is not Tensor or arg._steps or arg.requires_grad is not wanted[3]:
+            if arg.__class__ is not Tensor or arg._steps or arg._wants is not wanted[3]:
                 return None
             storage = arg._storage
             node = storage.uop
@@ -105,7 +107,7 @@ class FastPath:
             inputs.append(storage)
         if len(inputs) > 1 and len(set(inputs)) != len(inputs):
             return None
-        if tracer.thread:  # some may be stand-ins
+        if tracer.thread:  # some may be placeholders
             return None
         return inputs, variables
 

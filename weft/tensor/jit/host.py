@@ -27,20 +27,25 @@ class KeptArray(NamedTuple):
 
     @classmethod
     def of(cls, array: Any) -> KeptArray:
-        return cls(array, array.tobytes())
+        return cls(array, _bytes_of(array))
 
     @classmethod
     def is_short(cls, thing: Any) -> bool:
         """Whether something is an array that can be compared in passing."""
-        return isinstance(thing, np.ndarray) and thing.nbytes <= _MOST_BYTES
+        return issubclass(type(thing), np.ndarray) and thing.nbytes <= _MOST_BYTES
 
     def is_in(self, array: Any) -> bool:
         """Whether an array has the bytes that this one had."""
-        return bool(array.tobytes() == self.content)
+        return _bytes_of(array) == self.content
 
     @property
     def is_same(self) -> bool:
-        return bool(self.array.tobytes() == self.content)
+        return _bytes_of(self.array) == self.content
+
+
+def _bytes_of(array: Any) -> bytes:
+    """The elements of an array, whatever a subclass makes of them."""
+    return np.ndarray.tobytes(array)
 
 
 def kept_arrays(taken: list[KeptArray]) -> tuple[KeptArray, ...]:
@@ -82,7 +87,7 @@ def require_no_draws(name: str, drawn: list[tuple[Any, SourceLine]]) -> None:
     raise NotSupported(
         f"jit: {name} draws random numbers of {what} while it is traced",
         where=line,
-        law="a jitted function is traced once and replayed, so each call would have the same\n"
+        rule="a jitted function is traced once and replayed, so each call would have the same\n"
         "numbers; those of Weft are new in each call",
         fix="draw with Tensor.rand or the like, or pass the number as a tensor",
     )

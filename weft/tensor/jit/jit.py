@@ -27,7 +27,7 @@ from weft.tensor.jit.make import Conflict, trace
 from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import (
     Arguments,
-    Identity,
+    WeakIdentity,
     argument_names,
     plain_function,
     read_arguments,
@@ -51,19 +51,30 @@ _MOST_ALIKE: Final = 64
 @overload
 def jit(function: Function) -> Function: ...
 @overload
-def jit(*, donate: Sequence[int] = (), strict: bool = False) -> Callable[[Function], Function]: ...
+def jit(
+    *, donate: Sequence[int] = (), strict: bool = False, prune: bool = False
+) -> Callable[[Function], Function]: ...
 @overload
-def jit(function: Function, *, donate: Sequence[int] = (), strict: bool = False) -> Function: ...
+def jit(
+    function: Function, *, donate: Sequence[int] = (), strict: bool = False, prune: bool = False
+) -> Function: ...
 
 
-def jit(function: Any = None, *, donate: Sequence[int] = (), strict: bool = False) -> Any:
+def jit(
+    function: Any = None,
+    *,
+    donate: Sequence[int] = (),
+    strict: bool = False,
+    prune: bool = False,
+) -> Any:
     """Trace a function of tensors once, and replay what it does.
 
     The arguments are tensors, numbers, strings and other hashable values, and lists, tuples, dicts
     and dataclasses of those. Tensors of another shape or dtype, and other values, are traced anew.
     `donate` has the positions of arguments whose memory a result may take; they cannot be used
     after the call. What the function reads of Python is compared in every call; what cannot be
-    compared warns, and `strict` refuses it.
+    compared warns, and `strict` refuses it. `prune` is accepted for programs of tinygrad: what no
+    result needs is never computed.
 
     >>> from weft import Tensor, jit
     >>> @jit
@@ -77,12 +88,12 @@ def jit(function: Any = None, *, donate: Sequence[int] = (), strict: bool = Fals
     if not callable(function):
         raise ArgumentTypeError(
             f"jit: a {type(function).__name__} cannot be called",
-            law="jit takes a function, a method or an object with __call__",
+            rule="jit takes a function, a method or an object with __call__",
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise ArgumentTypeError(
             "jit: the function is a generator or a coroutine",
-            law="a jitted function runs from its first line to its return in one call",
+            rule="a jitted function runs from its first line to its return in one call",
             fix="jit the function that computes, and call it from the loop",
         )
     return Jit(function, donate, strict)
@@ -105,6 +116,13 @@ class Jit:
         self._warn_at = MANY_TRACES
         self._fast: FastPath | None = None
         self._ends: dict[Any, list[ref[Any]]] = {}
+
+    def reset(self) -> None:
+        """Forget all traces; the next call traces the function anew."""
+        self._programs.clear()
+        self._ends.clear()
+        self._shared.clear()
+        self._fast = None
 
     @property
     def traces(self) -> int:
@@ -218,7 +236,7 @@ class Jit:
     def _watch(self, key: Any) -> None:
         """Forget a trace when an object goes that its signature speaks of."""
         (_, *leaves), _ = key
-        things = [each for each in leaves if isinstance(each, Identity)]
+        things = [each for each in leaves if isinstance(each, WeakIdentity)]
         forget = functools.partial(_forget, ref(self), key)
         self._ends[key] = [ref(found, forget) for each in things if (found := each()) is not None]
 
@@ -250,7 +268,7 @@ class Jit:
 def _not_pickled(name: str) -> NotSupported:
     return NotSupported(
         f"pickle: the jitted function {name} is local to a function",
-        law="a pickle has a function as the name by which its module finds it",
+        rule="a pickle has a function as the name by which its module finds it",
         fix="define it at the top of a module, or write a trace of it with save_function",
     )
 

@@ -88,7 +88,7 @@ def trace(
             program.call(arguments.leaves)
         raise error
     program.state.drop_gone()
-    program.watch_tensors([found for each in tensors if (found := each()) is not None])
+    program.watch_tensors(tensors)
     return program
 
 
@@ -139,7 +139,7 @@ def _say(function: str, what: str, fix: str, where: SourceLine, strict: bool) ->
         raise NotSupported(
             f"jit: {function} {what.rstrip('.')}",
             where=where,
-            law="jit(strict=True) refuses what it cannot compare from call to call",
+            rule="jit(strict=True) refuses what it cannot compare from call to call",
             fix=fix.lower(),
         )
     text = f"jit: {function} {what} {fix}"
@@ -152,7 +152,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
         number
         for number, each in enumerate(recording.inputs)
         if each.leaf in donated
-        and not (each.is_view or each.is_gradient or each.stand_in in written)
+        and not (each.is_view or each.is_gradient or each.placeholder in written)
     ]
     positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
     reader = ResultReader(recording, donors)
@@ -180,7 +180,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
 def _row(each: Input, written: dict[Storage, UOp], donated: set[int]) -> InputRow:
     is_donated = each.leaf in donated and not each.is_gradient
     return InputRow(
-        each.leaf, each.is_gradient, each.is_view, each.stand_in in written, is_donated
+        each.leaf, each.is_gradient, each.is_view, each.placeholder in written, is_donated
     )
 
 

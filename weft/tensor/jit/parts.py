@@ -24,14 +24,15 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, substitute_all
 from weft.tensor.autodiff.history import forget_overwritten
 from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph
-from weft.tensor.storage import Storage, place_of, readers_of, realize
+from weft.tensor.realize import realize
+from weft.tensor.storage import Storage, placement_of, readers_of
 
 
 class _Taped(NamedTuple):
-    """The steps for memory that lies in these places, and what is made for each value."""
+    """The steps for memory that lies in these placements, and what is made for each value."""
 
     run: TapeRun
-    places: list[Any]
+    placements: list[Any]
     values: list[BufferKind]
 
 
@@ -58,9 +59,9 @@ class PartsRun:
         if written and (readers := readers_of([storage.uop for storage in written])):
             realize(readers)  # their lines ran before
         nodes = [self._node(slot, inputs, captured) for slot in range(len(self._graph.roles))]
-        places = [node.arg[2] for node in nodes]
-        if self._taped is None or self._taped.places != places:
-            self._taped = self._try_tape(places)
+        placements = [node.arg[2] for node in nodes]
+        if self._taped is None or self._taped.placements != placements:
+            self._taped = self._try_tape(placements)
         if self._taped is None:
             return None
         made = [kind.new() for kind in self._taped.values]
@@ -113,15 +114,15 @@ class PartsRun:
             outputs.append(Storage.over(node, each.device))
         return outputs
 
-    def _try_tape(self, places: list[Any]) -> _Taped | None:
+    def _try_tape(self, placements: list[Any]) -> _Taped | None:
         """The steps of the graph, planned on memory that is never used."""
         graph = self._graph
-        stand_ins = [
-            new_buffer(node.dtype, shape_of(node), place)
-            for node, place in zip(graph.parameters, places, strict=True)
+        placeholders = [
+            new_buffer(node.dtype, shape_of(node), placement)
+            for node, placement in zip(graph.parameters, placements, strict=True)
         ]
-        given = _buffers(stand_ins)
-        nodes = dict(zip(graph.parameters, stand_ins, strict=True))
+        given = _buffers(placeholders)
+        nodes = dict(zip(graph.parameters, placeholders, strict=True))
         versions = substitute_all(graph.versions, nodes)
         values: list[UOp] = []
         for value, each in zip(graph.values, graph.outputs, strict=True):
@@ -139,7 +140,7 @@ class PartsRun:
             return None
         results = [made[node] for node in values]
         kinds = [BufferKind(node.dtype, shape_of(node), node.arg[2]) for node in results]
-        return _Taped(TapeRun(tape, [*given, *_buffers(results)]), places, kinds)
+        return _Taped(TapeRun(tape, [*given, *_buffers(results)]), placements, kinds)
 
 
 def _placed(node: UOp, device: Any) -> UOp | None:
@@ -147,7 +148,7 @@ def _placed(node: UOp, device: Any) -> UOp | None:
     if isinstance(device, str):
         return node if node.ops & (1 << Op.BUFFER | 1 << Op.COPY) else None
     if layout_of(node) is None:
-        return make(Op.SHARD, node.dtype, (node,), place_of(node, device))
+        return make(Op.SHARD, node.dtype, (node,), placement_of(node, device))
     return node
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
@@ -17,17 +17,21 @@ from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
 from weft.support.errors import NotSupported, UsageError
-from weft.tensor.create.random_state import is_random_state
+from weft.tensor.create.random_state import RandomState
 from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import values_of
 from weft.tensor.jit.watch.guards import State
-from weft.tensor.storage import Storage, realize
+from weft.tensor.realize import realize
+from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, Reason, retire
 from weft.tensor.trees import LEAF
 from weft.tensor.turns import tracer, wait_for_trace
+
+# How many objects are frozen while no tensor is: some interpreters start with a few of their own.
+_NOT_FROZEN: Final = (0, gc.get_freeze_count())
 
 
 class InputRow(NamedTuple):
@@ -99,30 +103,34 @@ class TracedProgram:
             self._run = make_run(self.graph, self.constants, self.has_gradients)
         return self._run
 
-    def watch_tensors(self, read: list[Tensor]) -> None:
+    def watch_tensors(self, read: Sequence[tuple[ref[Any], ref[Storage]]]) -> None:
         """Be stale as soon as all tensors of a storage that was captured are gone.
 
         Then the function, if it ran, would find other tensors in their places. `read` has those
-        that it was seen to reach; only for what else it captured the collector is asked, which
-        does not know of frozen objects.
+        that it was seen to reach, and the storage of each; only for what else it captured the
+        collector is asked, which does not know of frozen objects.
         """
         fetched = {row.number for row in self.gradients_in}
         watched = [
             storage
             for number, storage in enumerate(self.captured)
-            if number not in fetched and not is_random_state(storage)
+            if number not in fetched and not isinstance(storage, RandomState)
         ]
         found: dict[Storage, list[ref[Tensor]]] = {storage: [] for storage in watched}
-        tensors = [each for each in read if each._storage in found]
-        seen = {each._storage for each in tensors}
+        seen = {storage() for _, storage in read}
         unseen = [storage for storage in watched if storage not in seen]
         others = gc.get_referrers(*unseen) if unseen else ()
+        tensors = [tensor for each, _ in read if (tensor := each()) is not None]
         tensors += [each for each in others if isinstance(each, Tensor)]
         for tensor in tensors:
-            left = found[tensor._storage]
-            left.append(ref(tensor, functools.partial(_lose, ref(self), left)))
+            left = found.get(tensor._storage)
+            if left is not None:
+                left.append(ref(tensor, functools.partial(_lose, ref(self), left)))
         self._anchors = list(found.values())
-        self.is_stale = not all(self._anchors) and not gc.get_freeze_count()
+        is_frozen = gc.get_freeze_count() not in _NOT_FROZEN
+        self.is_stale = any(
+            not left and (storage in seen or not is_frozen) for storage, left in found.items()
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -207,7 +215,7 @@ def _lose(program: ref[TracedProgram], left: list[ref[Tensor]], gone: ref[Tensor
 def _donated(storage: Storage) -> UsageError:
     return NotSupported(
         "this tensor was donated to a jitted function, and has no value any more",
-        law="a donated argument gives its memory to the result",
+        rule="a donated argument gives its memory to the result",
         fix="use the result, or leave the argument out of donate=",
     )
 
@@ -247,7 +255,7 @@ def _try_part(tensor: Tensor) -> Storage | None:
     kind = BufferKind(tensor.dtype, tensor.shape, tensor.device)
     try:
         part = view_buffer(buffer_of(node), offset * tensor.dtype.itemsize, kind.size)
-    except NotSupported:  # the device has laws of its own about where a part begins
+    except NotSupported:  # the device has rules of its own about where a part begins
         return None
     return Storage(kind.holding(part), tensor.device)
 

@@ -1,4 +1,4 @@
-"""What a jitted function returns, as a recipe that every call follows.
+"""What a jitted function returns, as a plan that every call follows.
 
 A tensor that the function made is a new tensor over memory of the call. An argument is returned as
 it was passed, a tensor from outside as it is, and a view of either as a view.
@@ -70,10 +70,10 @@ ResultPlan = FromArgument | FromOutside | FromOutput | FromPython | FromSizes
 
 
 class Results(NamedTuple):
-    """The recipes of all leaves of a result."""
+    """The plans of all leaves of a result."""
 
     structure: Structure
-    recipes: tuple[ResultPlan, ...]
+    plans: tuple[ResultPlan, ...]
 
     def build(
         self,
@@ -82,41 +82,41 @@ class Results(NamedTuple):
         variables: dict[UOp, UOp],
     ) -> Any:
         made: list[Any] = []
-        for recipe in self.recipes:
-            if isinstance(recipe, FromOutput) and recipe.twin is not None:
-                made.append(made[recipe.twin])
+        for plan in self.plans:
+            if isinstance(plan, FromOutput) and plan.twin is not None:
+                made.append(made[plan.twin])
             else:
-                made.append(_make(recipe, leaves, outputs, variables))
+                made.append(_make(plan, leaves, outputs, variables))
         return made[0] if self.structure.kind is None else build(self.structure, iter(made))
 
 
 def _make(
-    recipe: ResultPlan,
+    plan: ResultPlan,
     leaves: Sequence[Any],
     outputs: Sequence[Storage],
     variables: dict[UOp, UOp],
 ) -> Any:
-    if isinstance(recipe, FromOutput):
-        steps = _bound(recipe.steps, variables)
-        tensor = Tensor._of(outputs[recipe.output], steps)
-        tensor.requires_grad = recipe.requires_grad
-        if recipe.grad is not None:
-            tensor._grad = _make(recipe.grad, leaves, outputs, variables)
+    if isinstance(plan, FromOutput):
+        steps = _bound(plan.steps, variables)
+        tensor = Tensor._of(outputs[plan.output], steps)
+        tensor.requires_grad = plan.requires_grad
+        if plan.grad is not None:
+            tensor._grad = _make(plan.grad, leaves, outputs, variables)
         return tensor
-    if isinstance(recipe, FromPython):
-        return recipe.value
-    if isinstance(recipe, FromSizes):
-        return substitute(recipe.size, variables)
-    if isinstance(recipe, FromOutside):
-        found = recipe.tensor()
+    if isinstance(plan, FromPython):
+        return plan.value
+    if isinstance(plan, FromSizes):
+        return substitute(plan.size, variables)
+    if isinstance(plan, FromOutside):
+        found = plan.tensor()
         if found is not None:
             return found
-        return Tensor._of(recipe.storage, _bound(recipe.steps, variables))
-    argument: Tensor = leaves[recipe.leaf]
-    if recipe.steps is None:
+        return Tensor._of(plan.storage, _bound(plan.steps, variables))
+    argument: Tensor = leaves[plan.leaf]
+    if plan.steps is None:
         return argument
-    steps = _bound(recipe.steps, variables)
-    return Tensor._of(argument._storage, (argument._steps if recipe.is_of_view else ()) + steps)
+    steps = _bound(plan.steps, variables)
+    return Tensor._of(argument._storage, (argument._steps if plan.is_of_view else ()) + steps)
 
 
 def _bound(steps: Steps, variables: dict[UOp, UOp]) -> Steps:
@@ -134,37 +134,39 @@ def _bound(steps: Steps, variables: dict[UOp, UOp]) -> Steps:
 def _not_repeated(function: str) -> NotSupported:
     return NotSupported(
         f"jit: {function} returns an array of NumPy",
-        law="a jitted function is traced once and replayed; it returns tensors, and values that\n"
+        rule="a jitted function is traced once and replayed; it returns tensors, and values that\n"
         "are the same in every call",
         fix="return a tensor and read it outside: f(x).numpy()",
     )
 
 
 class ResultReader:
-    """Finds the recipes of a result, and the outputs that they need."""
+    """Finds the plans of a result, and the outputs that they need."""
 
     def __init__(self, recording: Recording, donors: Sequence[int]) -> None:
         self._recording = recording
         self._inside = {id(tensor): leaf for leaf, tensor in recording.inside.items()}
         self._donors = list(donors)
         self._seen: dict[int, int] = {}
-        self._leaf_of = {each.stand_in: each for each in recording.inputs if not each.is_gradient}
+        self._leaf_of = {
+            each.placeholder: each for each in recording.inputs if not each.is_gradient
+        }
         self._shown: dict[Storage, set[Steps]] = {}
         self._numbers: dict[Storage, int] = {}
         self.wanted: list[Wanted] = []
 
     def read(self, leaf_numbers: dict[int, int]) -> Results:
-        """The recipes; `leaf_numbers` has the position of each argument by its id."""
+        """The plans; `leaf_numbers` has the position of each argument by its id."""
         leaves: list[Any] = []
         structure = flatten(self._recording.result, leaves)
         for leaf in leaves:
             while isinstance(leaf, Tensor):
                 self._shown.setdefault(leaf._storage, set()).add(leaf._steps)
                 leaf = leaf._grad
-        recipes = [self._recipe(leaf, number, leaf_numbers) for number, leaf in enumerate(leaves)]
-        return Results(structure, tuple(recipes))
+        plans = [self._plan(leaf, number, leaf_numbers) for number, leaf in enumerate(leaves)]
+        return Results(structure, tuple(plans))
 
-    def _recipe(self, leaf: Any, number: int | None, leaf_numbers: dict[int, int]) -> Any:
+    def _plan(self, leaf: Any, number: int | None, leaf_numbers: dict[int, int]) -> Any:
         if isinstance(leaf, UOp):
             return FromSizes(leaf)
         if isinstance(leaf, np.ndarray):
@@ -188,7 +190,7 @@ class ResultReader:
             self._output(storage),
             () if len(self._shown[storage]) == 1 else tensor._steps,
             tensor.requires_grad,
-            None if grad is None or twin is not None else self._recipe(grad, None, leaf_numbers),
+            None if grad is None or twin is not None else self._plan(grad, None, leaf_numbers),
             twin,
         )
 

@@ -28,7 +28,8 @@ from weft.support.settings import settings
 from weft.tensor.autodiff.history import forget_overwritten
 from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, body_of
 from weft.tensor.jit.parts import PartsRun
-from weft.tensor.storage import Storage, readers_of, realize
+from weft.tensor.realize import realize
+from weft.tensor.storage import Storage, readers_of
 
 Variables = dict[UOp, UOp]
 # Graphs that hold one of these are no program of one device.
@@ -249,8 +250,8 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
 def _has_files(graph: Graph) -> bool:
     roots = (*graph.versions, *(value for value in graph.values if value is not None))
     copies = [node.arg for node in topological(*roots) if node.op == Op.COPY]
-    places = [*graph.devices, *(each.device for each in graph.outputs), *copies]
-    return any(map(is_file, places))
+    devices = [*graph.devices, *(each.device for each in graph.outputs), *copies]
+    return any(map(is_file, devices))
 
 
 def view_buffer(buffer: Buffer, offset: int, size: int) -> Buffer:

@@ -19,15 +19,15 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.core import realize_all
-from weft.tensor.storage import Storage, place_of
+from weft.tensor.storage import Storage, placement_of
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage
 from weft.tensor.trees import Structure, flatten, paths
 
-SCALARS: Final = (bool, int, float, str, bytes, type(None))
+SCALARS: Final = (bool, int, float, complex, str, bytes, type(None))
 
 
-class Identity(ref[Any]):
+class WeakIdentity(ref[Any]):
     """An object as itself, whatever it says about equality; it is not kept alive."""
 
     __slots__ = ("_hash",)
@@ -44,7 +44,9 @@ class Identity(ref[Any]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Identity) and (thing := self()) is not None and thing is other()
+        return (
+            isinstance(other, WeakIdentity) and (thing := self()) is not None and thing is other()
+        )
 
 
 class Arguments(NamedTuple):
@@ -116,7 +118,7 @@ def grad_of(tensor: Tensor) -> Tensor | None:
 def is_by_value(tensor: Tensor, storages: Sequence[Storage]) -> bool:
     """Whether a trace sees the elements of a view and not the storage behind it.
 
-    Then views of other places run the same trace. A storage that two arguments show must be seen.
+    Then views of other offsets run the same trace. A storage that two arguments show must be seen.
     """
     return bool(tensor._steps) and storages.count(tensor._storage) == 1
 
@@ -132,12 +134,12 @@ def signature_of(
     numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
     storages = [tensor._storage for tensor in tensors]
     key: list[Any] = [arguments.structure]
-    for place, leaf in enumerate(arguments.leaves):
+    for position, leaf in enumerate(arguments.leaves):
         if isinstance(leaf, Tensor):
             number = numbers[id(leaf)]
             key.append((number, *_tensor_key(leaf, storages, shared)))
         else:
-            key.append(static_key(leaf, names, place))
+            key.append(static_key(leaf, names, position))
     return tuple(key)
 
 
@@ -149,15 +151,15 @@ def _tensor_key(tensor: Tensor, storages: list[Storage], shared: Collection[Stor
     if storage in shared:
         return "shared", storage, tensor._steps, own
     if is_by_value(tensor, storages):
-        place = place_of(tensor.uop, tensor.device)
-        return "view", tensor.dtype, tuple(map(unbound, tensor.shape)), place, own
+        placement = placement_of(tensor.uop, tensor.device)
+        return "view", tensor.dtype, tuple(map(unbound, tensor.shape)), placement, own
     node = storage.uop
     where = storages.index(storage)
     sizes = tuple(map(unbound, node.src))
     return node.dtype, node.arg[1:], sizes, unbound_steps(tensor._steps), where, own
 
 
-def static_key(value: Any, names: Callable[[], list[str]], place: int) -> Any:
+def static_key(value: Any, names: Callable[[], list[str]], position: int) -> Any:
     """A value that is part of the signature; 1, 1.0 and True are three values.
 
     `names` has the name of the value, for an error.
@@ -170,13 +172,13 @@ def static_key(value: Any, names: Callable[[], list[str]], place: int) -> Any:
     own: Any = kind.__hash__
     if own is object.__hash__:
         try:
-            return Identity(value)  # an object is itself, and the trace does not keep it alive
+            return WeakIdentity(value)  # an object is itself, and the trace does not keep it alive
         except TypeError:
             return kind, value
     try:
         hash(value)
     except TypeError:
-        raise _not_hashable(names()[place], value) from None
+        raise _not_hashable(names()[position], value) from None
     return kind, value
 
 
@@ -185,7 +187,7 @@ def _not_hashable(name: str, value: object) -> ArgumentTypeError:
     is_array = kind == "ndarray"
     return ArgumentTypeError(
         f"jit: the argument {name} is a {kind}, which cannot be compared with other calls",
-        law="an argument is a tensor, a list, tuple, dict or dataclass of arguments, or a value\n"
+        rule="an argument is a tensor, a list, tuple, dict or dataclass of arguments, or a value\n"
         "that is hashable; a value other than a tensor is part of the trace",
         fix=f"pass it as a tensor: Tensor({name})" if is_array else "pass tensors, or a tuple",
     )

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from weft.engine.buffer_nodes import BufferKind
-from weft.engine.devices import DevicePlace
+from weft.engine.devices import Placement
 from weft.engine.realize import realize as realize_graphs
 from weft.engine.request import Request
 from weft.ir.dtypes import dtypes
@@ -33,13 +33,13 @@ from weft.tensor.jit.signature import (
     unbound_steps,
 )
 from weft.tensor.storage import (
-    StandIn,
+    Placeholder,
     Storage,
     drop_writes,
     lazy_storages,
     live_storages,
     owner_of,
-    place_of,
+    placement_of,
 )
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import tracing
@@ -52,7 +52,7 @@ class Input(NamedTuple):
     leaf: int  # among the leaves of the arguments
     is_gradient: bool
     is_view: bool
-    stand_in: Storage
+    placeholder: Storage
     node: UOp
 
 
@@ -64,7 +64,7 @@ class Recording(NamedTuple):
     inputs: list[Input]
     inside: dict[int, Tensor]  # id of a leaf -> the tensor that stood for it
     written: dict[Storage, UOp]  # of inputs and of storages that were there before
-    realized: dict[UOp, DevicePlace]  # values that the function wanted in memory, and where
+    realized: dict[UOp, Placement]  # values that the function wanted in memory, and where
     adopted: set[Storage]
     known: set[Storage]
     owners: dict[int, Storage]  # of memory that exists only in the trace
@@ -86,7 +86,7 @@ class Recorder:
         self._inside: dict[int, Tensor] = {}
         self._argument_names: dict[UOp, str] = {}
         self._adopted: set[Storage] = set()
-        self._realized: dict[UOp, DevicePlace] = {}
+        self._realized: dict[UOp, Placement] = {}
         self._asked: list[Storage] = []
         self._grads_read: dict[int, tuple[Any, Tensor | None]] = {}
         self._grads_written: dict[int, Any] = {}
@@ -102,8 +102,8 @@ class Recorder:
     ) -> Recording:
         """Call the function. Whatever it does to storages is undone, also where it fails."""
         known = live_storages()
-        stand_ins = [StandIn(storage) for storage in known if not storage.is_realized]
-        owners = {each.node.arg[0]: each.storage for each in stand_ins}
+        placeholders = [Placeholder(storage) for storage in known if not storage.is_realized]
+        owners = {each.node.arg[0]: each.storage for each in placeholders}
         written: dict[Storage, UOp] = {}
         tracing.depth += 1
         try:
@@ -119,12 +119,12 @@ class Recorder:
             tracing.trace = None
             tracing.depth -= 1
             order = self._asked + lazy_storages()
-            standing = {each.storage for each in stand_ins}
-            for each in stand_ins:
+            standing = {each.storage for each in placeholders}
+            for each in placeholders:
                 if (version := each.remove()) is not None:
                     written[each.storage] = version
             others = [each for each in known if each not in standing]
-            own = [each.stand_in for each in self._inputs]
+            own = [each.placeholder for each in self._inputs]
             for storage in (*others, *self._adopted, *own):
                 if (version := drop_writes(storage)) is not None:
                     written[storage] = version
@@ -158,7 +158,7 @@ class Recorder:
             if id(leaf) not in self._inside:
                 is_view = is_by_value(leaf, storages)
                 if is_view or leaf._storage not in found:
-                    found[leaf._storage] = self._stand_in(leaf, number, names[number], is_view)
+                    found[leaf._storage] = self._placeholder(leaf, number, names[number], is_view)
                 made = Tensor._of(
                     found[leaf._storage], () if is_view else unbound_steps(leaf._steps)
                 )
@@ -169,18 +169,18 @@ class Recorder:
                 made._grad = leaf._grad  # one that nobody can have stays so
                 if grad is not None:
                     made._grad = Tensor._of(
-                        self._stand_in(grad, number, f"{names[number]}.grad", True, True)
+                        self._placeholder(grad, number, f"{names[number]}.grad", True, True)
                     )
                 self._inside[id(leaf)] = made
             seen.append(self._inside[id(leaf)])
         return seen
 
-    def _stand_in(
+    def _placeholder(
         self, tensor: Tensor, leaf: int, name: str, is_view: bool, is_gradient: bool = False
     ) -> Storage:
         base = tensor.uop if is_view else tensor._storage.uop
         shape = tuple(map(unbound, shape_of(base)))
-        kind = BufferKind(tensor.dtype, shape, place_of(base, tensor.device))
+        kind = BufferKind(tensor.dtype, shape, placement_of(base, tensor.device))
         node = kind.without_memory()
         storage = Storage(node, tensor.device)
         self._inputs.append(
@@ -198,7 +198,7 @@ class Recorder:
         for storage in storages:
             self._asked.append(storage)
             if storage.memory is None:
-                self._realized[storage.uop] = storage.place
+                self._realized[storage.uop] = storage.placement
 
     def adopt(self, storage: Storage) -> None:
         self._adopted.add(storage)
@@ -237,7 +237,7 @@ class Recorder:
         raise NotSupported(
             f"{name}: {self._name} is being traced, so this value is not known yet",
             facts=[*facts, ("depends on", depends)],
-            law="a jitted function is traced once and replayed; what Python reads of a value\n"
+            rule="a jitted function is traced once and replayed; what Python reads of a value\n"
             "would be the same in every call",
             fix="return the tensor and read it outside, pass a number as an argument, or choose\n"
             "with where()",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
-from weft.support.errors import ShapeError
+from weft.support.errors import NotSupported, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
@@ -19,7 +19,12 @@ from weft.tensor.methods.unary import as_float
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
-EPSILON = {dtypes.float32: 2.0**-23, dtypes.float64: 2.0**-52}
+EPSILON = {
+    dtypes.float32: 2.0**-23,
+    dtypes.float64: 2.0**-52,
+    dtypes.complex64: 2.0**-23,
+    dtypes.complex128: 2.0**-52,
+}
 
 
 def require_matrix(name: str, self: Tensor) -> tuple[int, int]:
@@ -28,7 +33,7 @@ def require_matrix(name: str, self: Tensor) -> tuple[int, int]:
         raise ShapeError(
             f"{name}: expected a matrix, got a tensor with {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law=f"{name} takes (…, rows, columns)",
+            rule=f"{name} takes (…, rows, columns)",
         )
     return known(self.shape[-2]), known(self.shape[-1])
 
@@ -40,13 +45,19 @@ def require_square(name: str, self: Tensor) -> int:
         raise ShapeError(
             f"{name}: the matrix is not square ({rows} rows and {columns} columns)",
             facts=[("shape", self.shape)],
-            law=f"{name} takes (…, n, n)",
+            rule=f"{name} takes (…, n, n)",
         )
     return rows
 
 
-def batched(self: Tensor) -> Tensor:
+def batched(self: Tensor, is_complex_too: bool = False) -> Tensor:
     """A matrix or a batch of them as (batch, rows, columns), in a dtype to compute in."""
+    if self.dtype.is_complex and not is_complex_too:
+        raise NotSupported(
+            f"this decomposition of {self.dtype.name}",
+            rule="inv, solve, det, slogdet, matrix_exp and norms take complex matrices",
+            fix="write it with their real and imaginary parts: x.real, x.imag",
+        )
     x = widened(as_float(self))
     count = math.prod(map(known, x.shape[:-2]))
     return x.reshape((count, *x.shape[-2:]))
@@ -81,9 +92,9 @@ def scale_of(x: Tensor) -> Tensor:
     Squares of what is divided by it neither overflow nor all vanish, and no bit is lost.
     """
     if 0 in x.shape[1:]:
-        return x.__class__.ones(known(x.shape[0]), 1, 1, dtype=x.dtype, device=x.device)
+        return x.__class__.ones(known(x.shape[0]), 1, 1, dtype=x.dtype.part, device=x.device)
     greatest = x.detach().abs().max((1, 2), keepdim=True)
     exponent = (greatest == 0).where(1.0, greatest).log2().floor()
-    limit = 126.0 if x.dtype is dtypes.float32 else 1022.0
+    limit = 126.0 if x.dtype.part is dtypes.float32 else 1022.0
     # Kept in memory: every element of a batch is divided by it.
     return exponent.isfinite().where(exponent, 0.0).clamp(-limit, limit).exp2().contiguous()

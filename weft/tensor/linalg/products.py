@@ -28,7 +28,7 @@ def _require_axes(name: str, tensor: Tensor, count: int, what: str) -> None:
         raise ShapeError(
             f"{name}: {what} has {tensor.ndim} axes, not {count}",
             facts=[(what, tensor.shape)],
-            law=f"{name} takes {what} with {count} axes",
+            rule=f"{name} takes {what} with {count} axes",
             fix="matmul multiplies vectors, matrices and batches of them",
         )
 
@@ -46,7 +46,7 @@ def bmm(self: Tensor, mat2: Tensor) -> Tensor:
         raise ShapeError(
             f"bmm: there are {self.shape[0]} and {mat2.shape[0]} matrices",
             facts=[("left", self.shape), ("right", mat2.shape)],
-            law="bmm multiplies matrices one by one, and broadcasts nothing",
+            rule="bmm multiplies matrices one by one, and broadcasts nothing",
         )
     return self.dot(mat2)
 
@@ -122,18 +122,27 @@ def tensordot(self: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
             raise ArgumentError(
                 f"tensordot: dims is {dims}",
                 facts=[("left", self.shape), ("right", other.shape)],
-                law="dims is a number of axes that both have, or two lists of axes",
+                rule="dims is a number of axes that both have, or two lists of axes",
             )
         dims = (range(self.ndim - dims, self.ndim), range(dims))
     pair = [each if isinstance(each, (range, list, tuple)) else (each,) for each in dims]
     left = [axis_of("tensordot", axis, self.ndim) for axis in pair[0]]
     right = [axis_of("tensordot", axis, other.ndim) for axis in pair[1]]
     sizes = [self.shape[i] for i in left], [other.shape[i] for i in right]
+    if sizes[0] != sizes[1] and all(
+        1 in pair for pair in zip(*sizes, strict=True) if pair[0] != pair[1]
+    ):
+        # An axis of size 1 broadcasts, as in PyTorch: what it meets is summed.
+        a, b = self, other
+        for i, j in zip(left, right, strict=True):
+            a = a.sum(i, keepdim=True) if b.shape[j] == 1 else a
+            b = b.sum(j, keepdim=True) if a.shape[i] == 1 else b
+        return tensordot(a, b, (left, right))
     if sizes[0] != sizes[1]:
         raise ShapeError(
             f"tensordot: the axes have sizes {sizes[0]} and {sizes[1]}",
             facts=[("left", self.shape), ("right", other.shape)],
-            law="axes that are summed together have equal sizes",
+            rule="axes that are summed together have equal sizes",
         )
     kept = [i for i in range(self.ndim) if i not in left]
     free = [i for i in range(other.ndim) if i not in right]
@@ -178,7 +187,7 @@ def cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
         raise ShapeError(
             f"cross: axis {dim} has size {shape[axis]}",
             facts=[("left", self.shape), ("right", other.shape)],
-            law="the vector product is one of vectors of 3",
+            rule="the vector product is one of vectors of 3",
         )
     return a.roll(-1, axis) * b.roll(-2, axis) - a.roll(-2, axis) * b.roll(-1, axis)
 
@@ -244,10 +253,8 @@ def length_along(x: Tensor, p: float, axes: tuple[int, ...], keepdim: bool) -> T
 
 def _power(size: Tensor, p: float) -> Tensor:
     """size ** p, with a gradient of 0 at 0; a negative p has an infinite value there."""
-    if p < 0:
-        return size**p
     is_zero = size == 0
-    return is_zero.where(0.0, is_zero.where(1.0, size) ** p)
+    return is_zero.where(math.inf if p < 0 else 0.0, is_zero.where(1.0, size) ** p)
 
 
 def norm(
@@ -268,6 +275,8 @@ def norm(
     5.0
     """
     x = as_float(self if dtype is None else self.cast(dtype))
+    if x.dtype.is_complex and p != "nuc":
+        return norm(x.abs(), p, dim, keepdim)
     target = dtype_of(dtype, x.dtype)
     wide = widened(x)
     if p == "nuc":
@@ -280,7 +289,7 @@ def norm(
         return (found.reshape(shape) if keepdim else found).cast(target)
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(
-            f"norm: unknown p {p!r}", law='p is a number, "fro" or "nuc"; None is "fro"'
+            f"norm: unknown p {p!r}", rule='p is a number, "fro" or "nuc"; None is "fro"'
         )
     power = 2.0 if p is None or isinstance(p, str) else float(p)
     return length_along(wide, power, axes_of("norm", dim, x.ndim), keepdim).cast(target)
@@ -298,6 +307,8 @@ def matrix_norm(self: Tensor, ord: float | str = "fro", keepdim: bool = False) -
     """
     require_matrix("matrix_norm", self)
     x = widened(as_float(self))
+    if x.dtype.is_complex and ord not in ("nuc", 2, -2):
+        return matrix_norm(x.abs(), ord, keepdim)
     if ord == "fro":
         found = length_along(x, 2.0, (x.ndim - 2, x.ndim - 1), False)
     elif ord == "nuc":
@@ -310,12 +321,12 @@ def matrix_norm(self: Tensor, ord: float | str = "fro", keepdim: bool = False) -
     else:
         raise ArgumentError(
             f"matrix_norm: unknown ord {ord!r}",
-            law='ord is "fro", "nuc", 2, -2, 1, -1, inf or -inf',
+            rule='ord is "fro", "nuc", 2, -2, 1, -1, inf or -inf',
         )
     return (found[..., None, None] if keepdim else found).cast(as_float(self).dtype)
 
 
-def cdist(self: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+def cdist(self: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """Return the p-norms of the differences of all rows: (…, n, d) and (…, m, d) give (…, n, m).
 
     Differences are formed, not expanded into products, so near points keep their distance.
@@ -330,7 +341,7 @@ def cdist(self: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
         raise ShapeError(
             f"cdist: rows have {self.shape[-1]} and {x2.shape[-1]} elements",
             facts=[("left", self.shape), ("right", x2.shape)],
-            law="distances are between rows of one length",
+            rule="distances are between rows of one length",
         )
     difference = widened(as_float(self)).unsqueeze(-2) - widened(as_float(x2)).unsqueeze(-3)
     found = length_along(difference, float(p), (difference.ndim - 1,), False)
@@ -338,7 +349,7 @@ def cdist(self: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
 
 
 def vecdot(self: Tensor, x2: Tensor, dim: int = -1) -> Tensor:
-    """Sum the products of two tensors along an axis; the other axes broadcast.
+    """Sum the products of the conjugate of a tensor with another along an axis; others broadcast.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 1])).tolist()
@@ -346,4 +357,4 @@ def vecdot(self: Tensor, x2: Tensor, dim: int = -1) -> Tensor:
     """
     shape = broadcast_shape("vecdot", self.shape, x2.shape)
     axis = axis_of("vecdot", dim, len(shape))
-    return contract(self.expand(shape), x2.expand(shape), (axis,), None)
+    return contract(self.conj().expand(shape), x2.expand(shape), (axis,), None)

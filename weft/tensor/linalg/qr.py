@@ -104,7 +104,7 @@ def qr(self: Tensor, mode: str = "reduced") -> QR:
     rows, columns = require_matrix("qr", self)
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(
-            f"qr: unknown mode {mode!r}", law='mode is "reduced", "complete" or "r"'
+            f"qr: unknown mode {mode!r}", rule='mode is "reduced", "complete" or "r"'
         )
     x = batched(self)
     q, r = householder(x)

@@ -84,9 +84,8 @@ def eliminate(matrix: Tensor) -> Elimination:
     scale = scale_of(matrix)  # (batch, 1, 1)
     start = matrix.detach() / scale
     zeros = start.zeros_like()[:, :, 0] if size else start.reshape(count, 0)
-    found, turns, pivots = repeated(
-        _eliminate_column, size, start, zeros.cast(dtypes.int32), zeros
-    )
+    order = zeros.real.cast(dtypes.int32)
+    found, turns, pivots = repeated(_eliminate_column, size, start, order, zeros)
     column_of = (size - turns).cast(dtypes.int64)  # (batch, n): the column each row was for
     numbers = start.__class__.arange(size, device=start.device).reshape(1, size, 1)
     is_for = numbers == column_of.unsqueeze(1)
@@ -146,7 +145,7 @@ def inv(self: Tensor) -> Tensor:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     size = require_square("inv", self)
-    x = batched(self)
+    x = batched(self, is_complex_too=True)
     found = eliminate(x)
     result = _refined(x.detach(), found.inverse, found.inverse, identity(x, size))
     if size:
@@ -167,7 +166,7 @@ def solve(self: Tensor, other: Tensor) -> Tensor:
     """
     require_square("solve", self)
     matrix, right, is_vector = system("solve", self, other)
-    found = eliminate(batched(matrix))
+    found = eliminate(batched(matrix, is_complex_too=True))
     result = solution(matrix, found.inverse.reshape(matrix.shape), right)
     is_singular = found.is_singular.reshape((*matrix.shape[:-2], 1, 1))
     result = is_singular.where(math.inf, result)
@@ -186,7 +185,7 @@ def system(name: str, self: Tensor, other: Tensor) -> tuple[Tensor, Tensor, bool
         raise ShapeError(
             f"{name}: the matrix has {self.shape[-2]} rows and the right side {columns.shape[-2]}",
             facts=[("matrix", self.shape), ("right side", other.shape)],
-            law="self @ x = other needs as many rows on both sides",
+            rule="self @ x = other needs as many rows on both sides",
         )
     broadcast_shape(name, self.shape[:-2], columns.shape[:-2])
     dtype = promote(promote(as_float(self).dtype, as_float(other).dtype), dtypes.float32)
@@ -217,9 +216,11 @@ def _determinant_tangent(results: Tensors, inputs: Tensors, changes: Tensors) ->
 
 
 def _logarithm_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
-    """d log |det A| = tr(A⁻¹ dA)"""
-    (_, inverse), (change,) = results, changes
-    return _trace_of_product(inverse, change), _inverse_change(inverse, change)
+    """d log |det A| = Re tr(A⁻¹ dA); a complex sign s turns by i s Im tr(A⁻¹ dA)"""
+    (_, inverse, *sign), (change,) = results, changes
+    growth = _trace_of_product(inverse, change)
+    turned = (turn * growth.imag * 1j for turn in sign)
+    return growth.real, _inverse_change(inverse, change), *turned
 
 
 def det(self: Tensor) -> Tensor:
@@ -232,7 +233,7 @@ def det(self: Tensor) -> Tensor:
     -2.0
     """
     size = require_square("det", self)
-    x = batched(self)
+    x = batched(self, is_complex_too=True)
     found = eliminate(x)
     sign = found.sign.cast(x.dtype)
     value = found.pivots.prod(1) * sign
@@ -255,15 +256,17 @@ def slogdet(self: Tensor) -> SignLogDet:
     (-1.0, 0.0)
     """
     n = require_square("slogdet", self)
-    x = batched(self)
+    x = batched(self, is_complex_too=True)
     found = eliminate(x)
-    sign = found.pivots.sign().prod(1) * found.sign.cast(x.dtype)
+    sign = found.pivots.sgn().prod(1) * found.sign.cast(x.dtype)
     size = found.pivots.abs().log().sum(1)
     if n:
-        size = with_tangent((size, found.inverse), (x,), _logarithm_tangent)[0]
+        signs = [sign] if sign.is_complex() else []
+        size, _, *signs = with_tangent((size, found.inverse, *signs), (x,), _logarithm_tangent)
+        sign = signs[0] if signs else sign
         size = found.is_singular.where(-math.inf, size)
     shape, dtype = self.shape[:-2], as_float(self).dtype
-    return SignLogDet(sign.reshape(shape).cast(dtype), size.reshape(shape).cast(dtype))
+    return SignLogDet(sign.reshape(shape).cast(dtype), size.reshape(shape).cast(dtype.part))
 
 
 def logdet(self: Tensor) -> Tensor:
@@ -276,4 +279,6 @@ def logdet(self: Tensor) -> Tensor:
     0.0
     """
     sign, size = self.slogdet()
+    if sign.is_complex():
+        return sign.log() + size
     return (sign < 0).where(float("nan"), size)

@@ -279,19 +279,32 @@ def _singular_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Te
     return of_u, inner.diagonal(0, 1, 2), transposed(of_v)
 
 
-def svd(self: Tensor, full_matrices: bool = True) -> SVD:
+def svd(
+    self: Tensor,
+    full_matrices: bool = True,
+    *,
+    some: bool | None = None,
+    compute_uv: bool = True,
+) -> SVD:
     """Return U, S and Vh with U @ diag(S) @ Vh = self, for (…, m, n) and k = min(m, n).
 
     S (…, k) descends. U is (…, m, m) and Vh (…, n, n), or (…, m, k) and (…, k, n) without
     `full_matrices`; signs are arbitrary. Gradients of U and Vh need singular values that differ
     and are not 0, and there are none of the columns that `full_matrices` adds. The names are
-    those of `torch.linalg.svd`; `numpy.linalg.svd` gives the same.
+    those of `torch.linalg.svd`; `numpy.linalg.svd` gives the same. With `some` it is `torch.svd`,
+    whose third result is V and which computes the full matrices for some=False.
 
     >>> from weft.tensor import Tensor
     >>> u, s, vh = Tensor([[3.0, 0.0], [0.0, -2.0]]).svd()
     >>> s.tolist()
     [3.0, 2.0]
     """
+    if some is not None:
+        u, values, vh = self.svd(full_matrices=not some)
+        if not compute_uv:
+            zeros = (each.zeros_like() for each in (u, vh))
+            u, vh = zeros
+        return SVD(u, values, transposed(vh))
     rows, columns = require_matrix("svd", self)
     if rows < columns:
         u, s, vh = transposed(self).svd(full_matrices)

@@ -123,7 +123,11 @@ def asin(self: Tensor) -> Tensor:
     [0.0, 1.5708]
     """
     x = as_float(self)
-    return (x / ((1 - x) * (1 + x)).sqrt()).atan()
+    is_end = x.abs() == 1
+    inside = is_end.where(0.0, x)
+    found = (inside / ((1 - inside) * (1 + inside)).sqrt()).atan()
+    # At the ends the value is ±π/2 and the slope infinite.
+    return is_end.where(x.detach() * (math.pi / 2 - (2 - 2 * x.abs()).sqrt()), found)
 
 
 def acos(self: Tensor) -> Tensor:
@@ -136,7 +140,12 @@ def acos(self: Tensor) -> Tensor:
     [0.0, 1.0472]
     """
     x = as_float(self)
-    return 2 * ((1 - x) / (1 + x)).sqrt().atan()
+    is_end = x.abs() == 1
+    inside = is_end.where(0.0, x)
+    found = 2 * ((1 - inside) / (1 + inside)).sqrt().atan()
+    # At the ends the value is 0 or π and the slope infinite.
+    end = (1 - x).detach() * (math.pi / 2) + x.detach() * (2 - 2 * x.abs()).sqrt()
+    return is_end.where(end, found)
 
 
 def _is_huge(x: Tensor) -> Tensor:
@@ -172,10 +181,16 @@ def acosh(self: Tensor) -> Tensor:
     [0.0, 1.317]
     """
     x = as_float(self)
+    # Below -1 the value is NaN and the slope 1 / √(x² - 1), as in PyTorch.
+    is_below = x <= -1
+    y = is_below.where(x, -2.0)
+    below = -(-y + (y.square() - 1).sqrt()).log() + math.nan
+    x = is_below.where(2.0, x)
     huge = _is_huge(x)
     above = huge.where(1.0, x) - 1
     near = (above + above.sqrt() * (above + 2).sqrt()).log1p()
-    return huge.where(huge.where(x, 1.0).log() + LN2, near)
+    found = huge.where(huge.where(x, 1.0).log() + LN2, near)
+    return is_below.where(below, found)
 
 
 def atanh(self: Tensor) -> Tensor:
@@ -188,7 +203,10 @@ def atanh(self: Tensor) -> Tensor:
     [0.0, 0.5493]
     """
     x = as_float(self)
-    return 0.5 * (2 * x / (1 - x)).log1p()
+    is_end = x.abs() == 1
+    inside = is_end.where(0.0, x)
+    found = 0.5 * (2 * inside / (1 - inside)).log1p()
+    return is_end.where(0.5 * (x.log1p() - (-x).log1p()), found)
 
 
 def atan2(self: Tensor, other: Any) -> Tensor:
@@ -207,7 +225,7 @@ def atan2(self: Tensor, other: Any) -> Tensor:
     short, long = steep.where(run, rise), steep.where(rise, run)
     is_origin = (long == 0) & (short == 0)
     is_corner = (long == math.inf) & (short == math.inf)
-    ratio = short / is_origin.where(1.0, long)
+    ratio = is_origin.where(0.0, short / is_origin.where(1.0, long))
     angle = is_corner.where(1.0, ratio).atan()
     angle = steep.where(math.pi / 2 - angle, angle)
     angle = left.where(math.pi - angle, angle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import FLOAT, dtypes, promote
+from weft.ir.dtypes import dtypes, promote
 from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.unary import as_float, float_pair, precise
@@ -23,10 +23,10 @@ def addcmul(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Te
     """
     left, right = lift(self, tensor1, "addcmul"), lift(self, tensor2, "addcmul")
     dtype = promote(self.dtype, left.dtype, right.dtype)
-    if dtype.kind != FLOAT and isinstance(value, float):
+    if not dtype.is_inexact and isinstance(value, float):
         raise DTypeError(
             f"addcmul: the value {value} is a float and the tensors are {dtype.name}",
-            law="integers are scaled by an int",
+            rule="integers are scaled by an int",
         )
     x, a, b = (precise(each.cast(dtype)) for each in (self, left, right))
     product = a * b if value == 1 else a * value * b
@@ -42,7 +42,7 @@ def addcdiv(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Te
     """
     left, right = lift(self, tensor1, "addcdiv"), lift(self, tensor2, "addcdiv")
     dtype = promote(self.dtype, left.dtype, right.dtype)
-    dtype = dtype if dtype.kind == FLOAT else dtypes.default_float
+    dtype = dtype if dtype.is_inexact else dtypes.default_float
     x, a, b = (precise(each.cast(dtype)) for each in (self, left, right))
     return (x + (a if value == 1 else a * value) / b).cast(dtype)
 
@@ -54,8 +54,10 @@ def float_power(self: Tensor, exponent: Any) -> Tensor:
     >>> Tensor([4]).float_power(-0.5).tolist()
     [0.5]
     """
-    right = lift(self.double(), exponent, "float_power")
-    result: Tensor = self.double() ** right.double()
+    right = lift(self, exponent, "float_power")
+    is_complex = promote(self.dtype, right.dtype).is_complex
+    wide = dtypes.complex128 if is_complex else dtypes.float64
+    result: Tensor = self.cast(wide) ** right.cast(wide)
     return result
 
 
@@ -90,7 +92,7 @@ def rsub(self: Tensor, other: Any, alpha: float = 1) -> Tensor:
     >>> Tensor([2]).rsub(10, alpha=3).tolist()
     [4]
     """
-    if alpha != 1 and self.dtype.kind != FLOAT and isinstance(alpha, float):
-        raise ArgumentError(f"rsub: alpha {alpha} for {self.dtype.name}", law="it is an int here")
+    if alpha != 1 and not self.dtype.is_inexact and isinstance(alpha, float):
+        raise ArgumentError(f"rsub: alpha {alpha} for {self.dtype.name}", rule="it is an int here")
     result: Tensor = (self if alpha == 1 else self * alpha).sub(other, reverse=True)
     return result

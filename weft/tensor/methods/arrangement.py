@@ -26,7 +26,7 @@ def _require_axes(name: str, self: Tensor, count: int) -> None:
         raise ShapeError(
             f"{name}: {self.ndim} axes are too few",
             facts=[("shape", self.shape)],
-            law=f"{name} needs {count} or more axes",
+            rule=f"{name} needs {count} or more axes",
         )
 
 
@@ -63,10 +63,10 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """
     _require_axes("rot90", self, 2)
     if len(dims) != 2:
-        raise ArgumentError(f"rot90: {len(dims)} axes", law="a plane has two axes")
+        raise ArgumentError(f"rot90: {len(dims)} axes", rule="a plane has two axes")
     a, b = (axis_of("rot90", axis, self.ndim) for axis in dims)
     if a == b:
-        raise ArgumentError("rot90: both axes are the same", law="a plane has two axes")
+        raise ArgumentError("rot90: both axes are the same", rule="a plane has two axes")
     turned = {0: self, 1: self.flip(b).transpose(a, b), 2: self.flip(a, b)}
     return turned.get(k % 4, self.flip(a).transpose(a, b))
 
@@ -167,10 +167,12 @@ def tensor_split(
     axis = axis_of("tensor_split", dim, self.ndim)
     _require_axes("tensor_split", self, 1)
     size = known(self.shape[axis])
+    if isinstance(indices_or_sections, self.__class__):  # its values are computed now
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         count = indices_or_sections
         if count < 1:
-            raise ArgumentError(f"tensor_split: {count} parts", law="there is at least 1 part")
+            raise ArgumentError(f"tensor_split: {count} parts", rule="there is at least 1 part")
         starts = [n * (size // count) + min(n, size % count) for n in range(count + 1)]
         pairs = list(pairwise(starts))
     else:
@@ -233,7 +235,7 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
         raise ShapeError(
             f"diag: there are {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="diag takes a vector or a matrix",
+            rule="diag takes a vector or a matrix",
             fix="use diagonal or diag_embed for more axes",
         )
     return self.diag_embed(diagonal) if self.ndim == 1 else self.diagonal(diagonal)

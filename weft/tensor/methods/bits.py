@@ -17,6 +17,7 @@ from weft.ir.uop import UOp, const, make
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.host.convert import dtype_of
+from weft.tensor.linked import link
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
     """Read the same bits as another dtype; with another width, the last axis scales.
 
-    The lowest bits come first, as in memory. PyTorch calls it `view(dtype)`.
+    The lowest bits come first, as in memory. A write to either of the two is seen by the other.
+    PyTorch calls it `view(dtype)`.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1.0]).bitcast("int32").tolist()
@@ -36,6 +38,8 @@ def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
     target = dtype_of(dtype, self.dtype)
     if target is self.dtype:
         return self
+    if target.is_complex or (self.dtype.is_complex and not is_file(self.device)):
+        return _complex_bits(self, target)
     if BOOL in (target.kind, self.dtype.kind) and not is_file(self.device):
         raise DTypeError(
             f"bitcast: {self.dtype.name} and {target.name} differ in width",
@@ -43,15 +47,33 @@ def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
                 (self.dtype.name, f"{self.dtype.bits} bits"),
                 (target.name, f"{target.bits} bits"),
             ],
-            law="a bitcast keeps every bit of every element, and bool has no bits to keep",
+            rule="a bitcast keeps every bit of every element, and bool has no bits to keep",
         )
     if is_file(self.device):
         return _file_view(self, target)
-    if target.bits == self.dtype.bits:
-        return self._new(make(Op.BITCAST, target, (self.uop,)))
-    shape = _scaled("bitcast", self.shape, self.dtype, target)
-    word = _joined if target.bits > self.dtype.bits else _parted
-    return self._new(_bits(word(_bits(self.uop, _word(self.dtype)), _word(target), shape), target))
+    source = self.dtype
+    made = self._new(_as(self.uop, target))
+    link(self, made, lambda node: _as(node, target), lambda node: _as(node, source))
+    return made
+
+
+def _as(node: UOp, target: DType) -> UOp:
+    """The bits of a value as another dtype; with another width, the last axis scales."""
+    source = node.dtype
+    if target.bits == source.bits:
+        return make(Op.BITCAST, target, (node,))
+    shape = _scaled("bitcast", shape_of(node), source, target)
+    word = _joined if target.bits > source.bits else _parted
+    return _bits(word(_bits(node, _word(source)), _word(target), shape), target)
+
+
+def _complex_bits(self: Tensor, target: DType) -> Tensor:
+    """The bits of complex numbers are those of their parts, the real one first."""
+    if self.dtype.is_complex:
+        return self.view_as_real().flatten(-2).bitcast(target)
+    parts = self.bitcast(target.part)
+    _scaled("bitcast", parts.shape, parts.dtype, target)
+    return parts.unflatten(-1, (-1, 2)).view_as_complex()
 
 
 def _word(dtype: DType) -> DType:
@@ -74,7 +96,7 @@ def _scaled(name: str, shape: Shape, source: DType, target: DType) -> tuple[int,
                 (source.name, f"{source.itemsize} bytes"),
                 (target.name, f"{target.itemsize} bytes"),
             ],
-            law="the bytes of the last axis are a whole number of elements",
+            rule="the bytes of the last axis are a whole number of elements",
         )
     return (*sizes[:-1], total // target.itemsize)
 
@@ -84,12 +106,12 @@ def _joined(node: UOp, word: DType, shape: tuple[int, ...]) -> UOp:
     count = word.bits // node.dtype.bits
     rows = movement.reshape(node, (*shape, count))
     total: UOp | None = None
-    for place in range(count):
+    for number in range(count):
         box = [(0, size) for size in shape]
-        part = movement.reshape(movement.shrink(rows, [*box, (place, place + 1)]), shape).cast(
+        part = movement.reshape(movement.shrink(rows, [*box, (number, number + 1)]), shape).cast(
             word
         )
-        part = part << place * node.dtype.bits if place else part
+        part = part << number * node.dtype.bits if number else part
         total = part if total is None else total | part
     assert total is not None
     return total
@@ -111,7 +133,7 @@ def _file_view(self: Tensor, target: DType) -> Tensor:
     if view is None or not view.is_whole:
         raise NotSupported(
             "bitcast: this view of a file is not one run of bytes that are there",
-            law="a bitcast of a file shows neighboring bytes, after writes were realized",
+            rule="a bitcast of a file shows neighboring bytes, after writes were realized",
             fix="call realize() after a write, or bring the tensor to a device: x.to('CPU')",
         )
     shape = _scaled("bitcast", self.shape, self.dtype, target)

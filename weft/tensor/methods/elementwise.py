@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from weft.ir.dtypes import BOOL, FLOAT, INT, DType, dtypes, promote, promote_scalar
+from weft.ir.dtypes import BOOL, FLOAT, INEXACT, INT, DType, dtypes, promote, promote_scalar
 from weft.ir.movement import broadcast
 from weft.ir.ops import Op
 from weft.ir.scalar import KINDS
@@ -20,7 +20,14 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.spec.common import kinds_text
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError
-from weft.tensor.checks import broadcast_shape, require_one_device
+from weft.tensor.checks import (
+    broadcast_shape,
+    kind_of,
+    require_number_fits,
+    require_one_device,
+    symbolic_number,
+)
+from weft.tensor.complexes.functions import complex_power, is_of_complex
 from weft.tensor.methods.examples import with_example
 from weft.tensor.turns import tracer
 
@@ -75,7 +82,7 @@ def _power(a: UOp, b: UOp) -> UOp:
 ADD: Final = _simple("add", Op.ADD)
 SUBTRACT: Final = Operation("sub", KINDS[Op.NEG], lambda a, b: make(Op.ADD, a.dtype, (a, -b)))
 MULTIPLY: Final = _simple("mul", Op.MUL)
-DIVIDE: Final = Operation("div", FLOAT, lambda a, b: make(Op.DIV, a.dtype, (a, b)), True)
+DIVIDE: Final = Operation("div", INEXACT, lambda a, b: make(Op.DIV, a.dtype, (a, b)), True)
 FLOOR_DIVIDE: Final = _simple("floor division", Op.FLOORDIV)
 MODULO: Final = _simple("mod", Op.FLOORMOD)
 TRUNCATED_MODULO: Final = _simple("fmod", Op.TRUNCMOD)
@@ -104,19 +111,23 @@ def binary(self: Tensor, other: Operand, operation: Operation, reverse: bool = F
         if self._storage.device != other._storage.device:
             require_one_device(operation.name, self, other)
         dtype = a.dtype if a.dtype is b.dtype else promote(a.dtype, b.dtype)
+    elif a.dtype.kind == FLOAT and (other.__class__ is float or other.__class__ is int):
+        dtype = a.dtype  # a number is weak: it takes the dtype of a float
+        b = const(dtype, other)
     else:
         met = try_operand(self, other, operation.makes_floats)
         if met is None:
+            _require_own(other, operation.name)
             return NotImplemented  # type: ignore[no-any-return]  # Python asks the other
         b, dtype = met
-    if operation.makes_floats and dtype.kind != FLOAT:
+    if operation.makes_floats and not dtype.kind & INEXACT:
         dtype = dtypes.default_float
     if not operation.kinds & dtype.kind:
         raise _undefined(operation, dtype)
     a = a if a.dtype is dtype else a.cast(dtype)
     b = b if b.dtype is dtype else _as_dtype(b, dtype)
     left, right = a.known_shape, b.known_shape
-    if left is None or left != right:
+    if left is None or (left != right and right != ()):  # a scalar stands with any shape
         a, b, left = _broadcast_pair(operation.name, a, b, reverse)
     node = operation.build(b, a) if reverse else operation.build(a, b)
     node.known_shape = left
@@ -142,22 +153,37 @@ def try_operand(
     """An operand that is not a tensor, as a node, and the dtype that both are promoted to."""
     if isinstance(other, np.generic):
         other = other.item()
-    if isinstance(other, (bool, int, float)):
-        dtype = promote_scalar(self.dtype, float(other) if makes_floats else other)
+    if isinstance(other, (bool, int, float, complex)):
+        is_widened = makes_floats and not isinstance(other, complex)
+        dtype = promote_scalar(self.dtype, 0.0 if is_widened else other)
+        # Small integers wrap, as in PyTorch; what no int32 holds is a mistake.
+        is_long = other.__class__ is int and other.bit_length() > 31
+        if is_long and dtype.is_int and dtype.bits >= 32:
+            require_number_fits("operand", other, dtype)
         return const(dtype, other), dtype
     if isinstance(other, UOp) and other.dtype is dtypes.index:
         dtype = promote_scalar(self.dtype, 0)
-        return other.cast(dtype), dtype
+        return symbolic_number("operand", other, dtype), dtype
     if isinstance(other, np.ndarray):
         lifted = self.__class__(other, device=self.device)
         return lifted.uop, promote(self.dtype, lifted.dtype)
     return None
 
 
+def _require_own(other: Any, name: str) -> None:
+    """Refuse a tensor of another library: neither side would know what to do with the other."""
+    if hasattr(type(other), "__dlpack__"):
+        raise ArgumentTypeError(
+            f"{name}: expected an operand, got {kind_of(other)}",
+            rule="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
+            fix="make a tensor of it: Tensor(x), or Tensor.from_dlpack(x) to share its memory",
+        )
+
+
 def _undefined(operation: Operation, dtype: DType) -> DTypeError:
     return DTypeError(
         f"{operation.name}: not defined for {dtype.name}",
-        law=f"{operation.name} takes {kinds_text(operation.kinds)}",
+        rule=f"{operation.name} takes {kinds_text(operation.kinds)}",
         fix="use ^ or logical_not on bools" if dtype.kind == BOOL else "cast the operands first",
     )
 
@@ -166,8 +192,8 @@ def require_result(result: Tensor, name: str, other: Operand) -> Tensor:
     """The result of `binary` for a method, which has no reflected form to fall back on."""
     if result is NotImplemented:
         raise ArgumentTypeError(
-            f"{name}: expected an operand, got {type(other).__name__}",
-            law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
+            f"{name}: expected an operand, got {kind_of(other)}",
+            rule="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return result
 
@@ -180,8 +206,8 @@ def lift(self: Tensor, value: Operand, name: str) -> Tensor:
     met = try_operand(self, value)
     if met is None:
         raise ArgumentTypeError(
-            f"{name}: expected an operand, got {type(value).__name__}",
-            law="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
+            f"{name}: expected an operand, got {kind_of(value)}",
+            rule="an operand is a Tensor, a Python or NumPy number, or a NumPy array",
         )
     return self._new(met[0])
 
@@ -385,7 +411,7 @@ def div(
     if rounding_mode != "trunc":
         raise ArgumentError(
             f"div: unknown rounding_mode {rounding_mode!r}",
-            law='rounding_mode is None, "floor" or "trunc"',
+            rule='rounding_mode is None, "floor" or "trunc"',
         )
     return require_result(binary(self, x, _TRUNCATED_DIVIDE, reverse), "div", x)
 
@@ -410,12 +436,14 @@ def pow_(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
 
 
 def raised(self: Tensor, other: Operand, reverse: bool = False) -> Tensor:
-    is_negative = isinstance(other, int) and not isinstance(other, bool) and other < 0
-    if is_negative and not reverse and self.dtype.kind != FLOAT:
+    if is_of_complex(self, other):
+        return complex_power(self, other, reverse)
+    is_negative = other.__class__ is int and other < 0
+    if is_negative and not reverse and not self.dtype.is_inexact:
         raise ArgumentError(
             "pow: an integer to a negative power is not an integer",
             facts=[("base", self.dtype.name), ("exponent", other)],
-            law="an integer to the power of an int needs an exponent from 0 on",
+            rule="an integer to the power of an int needs an exponent from 0 on",
             fix=f"use floats: x.float() ** {other}",
         )
     return binary(self, other, POWER, reverse)
@@ -437,13 +465,13 @@ def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
     >>> Tensor([True, False]).where(Tensor([1, 2]), 0).tolist()
     [1, 0]
     """
+    if self.dtype.kind != BOOL and isinstance(x, self.__class__) and x.dtype is dtypes.bool:
+        return x.where(self, y)  # PyTorch's method: x.where(condition, other)
     if self.dtype.kind != BOOL:
         raise DTypeError(
             f"where: the condition is {self.dtype.name}",
-            law="a condition is bool",
-            fix="write condition.where(x, y)"
-            if isinstance(x, self.__class__) and x.dtype is dtypes.bool
-            else "compare it: (condition != 0).where(x, y)",
+            rule="a condition is bool",
+            fix="compare it: (condition != 0).where(x, y)",
         )
     left, right, dtype = _alternatives(self, x, y)
     condition = self.uop

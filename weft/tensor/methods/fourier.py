@@ -11,14 +11,14 @@ power of 2. Tables are computed on the host in float64 and rounded once.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from weft.ir.dtypes import DType, dtypes
+from weft.support.bounded_cache import BoundedCache
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.methods.reduce import widened
@@ -32,42 +32,67 @@ _NORMS: Final = ("backward", "ortho", "forward")
 Sizes = int | Sequence[int] | None
 
 
-class _Tables:
+class _Tables(NamedTuple):
     """Constants of a transform on one device, in one dtype; `sign` is -1 forward, 1 backward."""
 
-    def __init__(self, sign: int, dtype: DType, device: str) -> None:
-        self.sign, self.dtype, self.device = sign, dtype, device
+    sign: int
+    dtype: DType
+    device: str
 
-    def tensor(self, array: Any) -> Tensor:
-        from weft.tensor.tensor import Tensor
-
-        kind = np.float64 if self.dtype is dtypes.float64 else np.float32
-        return Tensor(array.astype(kind), device=self.device, requires_grad=False)
-
-    @functools.lru_cache(maxsize=128)  # noqa: B019 -- the tables themselves are few and cached
     def turns(self, rows: int, columns: int) -> Tensor:
         """e ** (±2πi j k / (rows columns)) for each row j and column k, as pairs."""
-        numbers = np.outer(range(rows), range(columns))
-        return self.tensor(_pairs(_roots(numbers, rows * columns, self.sign)))
+        (table,) = self._made(_turns, rows, columns)
+        return table
 
-    @functools.lru_cache(maxsize=128)  # noqa: B019
     def matrix(self, size: int, is_real: bool) -> Tensor:
         """The transform of `size` numbers as a real matrix (inputs, outputs) on flat pairs."""
-        z = _roots(np.outer(range(size), range(size)), size, self.sign)  # (input, output)
-        of_real = _pairs(z).reshape(size, 2 * size)
-        of_imaginary = _pairs(z * 1j).reshape(size, 2 * size)
-        both = np.stack([of_real, of_imaginary], 1).reshape(2 * size, 2 * size)
-        return self.tensor(of_real if is_real else both)
+        (table,) = self._made(_matrix, size, is_real)
+        return table
 
-    @functools.lru_cache(maxsize=128)  # noqa: B019
-    def chirp(self, size: int, length: int) -> tuple[Tensor, Tensor]:
+    def chirp(self, size: int, length: int) -> tuple[Tensor, ...]:
         """The chirp e ** (±πi j² / size), and the spectrum of its conjugate over `length`."""
-        squares = np.arange(size, dtype=object) ** 2 % (2 * size)
-        z = _roots(squares.astype(np.int64), 2 * size, self.sign)
-        around = np.zeros(length, complex)
-        around[:size] = z.conj()
-        around[length - size + 1 :] = z.conj()[:0:-1]
-        return self.tensor(_pairs(z)), self.tensor(_pairs(np.fft.fft(around)))
+        return self._made(_chirp, size, length)
+
+    def _made(self, make: Callable[..., tuple[Any, ...]], *sizes: int) -> tuple[Tensor, ...]:
+        from weft.tensor.tensor import Tensor
+
+        key = (self, make, *sizes)
+        found = _KNOWN.get(key)
+        if found is None:
+            kind = np.float64 if self.dtype is dtypes.float64 else np.float32
+            found = _KNOWN[key] = tuple(
+                Tensor(table.astype(kind), device=self.device, requires_grad=False)
+                for table in make(self.sign, *sizes)
+            )
+        return found
+
+
+# Tables are as long as the signals, so their bytes are bounded.
+_KNOWN: Final[BoundedCache[Any, tuple[Any, ...]]] = BoundedCache(
+    16 << 20, size_of=lambda tables: sum(table.nbytes() for table in tables)
+)
+
+
+def _turns(sign: int, rows: int, columns: int) -> tuple[Any, ...]:
+    numbers = np.outer(range(rows), range(columns))
+    return (_pairs(_roots(numbers, rows * columns, sign)),)
+
+
+def _matrix(sign: int, size: int, is_real: bool) -> tuple[Any, ...]:
+    z = _roots(np.outer(range(size), range(size)), size, sign)  # (input, output)
+    of_real = _pairs(z).reshape(size, 2 * size)
+    of_imaginary = _pairs(z * 1j).reshape(size, 2 * size)
+    both = np.stack([of_real, of_imaginary], 1).reshape(2 * size, 2 * size)
+    return (of_real if is_real else both,)
+
+
+def _chirp(sign: int, size: int, length: int) -> tuple[Any, ...]:
+    squares = np.arange(size, dtype=object) ** 2 % (2 * size)
+    z = _roots(squares.astype(np.int64), 2 * size, sign)
+    around = np.zeros(length, complex)
+    around[:size] = z.conj()
+    around[length - size + 1 :] = z.conj()[:0:-1]
+    return _pairs(z), _pairs(np.fft.fft(around))
 
 
 def _roots(numbers: Any, length: int, sign: int) -> Any:
@@ -81,11 +106,6 @@ def _roots(numbers: Any, length: int, sign: int) -> Any:
 
 def _pairs(z: Any) -> Any:
     return np.stack([z.real, z.imag], -1)
-
-
-@functools.lru_cache(maxsize=16)
-def _tables(sign: int, dtype: DType, device: str) -> _Tables:
-    return _Tables(sign, dtype, device)
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:
@@ -122,8 +142,8 @@ def _by_chirp(x: Tensor, size: int, tables: _Tables, is_real: bool) -> Tensor:
     length = 1 << (2 * size - 1).bit_length()
     chirp, spectrum = tables.chirp(size, length)
     turned = x.unsqueeze(-1) * chirp if is_real else times(x, chirp)
-    forward = _tables(-1, tables.dtype, tables.device)
-    backward = _tables(1, tables.dtype, tables.device)
+    forward = _Tables(-1, tables.dtype, tables.device)
+    backward = _Tables(1, tables.dtype, tables.device)
     padded = turned.pad((0, 0, 0, length - size)).contiguous()
     product = times(_transformed(padded, forward, False), spectrum).contiguous()
     around = _transformed(product, backward, False)[..., :size, :]
@@ -136,7 +156,7 @@ def _resized(x: Tensor, axis: int, size: int, name: str) -> Tensor:
         raise ShapeError(
             f"{name}: the length is {size}",
             facts=[("shape", x.shape), ("axis", axis)],
-            law="a transform has a length of at least 1",
+            rule="a transform has a length of at least 1",
         )
     own = known(x.shape[axis])
     if own == size:
@@ -150,7 +170,7 @@ def _scale(size: int, norm: str | None, sign: int, name: str) -> float:
     kind = "backward" if norm is None else norm
     if kind not in _NORMS:
         raise ArgumentError(
-            f"{name}: unknown norm {norm!r}", law="norm is " + ", ".join(map(repr, _NORMS))
+            f"{name}: unknown norm {norm!r}", rule="norm is " + ", ".join(map(repr, _NORMS))
         )
     if kind == "ortho":
         return 1 / math.sqrt(size)
@@ -161,7 +181,7 @@ def _along(x: Tensor, axis: int, sign: int, norm: str | None, is_real: bool, nam
     """A transform along one axis of pairs, or of real numbers, as pairs."""
     size = known(x.shape[axis])
     rank = x.ndim - (0 if is_real else 1)
-    tables = _tables(sign, x.dtype, x.device)
+    tables = _Tables(sign, x.dtype, x.device)
     result = _transformed(x.movedim(axis, rank - 1), tables, is_real).movedim(rank - 1, axis)
     scale = _scale(size, norm, sign, name)
     return result if scale == 1.0 else result * scale
@@ -172,7 +192,7 @@ def _require_pairs(name: str, self: Tensor) -> Tensor:
         raise ShapeError(
             f"{name}: the last axis is not one of pairs",
             facts=[("shape", self.shape)],
-            law="complex numbers are pairs (real, imaginary) in a last axis of size 2",
+            rule="complex numbers are pairs (real, imaginary) in a last axis of size 2",
             fix="of real numbers x take x.rfft(), or x.stack(x.zeros_like(), dim=-1)",
         )
     return widened(as_float(self))

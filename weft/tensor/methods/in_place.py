@@ -6,8 +6,11 @@ dtype and the shape stay, and a tensor that requires a gradient is refused, as f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+
+from weft.ir.uop import UOp
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -47,7 +50,49 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     >>> Tensor([1, 2]).fill_(7).tolist()
     [7, 7]
     """
-    return self.assign(self.full_like(value) if isinstance(value, (bool, int, float)) else value)
+    is_number = isinstance(value, (bool, int, float, UOp))
+    return self.assign(self.full_like(value) if is_number else value)
+
+
+def fill(self: Tensor, value: Any) -> Tensor:
+    """Return a tensor of this shape and dtype with one value everywhere. PyTorch: fill.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2]).fill(7).tolist()
+    [7, 7]
+    """
+    if isinstance(value, (bool, int, float)):
+        return self.full_like(value)
+    return value.cast(self.dtype).expand(self.shape)._same()  # type: ignore[no-any-return]
+
+
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Become a tensor of another shape with the first elements of this one; others are 0.
+
+    PyTorch: resize_, where further elements are anything.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2, 3]).resize_(2, 1).tolist()
+    [[1], [2]]
+    """
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    count = math.prod(shape)
+    flat = self.flatten()
+    have = self.numel()
+    flat = flat[:count] if count <= have else flat.pad((0, count - have))
+    new = flat.reshape(shape)._same()
+    self._storage, self._steps, self._seen = new._storage, new._steps, None
+    return self
+
+
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Become a tensor of another's shape, as `resize_` does. PyTorch: resize_as_.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2, 3]).resize_as_(Tensor([0, 0])).tolist()
+    [1, 2]
+    """
+    return resize_(self, other.shape)
 
 
 def zero_(self: Tensor) -> Tensor:

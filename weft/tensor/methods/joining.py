@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import dtypes, promote
+from weft.ir.movement import Movement
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import minus, plus
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp, make, on_sweep
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from weft.tensor.checks import (
     axis_of,
@@ -21,6 +23,7 @@ from weft.tensor.checks import (
     size_of,
     symbolic_fix,
 )
+from weft.tensor.indexing.inside import require_labels
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -29,16 +32,24 @@ if TYPE_CHECKING:
 def listed(name: str, self: Any, args: Sequence[Any]) -> list[Tensor]:
     """Operands given as `Tensor.cat(a, b)`, `a.cat(b)` or `Tensor.cat([a, b])`."""
     first = list(self) if isinstance(self, (tuple, list)) else [self]
+    if isinstance(self, (tuple, list)) and len(args) == 1 and isinstance(args[0], int):
+        args = ()  # PyTorch's cat(tensors, dim), of which the caller reads dim
     tensors = [*first, *args]
     for each in tensors:
         if not hasattr(type(each), "uop"):
             raise ArgumentTypeError(
                 f"{name}: expected a tensor, got {type(each).__name__}",
-                law="only tensors can be joined",
+                rule="only tensors can be joined",
             )
     if not tensors:
-        raise ArgumentError(f"{name}: there is nothing to join", law=f"{name} needs a tensor")
+        raise ArgumentError(f"{name}: there is nothing to join", rule=f"{name} needs a tensor")
     return tensors
+
+
+def _axis(self: Any, args: Sequence[Any], dim: int) -> int:
+    """The axis of cat(tensors, dim), where it is not named."""
+    is_given = isinstance(self, (tuple, list)) and len(args) == 1 and isinstance(args[0], int)
+    return args[0] if is_given else dim
 
 
 def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
@@ -49,6 +60,9 @@ def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     [1, 2, 3]
     """
     tensors = listed("cat", self, args)
+    dim = _axis(self, args, dim)
+    # What is of shape (0,) has no say in PyTorch: programs start a list with it.
+    tensors = [each for each in tensors if each.shape != (0,)] or tensors[:1]
     first = tensors[0]
     axis = axis_of("cat", dim, first.ndim)
     require_one_device("cat", *tensors)
@@ -57,7 +71,7 @@ def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
             raise ShapeError(
                 f"cat: tensor {number} has shape {each.shape}, the first {first.shape}",
                 facts=[(f"tensor {i}", one.shape) for i, one in enumerate(tensors)],
-                law=f"all sizes but that of axis {axis} are equal, and there is an axis",
+                rule=f"all sizes but that of axis {axis} are equal, and there is an axis",
                 fix="use stack to join along a new axis"
                 if not each.ndim
                 else symbolic_fix(*each.shape, *first.shape),
@@ -72,27 +86,47 @@ def _rest(tensor: Tensor, axis: int) -> Shape:
 
 def _joined(parts: list[UOp], axis: int) -> UOp:
     """Each part padded to the whole, and chosen where the position is before its end."""
-    sizes: list[Size] = [part.shape[axis] for part in parts]
-    whole = [*parts[0].shape]
+    sizes = tuple([shape_of(part)[axis] for part in parts])
+    whole, plan = _plan(sizes, shape_of(parts[0]), axis)
+    result: UOp | None = None
+    for part, (step, before) in zip(reversed(parts), plan, strict=True):
+        padded = part if step is None else movement.apply(part, step)
+        padded.known_shape = whole
+        if result is None:
+            result = padded
+        elif before is not None:
+            result = make(Op.WHERE, part.dtype, (before, padded, result))
+            result.known_shape = whole
+    assert result is not None
+    return result
+
+
+@lru_cache(maxsize=256)
+def _plan(
+    sizes: tuple[Size, ...], shape: Shape, axis: int
+) -> tuple[Shape, tuple[tuple[Movement | None, UOp | None], ...]]:
+    """The joined shape and, for each part from the last on, its padding and where it is chosen.
+
+    What is empty is chosen nowhere.
+    """
     total: Size = 0
     for size in sizes:
         total = plus(total, size)
-    whole[axis] = total
-    position = movement.positions(tuple(whole), axis)
-    result: UOp | None = None
+    whole = (*shape[:axis], total, *shape[axis + 1 :])
+    position = movement.positions(whole, axis)
+    plan: list[tuple[Movement | None, UOp | None]] = []
     end: Size = total
-    for part, size in zip(reversed(parts), reversed(sizes), strict=True):
+    for size in reversed(sizes):
         pairs: list[tuple[Size, Size]] = [(0, 0)] * len(whole)
         pairs[axis] = (minus(end, size), minus(total, end))
-        padded = movement.pad(part, pairs) if size != total else part
-        if result is None:
-            result = padded
-        elif size != 0:
-            before = position < size_node(end, position.dtype)
-            result = make(Op.WHERE, part.dtype, (before, padded, result))
+        step = movement.boxed_step(Op.PAD, pairs) if size != total else None
+        before = position < size_node(end, position.dtype) if size != 0 else None
+        plan.append((step, before))
         end = minus(end, size)
-    assert result is not None
-    return result
+    return whole, tuple(plan)
+
+
+on_sweep(_plan.cache_clear)
 
 
 def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
@@ -103,15 +137,27 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     [[1, 3], [2, 4]]
     """
     given = listed("stack", self, args)
-    for number, each in enumerate(given):
-        if each.shape != given[0].shape:
+    dim = _axis(self, args, dim)
+    nodes = [each.uop for each in given]
+    shape = shape_of(nodes[0])
+    for number, node in enumerate(nodes):
+        if shape_of(node) != shape:
             raise ShapeError(
-                f"stack: tensor {number} has shape {each.shape}, the first {given[0].shape}",
-                law="stack joins tensors of one shape along a new axis",
+                f"stack: tensor {number} has shape {given[number].shape}, the first {shape}",
+                rule="stack joins tensors of one shape along a new axis",
                 fix="use cat to join along an axis they have",
             )
-    tensors = [each.unsqueeze(dim) for each in given]
-    return tensors[0].cat(*tensors[1:], dim=axis_of("stack", dim, tensors[0].ndim))
+    require_one_device("stack", *given)
+    axis = axis_of("stack", dim, len(shape) + 1)
+    wide = (*shape[:axis], 1, *shape[axis:])
+    dtype = promote(*dict.fromkeys([node.dtype for node in nodes]))
+    op, arg, symbolic = movement.sized_step(Op.RESHAPE, wide)
+    parts: list[UOp] = []
+    for node in nodes:
+        whole = node if node.dtype is dtype else node.cast(dtype)
+        parts.append(make(op, dtype, (whole, *symbolic), arg))
+        parts[-1].known_shape = wide
+    return given[0]._new(_joined(parts, axis))
 
 
 def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tensor, ...]:
@@ -126,7 +172,7 @@ def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tens
     if isinstance(sizes, int):
         size = known(size)
         if sizes < 1 and size:
-            raise ArgumentError(f"split: parts of {sizes} elements", law="a part has 1 or more")
+            raise ArgumentError(f"split: parts of {sizes} elements", rule="a part has 1 or more")
         sizes = [min(sizes, size - start) for start in range(0, size, sizes or 1)] or [0]
     whole: Size = 0
     for part in sizes:
@@ -135,7 +181,7 @@ def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tens
         raise ShapeError(
             f"split: the sizes add up to {whole}, and axis {axis} has {size}",
             facts=[("sizes", tuple(sizes)), ("shape", self.shape)],
-            law="the sizes add up to that of the axis",
+            rule="the sizes add up to that of the axis",
         )
     parts: list[Tensor] = []
     start: Size = 0
@@ -157,7 +203,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     [[1, 2], [3]]
     """
     if chunks < 1:
-        raise ArgumentError(f"chunk: {chunks} chunks", law="chunk needs 1 or more chunks")
+        raise ArgumentError(f"chunk: {chunks} chunks", rule="chunk needs 1 or more chunks")
     size = known(self.shape[axis_of("chunk", dim, self.ndim)])
     if not size:
         return self.split([0] * chunks, dim)
@@ -174,23 +220,23 @@ def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor,
     [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
     """
     if indexing not in ("ij", "xy"):
-        raise ArgumentError(f"meshgrid: unknown indexing {indexing!r}", law='it is "ij" or "xy"')
+        raise ArgumentError(f"meshgrid: unknown indexing {indexing!r}", rule='it is "ij" or "xy"')
     vectors = listed("meshgrid", self, args)
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[:2] = [1, 0]
     sizes: list[Size] = [0] * len(vectors)
-    for place, vector in zip(order, vectors, strict=True):
-        sizes[place] = vector.numel()
+    for axis, vector in zip(order, vectors, strict=True):
+        sizes[axis] = vector.numel()
     result = []
-    for place, vector in zip(order, vectors, strict=True):
+    for axis, vector in zip(order, vectors, strict=True):
         ones = [1] * len(vectors)
-        ones[place] = -1
+        ones[axis] = -1
         result.append(vector.reshape(ones).expand(sizes))
     return tuple(result)
 
 
-def tril(self: Tensor, diagonal: int = 0) -> Tensor:
+def tril(self: Tensor, diagonal: Size = 0) -> Tensor:
     """Keep what is on or below a diagonal of the last two axes, and zero the rest.
 
     >>> from weft.tensor import Tensor
@@ -200,7 +246,7 @@ def tril(self: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(self, "tril", diagonal + 1, below=True)
 
 
-def triu(self: Tensor, diagonal: int = 0) -> Tensor:
+def triu(self: Tensor, diagonal: Size = 0) -> Tensor:
     """Keep what is on or above a diagonal of the last two axes, and zero the rest.
 
     Shape and dtype stay. PyTorch and NumPy: triu.
@@ -212,14 +258,15 @@ def triu(self: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(self, "triu", diagonal, below=False)
 
 
-def _triangle(self: Tensor, name: str, offset: int, below: bool) -> Tensor:
+def _triangle(self: Tensor, name: str, offset: Any, below: bool) -> Tensor:
     if self.ndim < 2:
-        raise ShapeError(f"{name}: there are {self.ndim} axes", law=f"{name} needs two axes")
+        raise ShapeError(f"{name}: there are {self.ndim} axes", rule=f"{name} needs two axes")
     shape = self.shape
     column, row = (
         movement.positions(shape, self.ndim - 1),
         movement.positions(shape, self.ndim - 2),
     )
+    offset = size_node(size_of(name, offset), dtypes.int32)
     inside = column < row + offset
     zero = self.uop.const_like(0)
     node = self.uop
@@ -235,7 +282,8 @@ def one_hot(self: Tensor, num_classes: int) -> Tensor:
     [[1, 0, 0], [0, 0, 1]]
     """
     if not self.dtype.is_int:
-        raise DTypeError(f"one_hot: classes are {self.dtype.name}", law="one_hot takes integers")
+        raise DTypeError(f"one_hot: classes are {self.dtype.name}", rule="one_hot takes integers")
+    require_labels("one_hot", self, num_classes)
     return hot(self, num_classes).cast(dtypes.int64)
 
 

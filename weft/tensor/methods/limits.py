@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import FLOAT, dtypes
+from weft.tensor.complexes.parts import complex_of_parts
 from weft.tensor.methods.elementwise import lift
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def nan_to_num(
     >>> Tensor([float("nan"), float("inf"), 1.0]).nan_to_num(posinf=9.0).tolist()
     [0.0, 9.0, 1.0]
     """
+    if self.dtype.is_complex:
+        parts = (part.nan_to_num(nan, posinf, neginf) for part in (self.real, self.imag))
+        return complex_of_parts(*parts)
     if self.dtype.kind != FLOAT:
         return self._same()
     top = dtypes.finfo(self.dtype).max if posinf is None else posinf

@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.build import Size
-from weft.ir.dtypes import DType, dtypes, promote
+from weft.ir import movement
+from weft.ir.build import Size, reduce_axes
+from weft.ir.dtypes import FLOAT, DType, dtypes, promote
 from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known, require_one_device, symbolic_fix
+from weft.support.source_line import user_line
+from weft.tensor.checks import broadcast_shape, known, require_one_device, symbolic_fix
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import require_matrix
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.reduce import fold, widened
-from weft.tensor.methods.sharding import require_product_cuts
+from weft.tensor.methods.reduce import reduction, widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
 DTypeLike = DType | str | None
 
 
-def contract(left: Tensor, right: Tensor, axes: tuple[int, ...], dtype: DTypeLike) -> Tensor:
+def contract(
+    left: Tensor, right: Tensor, axes: tuple[int, ...], dtype: DTypeLike = None
+) -> Tensor:
     """The sum over axes of a product of operands that broadcast; the axes go."""
     result = dtype_of(dtype, promote(left.dtype, right.dtype))
     wide = promote(left.dtype, right.dtype) if dtype is None else result
     product = widened(left.cast(wide)) * widened(right.cast(wide))
-    return fold(product, Op.ADD, axes, False, "matmul").cast(result)
+    return reduction(product, Op.ADD, axes, False, "matmul").cast(result)
 
 
 def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
@@ -48,7 +53,7 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
         raise ShapeError(
             "matmul: expected at least one axis, got a scalar operand",
             facts=[("left", self.shape), ("right", right.shape)],
-            law="matmul multiplies vectors and matrices",
+            rule="matmul multiplies vectors and matrices",
             fix="use * to scale",
         )
     inner = -1 if right.ndim == 1 else -2
@@ -60,20 +65,43 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
                 ("left", self.shape, f"axis -1 is {self.shape[-1]}"),
                 ("right", right.shape, f"axis {inner} is {right.shape[inner]}"),
             ],
-            law=f"left @ right needs left.shape[-1] == right.shape[{inner}]",
+            rule=f"left @ right needs left.shape[-1] == right.shape[{inner}]",
             fix="the last axes agree, so transpose the right operand: "
             + ("left @ right.T" if right.ndim == 2 else "left @ right.transpose(-1, -2)")
             if same_ends
             else symbolic_fix(self.shape[-1], right.shape[inner]),
         )
-    require_product_cuts(self, right)
     if right.ndim == 1:
         return contract(self, right, (-1,), dtype)
     if self.ndim == 1:  # (K,) with (…, K, N)
         return contract(self, right.transpose(-1, -2), (-1,), dtype)
+    if dtype is None and self.device.__class__ is str and _is_exact(self.uop, right.uop):
+        return self._new(_product(self.uop, right.uop))
     rows = self.unsqueeze(-2)  # (…, M, 1, K)
     columns = right.transpose(-1, -2).unsqueeze(-3)  # (…, 1, N, K)
     return contract(rows, columns, (-1,), dtype)
+
+
+def _is_exact(left: UOp, right: UOp) -> bool:
+    """Whether operands are summed in the dtype that they have: no cast is needed."""
+    dtype = left.dtype
+    return dtype is right.dtype and dtype.kind == FLOAT and dtype.bits >= 32
+
+
+def _product(left: UOp, right: UOp) -> UOp:
+    """The nodes of a product of matrices, as the methods would make them, without the tensors."""
+    *batch, rows, inner = shape_of(left)
+    *others, _, columns = shape_of(right)
+    wide = movement.reshape(left, (*batch, rows, 1, inner))
+    order = [*range(len(others)), len(others) + 1, len(others)]
+    turned = movement.reshape(movement.permute(right, order), (*others, 1, columns, inner))
+    shape = broadcast_shape("mul", shape_of(wide), shape_of(turned))
+    pair = (movement.broadcast(wide, shape), movement.broadcast(turned, shape))
+    product = make(Op.MUL, left.dtype, pair)
+    total = reduce_axes(product, Op.ADD, (len(shape) - 1,))
+    product.known_shape, total.known_shape = shape, (*shape[:-1], 1)
+    product.line = total.line = product.line or total.line or user_line()
+    return movement.reshape(total, shape[:-1])
 
 
 def matmul(self: Tensor, x: Tensor, reverse: bool = False, dtype: DTypeLike = None) -> Tensor:
@@ -143,7 +171,9 @@ def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = N
     assert product is not None
     product = product.expand([sizes[letter] for letter in letters]) if letters else product
     summed = tuple(range(len(output), len(letters)))
-    return (fold(product, Op.ADD, summed, False, "einsum") if summed else product).cast(result)
+    return (reduction(product, Op.ADD, summed, False, "einsum") if summed else product).cast(
+        result
+    )
 
 
 # Letters that stand for the axes under an ellipsis, counted from the last.
@@ -158,7 +188,7 @@ def _formula(formula: str, tensors: list[Tensor]) -> tuple[list[str], str]:
         raise ArgumentError(
             f"einsum: {len(inputs)} terms for {len(tensors)} operands",
             facts=[("formula", formula)],
-            law="the formula has a term for each operand",
+            rule="the formula has a term for each operand",
         )
     rank = max(
         (t.ndim - len(term) + 3 for term, t in zip(inputs, tensors, strict=True) if "..." in term),
@@ -182,7 +212,7 @@ def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, 
             raise ShapeError(
                 f"einsum: operand {number} has {tensor.ndim} axes and its term {len(names)}",
                 facts=[("formula", formula), (f"operand {number}", tensor.shape)],
-                law="a term has a letter for each axis",
+                rule="a term has a letter for each axis",
             )
         for letter, extent in zip(names, tensor.shape, strict=True):
             before = sizes.get(letter, 1)
@@ -190,7 +220,7 @@ def _sizes(formula: str, inputs: list[str], tensors: list[Tensor]) -> dict[str, 
                 raise ShapeError(
                     f"einsum: axis {letter!r} has size {before} and size {extent}",
                     facts=[("formula", formula), (f"operand {number}", tensor.shape)],
-                    law="one letter has one size",
+                    rule="one letter has one size",
                 )
             sizes[letter] = extent if before == 1 else before
     return sizes
@@ -223,7 +253,7 @@ def scaled_dot_product_attention(
     """Return softmax(q kᵀ / √size + mask) v, where this tensor holds the queries.
 
     A bool mask holds where attention is allowed; another one is added to the scores. A row that
-    may attend to nothing gives NaN, as in PyTorch.
+    may attend to nothing gives zeros, as in PyTorch.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1.0]]).scaled_dot_product_attention(Tensor([[1.0]]), Tensor([[5.0]])).tolist()
@@ -232,7 +262,7 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise ArgumentError(
             "scaled_dot_product_attention: attn_mask and is_causal are both given",
-            law="a causal mask is made here",
+            rule="a causal mask is made here",
             fix="leave one of them out",
         )
     if enable_gqa:
@@ -247,8 +277,16 @@ def scaled_dot_product_attention(
         scores = attn_mask.where(scores, -math.inf)
     elif attn_mask is not None:
         scores = scores + attn_mask
-    weights = scores.softmax(-1).cast(self.dtype)
-    return weights.dropout(dropout_p).dot(value)
+    weights = scores.softmax(-1) if attn_mask is None else _masked_softmax(scores)
+    return weights.cast(self.dtype).dropout(dropout_p).dot(value)
+
+
+def _masked_softmax(scores: Tensor) -> Tensor:
+    """Softmax along the last axis; zeros where all scores of a row are -inf."""
+    top = scores.max(axis=-1, keepdim=True).detach()
+    powers = (scores - (top == -math.inf).where(0.0, top)).exp()
+    total = powers.sum(axis=-1, keepdim=True)
+    return powers * (1.0 / (total == 0.0).where(1.0, total))
 
 
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
@@ -264,7 +302,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
             raise ShapeError(
                 f"mm: expected a matrix, got a tensor with {each.ndim} axes",
                 facts=[("shape", each.shape)],
-                law="mm takes (n, k) and (k, m)",
+                rule="mm takes (n, k) and (k, m)",
                 fix="write a @ b for batches of matrices",
             )
     return self.dot(mat2)

@@ -53,7 +53,7 @@ def _inferred(name: str, shape: Shape, wanted: Sequence[Size]) -> Shape:
     if len(holes) > 1 or any(isinstance(size, int) and size < -1 for size in wanted):
         raise ShapeError(
             f"{name}: expected a shape, got {tuple(wanted)}",
-            law="sizes are 0 or more, and at most one is -1, to be worked out",
+            rule="sizes are 0 or more, and at most one is -1, to be worked out",
         )
     rest = try_quotient(count, product) if holes and product != 0 else None
     if rest is not None:
@@ -62,7 +62,7 @@ def _inferred(name: str, shape: Shape, wanted: Sequence[Size]) -> Shape:
         raise ShapeError(
             f"{name}: {count} elements cannot become {tuple(wanted)}",
             facts=[("from", shape, f"{count} elements"), ("to", tuple(wanted), f"{product}")],
-            law=f"{name} keeps the number of elements",
+            rule=f"{name} keeps the number of elements",
             fix=symbolic_fix(*shape, *wanted),
         )
     return tuple(wanted)
@@ -83,7 +83,7 @@ def expand(self: Tensor, shape: Any, *args: Any) -> Tensor:
         raise ShapeError(
             f"expand: {self.shape} does not expand to {wanted}",
             facts=[("from", self.shape), ("to", wanted)],
-            law="counted from the last axis, a size stays the same or was 1",
+            rule="counted from the last axis, a size stays the same or was 1",
             fix=symbolic_fix(*own, *wanted),
         )
     view = self.reshape(own)
@@ -102,7 +102,7 @@ def permute(self: Tensor, order: Any, *args: Any) -> Tensor:
         raise ShapeError(
             f"permute: expected an order of {self.ndim} axes, got {tuple(axes)}",
             facts=[("shape", self.shape), ("order", tuple(axes))],
-            law="permute names each axis once",
+            rule="permute names each axis once",
         )
     return self._view((Op.PERMUTE, tuple(axes), ())) if self.ndim else self
 
@@ -140,7 +140,7 @@ def transposed(self: Tensor) -> Tensor:
         raise ShapeError(
             f"t: there are {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="t swaps the axes of a matrix",
+            rule="t swaps the axes of a matrix",
             fix="use transpose(a, b) or permute",
         )
     return reversed_axes(self)
@@ -185,25 +185,25 @@ def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequen
     if len(pairs[0]) != len(pairs[1]) or any(len(set(axes)) != len(axes) for axes in pairs):
         raise ArgumentError(
             f"movedim: axes {source} to {destination}",
-            law="each axis is named once and has one destination",
+            rule="each axis is named once and has one destination",
         )
     rest = iter(axis for axis in range(self.ndim) if axis not in pairs[0])
-    places = dict(zip(pairs[1], pairs[0], strict=True))
-    return self.permute([places[i] if i in places else next(rest) for i in range(self.ndim)])
+    sources = dict(zip(pairs[1], pairs[0], strict=True))
+    return self.permute([sources[i] if i in sources else next(rest) for i in range(self.ndim)])
 
 
 def _each(axes: int | Sequence[int]) -> tuple[int, ...]:
     return (axes,) if isinstance(axes, int) else tuple(axes)
 
 
-def flip(self: Tensor, axis: Any, *args: Any) -> Tensor:
+def flip(self: Tensor, axis: Any = (), *args: Any, dims: Any = None) -> Tensor:
     """Read axes backwards.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1, 2, 3]).flip(0).tolist()
     [3, 2, 1]
     """
-    named: list[Any] = list(ints_of("flip", axis, args))
+    named: list[Any] = list(ints_of("flip", axis if dims is None else dims, args))
     axes = axes_of("flip", named, self.ndim) if named else ()
     return self._view((Op.FLIP, axes, ())) if axes else self
 
@@ -219,7 +219,7 @@ def shrink(self: Tensor, arg: Sequence[tuple[Size, Size] | None]) -> Tensor:
         raise ShapeError(
             f"shrink: {len(arg)} pairs for {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="shrink takes a pair for each axis",
+            rule="shrink takes a pair for each axis",
         )
     pairs = [
         (0, size) if pair is None else (size_of("shrink", pair[0]), size_of("shrink", pair[1]))
@@ -241,6 +241,8 @@ def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     >>> Tensor([[1, 2]]).squeeze(0).tolist()
     [1, 2]
     """
+    if isinstance(dim, (tuple, list)) and not dim:
+        return self
     axes = axes_of("squeeze", dim, self.ndim) if dim is not None else range(self.ndim)
     dropped = {axis for axis in axes if self.ndim and self.shape[axis] == 1}
     return self.reshape([size for axis, size in enumerate(self.shape) if axis not in dropped])
@@ -273,7 +275,7 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise ShapeError(
             f"flatten: start_dim {start_dim} comes after end_dim {end_dim}",
             facts=[("shape", self.shape)],
-            law="a run of axes begins before it ends",
+            rule="a run of axes begins before it ends",
         )
     merged = times(*self.shape[first : last + 1])
     return self.reshape((*self.shape[:first], merged, *self.shape[last + 1 :]))
@@ -317,7 +319,7 @@ def repeat(self: Tensor, repeats: Any, *args: Any) -> Tensor:
         raise ShapeError(
             f"repeat: {len(counts)} counts for {self.ndim} axes",
             facts=[("shape", self.shape), ("repeats", counts)],
-            law="repeat needs a count for each axis",
+            rule="repeat needs a count for each axis",
         )
     own = (1,) * (len(counts) - self.ndim) + self.shape
     apart = [part for size in own for part in (1, size)]
@@ -326,7 +328,9 @@ def repeat(self: Tensor, repeats: Any, *args: Any) -> Tensor:
     return self.reshape(apart).expand(wide).reshape(whole)._same()
 
 
-def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+def repeat_interleave(
+    self: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Repeat each element along an axis; of the flat tensor where no axis is named.
 
     >>> from weft.tensor import Tensor
@@ -335,9 +339,21 @@ def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Ten
     """
     x = self.flatten() if dim is None else self
     axis = axis_of("repeat_interleave", dim or 0, x.ndim)
+    if isinstance(repeats, self.__class__) and repeats.numel() != 1:
+        return _repeated_each(x, repeats, axis, output_size)
+    repeats = int(repeats.item()) if isinstance(repeats, self.__class__) else repeats
+    x = x if x.ndim else x.reshape((1,))
     before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     wide = x.reshape((*before, size, 1, *after)).expand((*before, size, repeats, *after))
     return wide.reshape((*before, times(size, repeats), *after))._same()
+
+
+def _repeated_each(x: Tensor, repeats: Tensor, axis: int, total: int | None) -> Tensor:
+    """Each slice along an axis as often as its own number says; the sum is computed now."""
+    ends = repeats.cumsum(0)
+    count = int(ends[-1].item()) if total is None else total
+    numbers = x.__class__.arange(count, device=x.device)
+    return x.index_select(axis, ends.searchsorted(numbers, right=True))
 
 
 def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -353,7 +369,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     axes = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if len(offsets) != len(axes):
         raise ArgumentError(
-            f"roll: {len(offsets)} shifts for {len(axes)} axes", law="each axis has its shift"
+            f"roll: {len(offsets)} shifts for {len(axes)} axes", rule="each axis has its shift"
         )
     result = self._same()
     for shift, dim in zip(offsets, axes, strict=True):
@@ -376,11 +392,13 @@ def unfold(self: Tensor, dim: int, size: int, step: int) -> Tensor:
     from weft.tensor.neural.windows import windows_along
 
     axis = axis_of("unfold", dim, self.ndim)
+    if not self.ndim and size == 1:
+        return self.reshape((1,))
     if size < 1 or step < 1 or size > known(self.shape[axis]):
         raise ShapeError(
             f"unfold: no windows of {size} with step {step} along axis {axis}",
             facts=[("shape", self.shape)],
-            law="unfold needs 1 <= size <= shape[dim] and step >= 1",
+            rule="unfold needs 1 <= size <= shape[dim] and step >= 1",
         )
     return windows_along(self, axis, size, step, 1)
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
+from weft.ir.ops import Op
 from weft.ir.sizes import least, minus, most
-from weft.ir.uop import const
+from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known, size_of
+from weft.tensor.checks import known, require_number_fits, size_of, symbolic_number
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -33,8 +34,12 @@ def pad(
     [3, 2, 1, 2, 3]
     """
     pairs = _pairs(self, padding)
+    if mode == "replicate" and any(isinstance(a, int) and a < 0 for pair in pairs for a in pair):
+        return _clamped(self, pairs)
     if mode not in MODES:
-        raise ArgumentError(f"pad: unknown mode {mode!r}", law="the modes are " + ", ".join(MODES))
+        raise ArgumentError(
+            f"pad: unknown mode {mode!r}", rule="the modes are " + ", ".join(MODES)
+        )
     inner = [(_cut(a), minus(n, _cut(b))) for (a, b), n in zip(pairs, self.shape, strict=True)]
     if any(least(minus(stop, start)) < 0 for start, stop in inner):
         raise ShapeError(
@@ -50,6 +55,18 @@ def pad(
     return kept
 
 
+def _clamped(self: Tensor, pairs: list[tuple[Size, Size]]) -> Tensor:
+    """Padding by the nearest element of what there was before anything is cut off."""
+    result = self
+    for axis, (before, after) in enumerate(pairs):
+        if before != 0 or after != 0:
+            size, low = known(self.shape[axis]), known(before)
+            count = size + low + known(after)
+            number = self.__class__.arange(max(count, 0), device=self.device) - low
+            result = result.index_select(axis, number.clamp(0, size - 1))
+    return result
+
+
 def _cut(amount: Size) -> int:
     """What a negative amount cuts off."""
     if isinstance(amount, int):
@@ -58,7 +75,7 @@ def _cut(amount: Size) -> int:
         raise ShapeError(
             f"pad: {amount} can be below 0",
             facts=[("least", least(amount)), ("greatest", most(amount))],
-            law="a symbolic amount of padding is 0 or more for every value of its variables",
+            rule="a symbolic amount of padding is 0 or more for every value of its variables",
         )
     return 0
 
@@ -73,7 +90,7 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[Size, Size]]:
             raise ShapeError(
                 f"pad: {len(padding)} pairs for {self.ndim} axes",
                 facts=[("shape", self.shape), ("padding", tuple(padding))],
-                law="padding has a pair for each axis, or is flat with the last axis first",
+                rule="padding has a pair for each axis, or is flat with the last axis first",
             )
         return [
             (0, 0) if pair is None else (size_of("pad", pair[0]), size_of("pad", pair[1]))
@@ -83,7 +100,7 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[Size, Size]]:
         raise ShapeError(
             f"pad: {len(padding)} amounts for {self.ndim} axes",
             facts=[("shape", self.shape), ("padding", tuple(padding))],
-            law="padding has two amounts for each of the last axes",
+            rule="padding has two amounts for each of the last axes",
         )
     amounts = [size_of("pad", each) for each in padding]
     ends = list(zip(amounts[::2], amounts[1::2], strict=True))
@@ -93,11 +110,16 @@ def _pairs(self: Tensor, padding: Sequence[Any]) -> list[tuple[Size, Size]]:
 def _with_constant(self: Tensor, pairs: list[tuple[Size, Size]], value: Scalar) -> Tensor:
     if all(a == 0 and b == 0 for a, b in pairs):
         return self._same()
+    if isinstance(value, UOp):
+        filling = symbolic_number("pad", value, self.dtype)
+    else:
+        require_number_fits("pad", value, self.dtype)
+        filling = const(self.dtype, value)
     padded = movement.pad(self.uop, pairs)
-    if value == 0:
+    if filling.op == Op.CONST and filling.arg == 0:
         return self._new(padded)
     inside = movement.pad(movement.full(dtypes.bool, True, self.shape), pairs)
-    return self._new(inside.where(padded, const(self.dtype, value)))
+    return self._new(inside.where(padded, filling))
 
 
 def _continued(self: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
@@ -107,7 +129,7 @@ def _continued(self: Tensor, axis: int, before: int, after: int, mode: str) -> T
     if max(before, after) > limit or (mode == "replicate" and not size and before + after):
         raise ShapeError(
             f"pad: mode {mode!r} cannot add {max(before, after)} to axis {axis} of size {size}",
-            law=f"{mode} adds at most {max(limit, 0)} on each side here",
+            rule=f"{mode} adds at most {max(limit, 0)} on each side here",
         )
 
     def part(start: int, stop: int) -> Tensor:

@@ -34,7 +34,7 @@ def rearrange(self: Tensor, formula: str, **sizes: int) -> Tensor:
         raise ShapeError(
             f"rearrange: the formula has {len(left)} axes and the tensor {self.ndim}",
             facts=[("formula", formula), ("shape", self.shape)],
-            law="each group on the left is an axis of the tensor",
+            rule="each group on the left is an axis of the tensor",
         )
     found: dict[str, int] = {}
     for group, size in zip(left, self.shape, strict=True):
@@ -83,7 +83,7 @@ def _no_formula(formula: str, why: str) -> ArgumentError:
     return ArgumentError(
         f"rearrange: {why}",
         facts=[("formula", formula)],
-        law='a formula is "names -> names"; names in parentheses are one axis',
+        rule='a formula is "names -> names"; names in parentheses are one axis',
     )
 
 
@@ -130,13 +130,13 @@ def _group_sizes(formula: str, group: Group, size: int, sizes: dict[str, int]) -
         raise ArgumentError(
             f"rearrange: the sizes of {' and '.join(unknown)} are not known",
             facts=[("formula", formula), ("axis", size)],
-            law="of the names in one parenthesis, all but one have a size",
+            rule="of the names in one parenthesis, all but one have a size",
             fix=f"give them by keyword: rearrange(..., {unknown[0]}=...)",
         )
     if not fits:
         raise ShapeError(
             f"rearrange: an axis of size {size} does not split as ({' '.join(group) or '1'})",
             facts=[("formula", formula), ("sizes", found)],
-            law="the sizes in a parenthesis multiply to that of the axis",
+            rule="the sizes in a parenthesis multiply to that of the axis",
         )
     return found | dict.fromkeys(unknown, size // product)

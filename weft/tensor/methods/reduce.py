@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from weft.ir import movement
 from weft.ir.build import reduce_axes
-from weft.ir.dtypes import BOOL, FLOAT, DType, dtypes
+from weft.ir.dtypes import BOOL, COMPLEX, FLOAT, DType, dtypes
 from weft.ir.ops import Op
+from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import least
-from weft.ir.uop import make
+from weft.ir.uop import UOp, make
 from weft.support.errors import ShapeError
+from weft.support.source_line import user_line
 from weft.tensor.checks import Axes, axes_of, axis_of, size_node
+from weft.tensor.complexes.functions import product
+from weft.tensor.complexes.parts import require_real
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.examples import with_example
 from weft.tensor.methods.pairs import Extremes
@@ -28,21 +32,42 @@ if TYPE_CHECKING:
 DTypeLike = DType | str | None
 
 
-def fold(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
+def reduction(self: Tensor, op: int, axis: Axes, keepdim: bool, name: str) -> Tensor:
     """The reduction over some axes, which are dropped unless `keepdim` is set."""
-    axes = axes_of(name, axis, self.ndim)
+    node = self.uop
+    shape = shape_of(node)
+    axes = axes_of(name, axis, len(shape))
     if not axes:
         return self._same()
-    reduced = self._new(reduce_axes(self.uop, op, axes))
+    reduced = _reduced(self, op, axes, name)
     if keepdim:
-        return reduced
-    rest = [size for i, size in enumerate(self.shape) if i not in axes]
-    return reduced._new(movement.reshape(reduced.uop, rest))
+        return self._new(reduced)
+    if reduced.line is None:
+        reduced.line = user_line()
+    return self._new(movement.reshape(reduced, without_axes(shape, axes)))
+
+
+def without_axes(shape: Shape, axes: tuple[int, ...]) -> Shape:
+    """A shape without some of its axes."""
+    if len(axes) == len(shape):
+        return ()
+    return tuple([size for i, size in enumerate(shape) if i not in axes])
+
+
+def _reduced(self: Tensor, op: int, axes: tuple[int, ...], name: str) -> UOp:
+    """The reduction over axes, which keep size 1."""
+    node = self.uop
+    if node.dtype.kind == COMPLEX:
+        if op == Op.MUL:
+            return product(self, axes).uop
+        if op != Op.ADD:
+            require_real(self, name)
+    return reduce_axes(node, op, axes)
 
 
 def accumulated_dtype(dtype: DType) -> DType:
     """The dtype of a sum."""
-    return dtype if dtype.kind == FLOAT or dtype is dtypes.uint64 else dtypes.int64
+    return dtype if dtype.is_inexact or dtype is dtypes.uint64 else dtypes.int64
 
 
 def widened(self: Tensor) -> Tensor:
@@ -55,8 +80,8 @@ def _accumulate(
 ) -> Tensor:
     target = dtype_of(dtype, accumulated_dtype(self.dtype))
     if target.kind == BOOL:
-        return fold(self.bool(), op, axis, keepdim, name)
-    return fold(widened(self.cast(target)), op, axis, keepdim, name).cast(target)
+        return reduction(self.bool(), op, axis, keepdim, name)
+    return reduction(widened(self.cast(target)), op, axis, keepdim, name).cast(target)
 
 
 def sum_(
@@ -95,7 +120,7 @@ def _require_elements(self: Tensor, axis: Axes, name: str) -> None:
             if is_empty
             else f"{name}: an axis can be empty, and has no {name} then",
             facts=[("shape", self.shape), ("axes", axes)],
-            law=f"{name} needs at least one element along its axes",
+            rule=f"{name} needs at least one element along its axes",
             fix="" if is_empty else "give the Variable a min of 1",
         )
 
@@ -108,7 +133,7 @@ def max_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     [5, 4]
     """
     _require_elements(self, axis, "max")
-    return fold(self, Op.MAX, axis, keepdim, "max")
+    return reduction(self, Op.MAX, axis, keepdim, "max")
 
 
 def min_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
@@ -121,7 +146,7 @@ def min_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     [1, 0]
     """
     _require_elements(self, axis, "min")
-    return fold(self, Op.MIN, axis, keepdim, "min")
+    return reduction(self, Op.MIN, axis, keepdim, "min")
 
 
 def amax(self: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
@@ -191,7 +216,7 @@ def any_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     >>> Tensor([[True, False], [False, False]]).any(axis=1).tolist()
     [True, False]
     """
-    return fold(self.bool(), Op.OR, axis, keepdim, "any")
+    return reduction(self.bool(), Op.OR, axis, keepdim, "any")
 
 
 def all_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
@@ -204,7 +229,7 @@ def all_(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     >>> Tensor([[True, False], [True, True]]).all(axis=1).tolist()
     [False, True]
     """
-    return fold(self.bool(), Op.AND, axis, keepdim, "all")
+    return reduction(self.bool(), Op.AND, axis, keepdim, "all")
 
 
 def _arg_extreme(op: int, name: str, which: str, shown: str) -> Callable[..., Tensor]:
@@ -216,12 +241,12 @@ def _arg_extreme(op: int, name: str, which: str, shown: str) -> Callable[..., Te
         if not self.ndim:
             return self._new(movement.full(dtypes.int64, 0, ()))
         _require_elements(self, number, name)
-        extreme = fold(self, op, number, True, name)
+        extreme = reduction(self, op, number, True, name)
         found = (self == extreme) | self.isnan()
         position = movement.positions(self.shape, number)
         beyond = size_node(self.shape[number], position.dtype)
         first = self._new(make(Op.WHERE, position.dtype, (found.uop, position, beyond)))
-        return fold(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)
+        return reduction(first, Op.MIN, number, keepdim, name).cast(dtypes.int64)
 
     function.__name__ = function.__qualname__ = name
     summary = f"Return the first position of the {which} element as int64; NaN counts."

@@ -16,6 +16,8 @@ from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import axis_of, known
+from weft.tensor.complexes.functions import products
+from weft.tensor.complexes.parts import require_real
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.pairs import Picked
@@ -31,6 +33,8 @@ DTypeLike = DType | str | None
 def scan(self: Tensor, op: int, axis: int, name: str) -> Tensor:
     """The reductions of all prefixes along an axis."""
     number = axis_of(name, axis, self.ndim)
+    if self.dtype.is_complex and op != Op.ADD:
+        require_real(self, name)
     return self._new(scan_axis(self.uop, op, number)) if self.ndim else self._same()
 
 
@@ -38,6 +42,8 @@ def _accumulate(self: Tensor, op: int, axis: int, dtype: DTypeLike, name: str) -
     target = dtype_of(dtype, accumulated_dtype(self.dtype))
     if target.kind == BOOL:
         return scan(self.bool(), op, axis, name)
+    if target.is_complex and op == Op.MUL and self.ndim:
+        return products(self.cast(target), axis_of(name, axis, self.ndim))
     return scan(widened(self.cast(target)), op, axis, name).cast(target)
 
 
@@ -105,8 +111,8 @@ def _extremes(self: Tensor, op: int, axis: int, name: str) -> Picked:
     sets = kept.equal(greatest) | ~kept.equal(kept)
     position = movement.positions(self.shape, number)
     latest = make(Op.WHERE, position.dtype, (sets, position, position.const_like(0)))
-    places = scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
-    return Picked(values, places)
+    indices = scan(self._new(latest), Op.MAX, number, name).cast(dtypes.int64)
+    return Picked(values, indices)
 
 
 def logcumsumexp(self: Tensor, axis: int = 0) -> Tensor:
@@ -142,10 +148,12 @@ def diff(
     if not self.ndim:
         raise ShapeError(
             "diff: expected at least one axis, got a scalar",
-            law="diff subtracts neighbors along an axis",
+            rule="diff subtracts neighbors along an axis",
         )
+    if n == 0:
+        return self._same()  # nothing is joined either, as in PyTorch
     if n < 0:
-        raise ArgumentError(f"diff: {n} times", law="n is an int from 0 on")
+        raise ArgumentError(f"diff: {n} times", rule="n is an int from 0 on")
     axis = axis_of("diff", dim, self.ndim)
     parts = [part for part in (prepend, self, append) if part is not None]
     value = parts[0].cat(*parts[1:], dim=axis) if len(parts) > 1 else self
@@ -182,7 +190,7 @@ def cumulative_trapezoid(
     """
     if x is not None and dx is not None:
         raise ArgumentError(
-            "cumulative_trapezoid: both x and dx are given", law="the spacing is x or dx, or 1"
+            "cumulative_trapezoid: both x and dx are given", rule="the spacing is x or dx, or 1"
         )
     axis = axis_of("cumulative_trapezoid", dim, self.ndim)
     size = known(self.shape[axis]) if self.ndim else 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from weft.ir.layouts import Layout, even_layout, layout_of
 from weft.ir.ops import Op
 from weft.ir.uop import make
-from weft.support.errors import DeviceError, ShapeError
+from weft.support.errors import ShapeError
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import axis_of, devices_of, known
 
@@ -44,7 +44,7 @@ def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tens
         raise ShapeError(
             f"shard: {size} elements along axis {axis} for {len(names)} devices",
             facts=[("shape", self.shape), ("devices", ", ".join(names))],
-            law="each device has at least one element of the sharded axis",
+            rule="each device has at least one element of the sharded axis",
             fix="choose a longer axis or fewer devices, or leave axis out: whole on each device",
         )
     return _laid_out(self, even_layout(names, number, size))
@@ -90,7 +90,7 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
             f"shard_like: axis {axis} has {self.shape[axis]} elements, and that of the other "
             f"{sum(layout.sizes)}",
             facts=[("tensor", self.shape), ("other", y.shape, str(layout))],
-            law="counted from the last axis, the sharded axis has the same size, or size 1",
+            rule="counted from the last axis, the sharded axis has the same size, or size 1",
             fix=f"shard it by itself: .shard({layout.devices!r}, axis={axis})",
         )
     return _laid_out(self, layout._replace(axis=axis))
@@ -102,26 +102,6 @@ def whole_along(self: Tensor, axis: int) -> Tensor:
     if layout is None or layout.axis != axis % self.ndim:
         return self
     return _laid_out(self, Layout(layout.devices))
-
-
-def require_product_cuts(left: Tensor, right: Tensor) -> None:
-    """Two matrices that are both sharded are so along the summed axis, or one leading axis."""
-    if isinstance(left.device, str):
-        return
-    a, b = layout_of(left.uop), layout_of(right.uop)
-    if a is None or b is None or a.axis is None or b.axis is None:
-        return
-    first, second = a.axis - left.ndim, b.axis - right.ndim
-    inner = -1 if right.ndim == 1 else -2
-    if a.sizes == b.sizes and ((first, second) == (-1, inner) or first == second < -2):
-        return
-    raise DeviceError(
-        f"matmul: operands are sharded differently (axis {first} and axis {second})",
-        facts=[("left", left.shape, str(a)), ("right", right.shape, str(b))],
-        law="operands that are both sharded are so along the axis that is summed, or along one\n"
-        "leading axis of both",
-        fix=f"make one of them whole on each device: right.shard({b.devices})",
-    )
 
 
 def _laid_out(self: Tensor, layout: Layout) -> Tensor:

@@ -114,9 +114,14 @@ def _erfc_tail(x: Tensor) -> Tensor:
     x = (x < limit).where(x, x.isnan().where(x, limit))
     head = (x * grid).trunc() * (1 / grid)
     power = (-head * head).exp() * (-(x - head) * (x + head)).exp()
+    return power * scaled_erfc(x)
+
+
+def scaled_erfc(x: Tensor) -> Tensor:
+    """exp(x²) erfc(x) of numbers from 0 on."""
     position = (x - 3.75) / (x + 3.75)
     scaled = _polynomial(position, _ERFC_DOUBLE if _is_double(x) else _ERFC_SINGLE)
-    return power * scaled / (1 + 2 * x)
+    return scaled / (1 + 2 * x)
 
 
 # First guesses for the inverse of erf, right to 1e-6: of y / x in powers of w - 3, and of y in
@@ -326,4 +331,9 @@ def logit(self: Tensor, eps: float | None = None) -> Tensor:
     """
     x = as_float(self)
     x = x if eps is None else x.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    is_inside = (x > 0) & (x < 1)
+    inside = is_inside.where(x, 0.5)
+    # At 0 and 1 the value and the slope are infinite; outside both are NaN.
+    outside = ((x < 0) | (x > 1)).where(math.nan, 0.0).cast(x.dtype) * x
+    rest = x.log() - (1 - x).log() + outside
+    return is_inside.where((inside / (1 - inside)).log(), rest)

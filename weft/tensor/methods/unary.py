@@ -10,10 +10,12 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import BOOL, FLOAT, UINT, dtypes, promote
+from weft.ir.dtypes import BOOL, COMPLEX, FLOAT, UINT, dtypes, promote
 from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.support.errors import DTypeError
+from weft.tensor.complexes.functions import FUNCTIONS
+from weft.tensor.complexes.parts import imag, magnitude, real, require_real
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.examples import with_example
 
@@ -24,13 +26,15 @@ LN2 = math.log(2)
 
 
 def as_float(self: Tensor) -> Tensor:
-    """The tensor itself if it holds floats, else cast to the default float."""
-    return self if self.dtype.kind == FLOAT else self.cast(dtypes.default_float)
+    """The tensor itself if it holds floats or complex numbers, else cast to the default float."""
+    return self if self.dtype.is_inexact else self.cast(dtypes.default_float)
 
 
 def float_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
     """Two operands as floats of one dtype."""
     right = lift(self, other, name)
+    for operand in (self, right):
+        require_real(operand, name)
     dtype = promote(self.dtype, right.dtype)
     dtype = dtype if dtype.kind == FLOAT else dtypes.default_float
     return self.cast(dtype), right.cast(dtype)
@@ -38,6 +42,8 @@ def float_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
 
 def _function(op: int, name: str, doc: str, at: str, shown: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
+        if self.dtype.kind == COMPLEX:
+            return _of_complex(self, op, name)
         uop = as_float(self).uop
         return self._new(make(op, uop.dtype, (uop,)))
 
@@ -49,8 +55,16 @@ def _function(op: int, name: str, doc: str, at: str, shown: str) -> Callable[[Te
     return function
 
 
+def _of_complex(self: Tensor, op: int, name: str) -> Tensor:
+    if op not in FUNCTIONS:
+        require_real(self, name)
+    result: Tensor = FUNCTIONS[op](self)
+    return result
+
+
 def _rounding(op: int, name: str, doc: str, shown: str) -> Callable[[Tensor], Tensor]:
     def function(self: Tensor) -> Tensor:
+        require_real(self, name)
         if self.dtype.kind != FLOAT:
             return self._same()
         return self._new(make(op, self.dtype, (self.uop,)))
@@ -108,7 +122,7 @@ def neg(self: Tensor) -> Tensor:
     """
     if self.dtype.kind == BOOL:
         raise DTypeError(
-            "neg: not defined for bool", law="a bool has no sign", fix="use logical_not or ~"
+            "neg: not defined for bool", rule="a bool has no sign", fix="use logical_not or ~"
         )
     return self._new(-self.uop)
 
@@ -127,6 +141,7 @@ def ceil(self: Tensor) -> Tensor:
     >>> Tensor([1.2, -1.2]).ceil().tolist()
     [2.0, -1.0]
     """
+    require_real(self, "ceil")
     return self._same() if self.dtype.kind != FLOAT else -(-self).floor()
 
 
@@ -145,12 +160,14 @@ def frac(self: Tensor) -> Tensor:
 def abs_(self: Tensor) -> Tensor:
     """Return the magnitude; the least integer wraps to itself.
 
-    Shape and dtype stay. PyTorch and NumPy: abs.
+    Shape and dtype stay; of complex numbers it is real. PyTorch and NumPy: abs.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([-2, 3]).abs().tolist()
     [2, 3]
     """
+    if self.dtype.kind == COMPLEX:
+        return magnitude(self)
     if self.dtype.kind in (BOOL, UINT):
         return self._same()
     greater = self.maximum(-self)
@@ -167,10 +184,10 @@ def bitwise_not(self: Tensor) -> Tensor:
     >>> Tensor([0, 5]).bitwise_not().tolist()
     [-1, -6]
     """
-    if self.dtype.kind == FLOAT:
+    if self.dtype.is_inexact:
         raise DTypeError(
             f"bitwise_not: not defined for {self.dtype.name}",
-            law="bitwise_not takes bools and integers",
+            rule="bitwise_not takes bools and integers",
             fix="use logical_not, or bitcast to an integer dtype",
         )
     return self._new(~self.uop)
@@ -234,6 +251,7 @@ def sign(self: Tensor) -> Tensor:
     >>> Tensor([-3.0, 0.0, 2.0]).sign().tolist()
     [-1.0, 0.0, 1.0]
     """
+    require_real(self, "sign")
     if self.dtype.kind == BOOL:
         return self._same()
     one = lift(self, 1, "sign").cast(self.dtype)
@@ -261,6 +279,8 @@ def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = Tr
     >>> Tensor([1.0, float("-inf")]).isinf().tolist()
     [False, True]
     """
+    if self.dtype.kind == COMPLEX:
+        return isinf(real(self)) | isinf(imag(self))
     if self.dtype.kind != FLOAT:
         return self.zeros_like(dtype=dtypes.bool)
     above = (self == math.inf) & detect_positive
@@ -276,6 +296,8 @@ def isfinite(self: Tensor) -> Tensor:
     >>> Tensor([1.0, float("inf")]).isfinite().tolist()
     [True, False]
     """
+    if self.dtype.kind == COMPLEX:
+        return isfinite(real(self)) & isfinite(imag(self))
     if self.dtype.kind != FLOAT:
         return self.ones_like(dtype=dtypes.bool)
     return self.abs() < math.inf
@@ -290,6 +312,7 @@ def is_negative(self: Tensor) -> Tensor:
     >>> Tensor([-0.0, 2.0]).signbit().tolist()
     [True, False]
     """
+    require_real(self, "signbit")
     if self.dtype.kind != FLOAT:
         return self < 0 if self.dtype.kind != BOOL else self.zeros_like()
     bits = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}

@@ -37,7 +37,7 @@ def relu6(self: Tensor) -> Tensor:
     >>> Tensor([-1.0, 3.0, 9.0]).relu6().tolist()
     [0.0, 3.0, 6.0]
     """
-    return self.clamp(0, 6)
+    return self.hardtanh(0, 6)
 
 
 def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
@@ -49,7 +49,8 @@ def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     >>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()
     [-1.0, 0.5, 1.0]
     """
-    return self.clamp(min_val, max_val)
+    inside = (self > min_val) & (self < max_val)
+    return inside.where(self, self.clamp(min_val, max_val).detach())  # no slope at the bounds
 
 
 def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
@@ -61,7 +62,7 @@ def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor
     >>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()
     [0.0, 0.5, 1.0]
     """
-    return (alpha * self + beta).clamp(0, 1)
+    return (alpha * self + beta).hardtanh(0, 1)
 
 
 def hardswish(self: Tensor) -> Tensor:
@@ -85,7 +86,7 @@ def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
     >>> Tensor([-2.0, 2.0]).leaky_relu(0.5).tolist()
     [-1.0, 2.0]
     """
-    return (self < 0).where(self * neg_slope, self)
+    return (self > 0).where(self, self * neg_slope)  # whose slope at 0 is neg_slope
 
 
 def _minus_magnitude(x: Tensor) -> Tensor:
@@ -102,7 +103,7 @@ def sigmoid(self: Tensor) -> Tensor:
     """
     x = as_float(self)
     small = _minus_magnitude(x).exp()
-    return (x < 0).where(small, 1.0) / (1 + small)
+    return (x < 0).where(small, 1.0) * (1 / (1 + small))
 
 
 def logsigmoid(self: Tensor) -> Tensor:
@@ -117,8 +118,8 @@ def logsigmoid(self: Tensor) -> Tensor:
     return -((-as_float(self)).softplus())
 
 
-def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
-    """Return log(1 + exp(beta x)) / beta.
+def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+    """Return log(1 + exp(beta x)) / beta; x itself where beta x is above a threshold.
 
     Shapes stay, and integers become the default float. PyTorch: nn.functional.softplus.
 
@@ -126,6 +127,9 @@ def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
     >>> [round(y, 4) for y in Tensor([0.0]).softplus().tolist()]
     [0.6931]
     """
+    if threshold is not None:
+        is_far = self * beta > threshold
+        return is_far.where(self, is_far.where(0.0, self).softplus(beta))
     x = as_float(self) * beta
     return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)
 
@@ -195,7 +199,7 @@ def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
         return 0.5 * x * (1 + (x / math.sqrt(2)).erf())
     if approximate != "tanh":
         raise ArgumentError(
-            f"gelu: unknown approximation {approximate!r}", law='approximate is "tanh" or "none"'
+            f"gelu: unknown approximation {approximate!r}", rule='approximate is "tanh" or "none"'
         )
     return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
 
@@ -247,16 +251,16 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
     [-1, 0, 2]
     """
     if min_ is None and max_ is None:
-        raise ArgumentError("clamp: neither limit is given", law="clamp needs min_, max_ or both")
+        raise ArgumentError("clamp: neither limit is given", rule="clamp needs min_, max_ or both")
     result = self
     for limit, is_lower in ((min_, True), (max_, False)):
         if limit is None:
             continue
-        if isinstance(limit, self.__class__):
-            result = result.maximum(limit) if is_lower else result.minimum(limit)
-        else:  # a choice passes the gradient on at the limit itself, as PyTorch does
-            beyond = result < limit if is_lower else result > limit
-            result = beyond.where(limit, result)
+        # A choice passes the gradient on at the limit itself, as PyTorch does.
+        beyond = result < limit if is_lower else result > limit
+        if isinstance(limit, self.__class__) and limit.dtype.is_float:
+            beyond = beyond | limit.isnan()
+        result = beyond.where(limit, result)
     return result
 
 
@@ -301,7 +305,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     if mask.dtype.kind != BOOL:
         raise DTypeError(
             f"masked_fill: the mask is {mask.dtype.name}",
-            law="a mask is bool",
+            rule="a mask is bool",
             fix="compare it: x.masked_fill(mask != 0, value)",
         )
     return mask.where(lift(self, value, "masked_fill").cast(self.dtype), self)
@@ -350,7 +354,7 @@ def glu(self: Tensor, dim: int = -1) -> Tensor:
         raise ShapeError(
             "glu: expected an axis of even size",
             facts=[("shape", self.shape), ("axis", axis)],
-            law="glu splits the axis into two halves",
+            rule="glu splits the axis into two halves",
         )
     half = known(self.shape[axis]) // 2
     value, gate = self.split([half, half], axis)
@@ -417,7 +421,7 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
             raise ShapeError(
                 "prelu: the weights do not fit",
                 facts=[("input", self.shape), ("weight", weight.shape)],
-                law="there is one weight, or a vector with one for each channel (axis 1)",
+                rule="there is one weight, or a vector with one for each channel (axis 1)",
             )
         scale = weight.reshape((count, *[1] * (self.ndim - axis - 1)))
     return (self > 0).where(self, self * scale)

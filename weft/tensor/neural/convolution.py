@@ -5,10 +5,13 @@ The axes are (batch, channels, spatial…); any number of spatial axes works, in
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType
+from weft.ir.ops import MOVEMENT, Op
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
@@ -27,7 +30,7 @@ def each_axis(name: str, value: Ints, count: int) -> tuple[int, ...]:
     if len(listed) != count:
         raise ArgumentError(
             f"{name}: {len(listed)} numbers for {count} spatial axes",
-            law="give one number, or one for each spatial axis",
+            rule="give one number, or one for each spatial axis",
         )
     return listed
 
@@ -37,7 +40,7 @@ def padding_pairs(name: str, padding: Ints, count: int) -> list[tuple[int, int]]
     if isinstance(padding, str):
         raise ArgumentError(
             f"{name}: padding {padding!r}",
-            law='padding is numbers; convolutions also take "same" and "valid"',
+            rule='padding is numbers; convolutions also take "same" and "valid"',
         )
     if not isinstance(padding, int) and len(padding) == 2 * count and count > 0:
         flat = [int(each) for each in padding]
@@ -51,14 +54,14 @@ def named_padding(
     """The padding of each spatial axis that "same" and "valid" mean."""
     if word not in ("same", "valid"):
         raise ArgumentError(
-            f"{name}: unknown padding {word!r}", law='padding is ints, "same" or "valid"'
+            f"{name}: unknown padding {word!r}", rule='padding is ints, "same" or "valid"'
         )
     if word == "valid":
         return [(0, 0)] * len(kernel)
     if set(strides) - {1}:
         raise ArgumentError(
             f'{name}: padding "same" with stride {tuple(strides)}',
-            law="the size stays the same only where the stride is 1",
+            rule="the size stays the same only where the stride is 1",
         )
     totals = [gap * (size - 1) for size, gap in zip(kernel, gaps, strict=True)]
     return [(total // 2, total - total // 2) for total in totals]
@@ -93,13 +96,49 @@ def conv2d(
         if isinstance(padding, str)
         else padding_pairs("conv2d", padding, rank)
     )
-    padded = self.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else self
-    require_windows("conv2d", padded, kernel, strides, gaps)
-    result = convolved(padded, weight, groups, strides, gaps, dtype)
-    if groups == 1 and self.dtype.is_float and weight.dtype.is_float and result.numel():
+    result = convolved_padded(self, weight, groups, strides, gaps, edges, dtype)
+    has_slopes = groups == 1 and self.dtype.is_float and weight.dtype.is_float
+    if has_slopes and isinstance(self.shape[0], int) and result.numel():
         shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
         result = convolution_gradient.with_slopes(result, self, weight, shape)
     return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+
+
+def convolved_padded(
+    self: Tensor,
+    weight: Tensor,
+    groups: int,
+    strides: tuple[int, ...],
+    gaps: tuple[int, ...],
+    edges: Sequence[tuple[int, int]],
+    dtype: DType | str | None = None,
+) -> Tensor:
+    """A convolution whose gradient is that of the ops it is made of: built sooner, slower itself.
+
+    Loaded models use it, which are rarely trained, and wait for nothing that they do not use.
+    """
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    _require_channels(self, weight, groups, len(kernel))
+    x = self.contiguous() if math.prod(kernel) > 1 and _is_turned(self) else self
+    padded = x.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else x
+    require_windows("conv2d", padded, kernel, strides, gaps)
+    product = functools.partial(contract, dtype=dtype)
+    return convolved(padded, weight, groups, strides, gaps, product)
+
+
+def _is_turned(x: Tensor) -> bool:
+    """Whether a view has another last axis than its memory, as one of channels that come last.
+
+    Each of its elements is in many windows, so a copy in the order of the axes is soon paid for.
+    """
+    node = x.uop
+    while node.op in MOVEMENT:
+        if node.op == Op.PERMUTE and node.arg[-1] != len(node.arg) - 1:
+            return True
+        if node.op in (Op.RESHAPE, Op.EXPAND):
+            return False
+        node = node.src[0]
+    return False
 
 
 def convolved(
@@ -108,22 +147,22 @@ def convolved(
     groups: int,
     strides: tuple[int, ...],
     gaps: tuple[int, ...],
-    dtype: DType | str | None,
+    contracted: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor] = contract,
 ) -> Tensor:
-    """The sums of products of windows and a weight."""
+    """The sums of products of windows and a weight, as `contracted` makes them."""
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
-    batch, outputs = known(padded.shape[0]), known(weight.shape[0])
+    batch, outputs = padded.shape[0], known(weight.shape[0])
     inner = known(weight.shape[1])
     taps = windows(padded, kernel, strides, gaps)  # (batch, in, positions…, taps…)
-    places = taps.shape[2 : 2 + rank]
+    spatial = taps.shape[2 : 2 + rank]
     # (batch, group, 1, positions…, in / groups, taps…)
-    grouped = taps.reshape((batch, groups, inner, *places, *kernel))
+    grouped = taps.reshape((batch, groups, inner, *spatial, *kernel))
     order = [0, 1, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank)]
     left = grouped.permute(order).unsqueeze(2)
     right = weight.reshape((1, groups, outputs // groups, *[1] * rank, inner, *kernel))
     axes = tuple(range(3 + rank, 4 + 2 * rank))
-    return contract(left, right, axes, dtype).reshape((batch, outputs, *places))
+    return contracted(left, right, axes).reshape((batch, outputs, *spatial))
 
 
 def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> None:
@@ -140,7 +179,7 @@ def _require_channels(self: Tensor, weight: Tensor, groups: int, rank: int) -> N
                 ("weight", weight.shape, "(out, in / groups, …)"),
                 ("groups", groups),
             ],
-            law="input channels = groups * weight.shape[1], and groups divides the outputs",
+            rule="input channels = groups * weight.shape[1], and groups divides the outputs",
         )
 
 
@@ -162,7 +201,7 @@ def require_windows(
                     ("stride", stride),
                     ("dilation", dilation),
                 ],
-                law="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
+                rule="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
             )
 
 
@@ -189,6 +228,9 @@ def conv_transpose2d(
     strides, gaps = each_axis("conv", stride, rank), each_axis("conv", dilation, rank)
     extra = each_axis("conv", output_padding, rank)
     edges = padding_pairs("conv", padding, rank)
+    if groups == 1 and _is_strided(self, weight, strides):
+        result = _transposed(self, weight, strides, gaps, edges, extra)
+        return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
     inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
     turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
@@ -200,6 +242,39 @@ def conv_transpose2d(
     ]
     padded = spread.pad([(0, 0), (0, 0), *borders])
     return padded.conv2d(turned, bias, groups, dilation=gaps)
+
+
+def _is_strided(x: Tensor, weight: Tensor, strides: tuple[int, ...]) -> bool:
+    is_float = x.dtype.is_float and weight.dtype is x.dtype
+    fits = x.ndim == weight.ndim and x.shape[1] == weight.shape[0]
+    return max(strides, default=1) > 1 and is_float and fits and bool(x.numel())
+
+
+def _transposed(
+    self: Tensor,
+    weight: Tensor,
+    strides: tuple[int, ...],
+    gaps: tuple[int, ...],
+    edges: Sequence[tuple[int, int]],
+    extra: tuple[int, ...],
+) -> Tensor:
+    """A transposed convolution with strides, of one group."""
+    kernel = tuple(known(size) for size in weight.shape[2:])
+    sizes = []
+    for axis, (taps, step, gap, (low, high), more) in enumerate(
+        zip(kernel, strides, gaps, edges, extra, strict=True)
+    ):
+        sizes.append((known(self.shape[2 + axis]) - 1) * step + gap * (taps - 1) + 1)
+        sizes[-1] += more - low - high
+    if min(sizes) < 1:
+        raise ShapeError(
+            "conv_transpose2d: nothing is left of the output",
+            facts=[("input", self.shape), ("kernel", kernel), ("padding", tuple(edges))],
+            rule="the padding takes fewer elements away than there are",
+        )
+    inside = tuple((low, high - more) for (low, high), more in zip(edges, extra, strict=True))
+    shape = convolution_gradient.Shape(kernel, strides, gaps, inside)
+    return convolution_gradient.transposed(self, weight, shape, tuple(sizes))
 
 
 def with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
-from weft.tensor.neural.windows import windows
+from weft.tensor.neural.windows import apart, windows
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -36,21 +36,39 @@ def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tens
         (x, weight),
         shape,
         lambda inputs, _, slope: (
-            _slope_of_input(slope, inputs[1], inputs[0], shape),
+            _slope_of_input(slope, inputs[1], _spatial(inputs[0]), shape),
             _slope_of_weight(slope, inputs[1], inputs[0], shape),
         ),
     )
 
 
-def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
+def transposed(x: Tensor, weight: Tensor, shape: Shape, sizes: tuple[int, ...]) -> Tensor:
+    """A convolution the other way: what its input's gradient is, with gradients of its own.
+
+    Each of them is a form of the same convolution, so none multiplies zeros between elements.
+    `shape` is that convolution, whose windows over `sizes` elements are as many as x has.
+    """
+    from weft.tensor.autodiff.custom_gradient import with_body
+    from weft.tensor.neural.convolution import convolved
+
+    def slopes(inputs: tuple[Tensor, ...], _: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        given, by = inputs
+        padded = slope.pad([(0, 0), (0, 0), *shape.edges])
+        of_input = convolved(padded, by, 1, shape.strides, shape.gaps)
+        return of_input, _slope_of_weight(given, by, slope, shape)
+
+    result = _slope_of_input(x, weight, sizes, shape)
+    return with_body(result, (x, weight), ("transposed", shape, sizes), slopes)
+
+
+def _slope_of_input(slope: Tensor, weight: Tensor, sizes: tuple[int, ...], shape: Shape) -> Tensor:
     """The output's gradient by the turned weight, for each phase of the strides by itself.
 
-    Elements of the input whose places are the same but for a multiple of the stride meet the same
-    taps of the weight, and no others; between them they meet each tap once.
+    Elements of the input whose positions are the same but for a multiple of the stride meet the
+    same taps of the weight, and no others; between them they meet each tap once.
     """
     from weft.tensor.neural.convolution import with_zeros_between
 
-    sizes = tuple(known(size) for size in x.shape[2:])
     steps = tuple(
         step if gap == 1 else 1 for step, gap in zip(shape.strides, shape.gaps, strict=True)
     )
@@ -61,20 +79,14 @@ def _slope_of_input(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> T
     for starts in itertools.product(*map(range, steps)):
         part = _phase(spread, weight, counts, shape, steps, starts)
         if part is not None:
-            part = _apart(part, steps, starts)
+            part = apart(part, steps, starts)
             total = part if total is None else total + part
     assert total is not None, "the first tap of a weight is in some phase"
     return total.shrink((None, None, *((0, size) for size in sizes)))
 
 
-def _apart(phase: Tensor, steps: tuple[int, ...], starts: tuple[int, ...]) -> Tensor:
-    """The elements of a phase where they belong, with zeros between them."""
-    for number, (step, start) in enumerate(zip(steps, starts, strict=True)):
-        axis = 2 + number
-        room = [(0, 0)] * (phase.ndim + 1)
-        room[axis + 1] = (start, step - 1 - start)
-        phase = phase.unsqueeze(axis + 1).pad(room).flatten(axis, axis + 1)
-    return phase
+def _spatial(x: Tensor) -> tuple[int, ...]:
+    return tuple([known(size) for size in x.shape[2:]])
 
 
 def _phase(
@@ -107,7 +119,7 @@ def _phase(
     if 0 in some.shape:
         return None
     turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
-    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, None)
+    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps)
     return found if max(steps, default=1) == 1 else found.contiguous()
 
 
@@ -125,6 +137,6 @@ def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> 
     seen = windows(padded, shape.kernel, shape.strides, shape.gaps).permute(order)
     left = seen.unsqueeze(1 + rank)
     right = slope.transpose(0, 1)  # (out, batch, positions…)
-    folded = tuple(range(2 + rank, 3 + 2 * rank))
-    total = contract(left, right, folded, None).contiguous()
+    reduced = tuple(range(2 + rank, 3 + 2 * rank))
+    total = contract(left, right, reduced, None).contiguous()
     return total.permute((1 + rank, *range(1 + rank)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
+from weft.tensor.complexes.parts import require_real
 from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
 
@@ -71,7 +72,7 @@ def _convolved(
         raise ShapeError(
             f"{name}: the weight has {weight.ndim} axes",
             facts=[("weight", weight.shape)],
-            law=f"a weight is (out, in / groups) and {rank} spatial axes here",
+            rule=f"a weight is (out, in / groups) and {rank} spatial axes here",
         )
     return self.conv2d(weight, bias, groups, stride, dilation, padding)
 
@@ -111,6 +112,7 @@ def rms_norm(
     >>> Tensor([[3.0, 3.0]]).rms_norm((2,), eps=0).tolist()
     [[1.0, 1.0]]
     """
+    require_real(self, "rms_norm")
     axes = _last_axes("rms_norm", self, normalized_shape)
     x = as_float(self)
     layout = x.dtype.format
@@ -139,7 +141,7 @@ def group_norm(
     if self.ndim < 2 or known(self.shape[1]) % num_groups:
         raise ArgumentError(
             f"group_norm: {num_groups} groups of a tensor of shape {self.shape}",
-            law="group_norm takes (batch, channels, …), and the groups divide the channels",
+            rule="group_norm takes (batch, channels, …), and the groups divide the channels",
         )
     grouped = self.unflatten(1, (num_groups, -1))
     result = grouped.layernorm(tuple(range(2, grouped.ndim)), eps).reshape(self.shape)
@@ -155,7 +157,7 @@ def _last_axes(name: str, self: Tensor, shape: int | Sequence[int]) -> tuple[int
         raise ShapeError(
             f"{name}: the last axes are not of the shape {sizes}",
             facts=[("shape", self.shape)],
-            law="normalized_shape is the shape of the last axes",
+            rule="normalized_shape is the shape of the last axes",
         )
     return tuple(range(-len(sizes), 0))
 

@@ -54,13 +54,13 @@ def interpolate(
     """
     if mode not in _MODES:
         raise ArgumentError(
-            f"interpolate: unknown mode {mode!r}", law="the modes are " + ", ".join(_MODES)
+            f"interpolate: unknown mode {mode!r}", rule="the modes are " + ", ".join(_MODES)
         )
     kind = _MODES[mode]
     if align_corners and kind not in ("linear", "cubic"):
         raise ArgumentError(
             f"interpolate: align_corners with mode {mode!r}",
-            law="align_corners belongs to linear and cubic modes",
+            rule="align_corners belongs to linear and cubic modes",
         )
     axes = _axes(self, size, scale_factor, align_corners)
     if kind == "area":
@@ -70,13 +70,15 @@ def interpolate(
     x = x.float() if dtype.is_float and dtype.bits < 32 else x
     for axis in axes:
         x = _RESAMPLE[kind](x, axis)
+    if self.dtype is dtypes.uint8 and not kind.startswith("nearest"):
+        return x.round().clamp(0, 255).cast(dtypes.uint8)  # as in PyTorch
     return x.cast(dtype)
 
 
 def _axes(self: Tensor, size: Any, scale_factor: Any, align_corners: bool) -> list[_Axis]:
     if (size is None) == (scale_factor is None):
         raise ArgumentError(
-            "interpolate: give size or scale_factor", law="exactly one of the two is given"
+            "interpolate: give size or scale_factor", rule="exactly one of the two is given"
         )
     rank = max(self.ndim - 2, 0)
     asked = scale_factor if size is None else size
@@ -85,7 +87,7 @@ def _axes(self: Tensor, size: Any, scale_factor: Any, align_corners: bool) -> li
         raise ShapeError(
             f"interpolate: {len(listed)} sizes for {self.ndim} axes",
             facts=[("shape", self.shape)],
-            law="there is a size for each of the last axes; one number is used for all but two",
+            rule="there is a size for each of the last axes; one number is used for all but two",
         )
     found = []
     for number, each in enumerate(listed):
@@ -95,7 +97,7 @@ def _axes(self: Tensor, size: Any, scale_factor: Any, align_corners: bool) -> li
         if new < 1 or old < 1:
             raise ShapeError(
                 f"interpolate: axis {axis} of size {old} cannot become {new}",
-                law="sizes are 1 or more",
+                rule="sizes are 1 or more",
             )
         step = 1 / each if size is None else old / new
         if align_corners:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known
+from weft.tensor.checks import broadcast_shape, known
+from weft.tensor.indexing.inside import require_labels
 from weft.tensor.methods.joining import hot
+from weft.tensor.methods.unary import float_pair
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(
-            f"unknown reduction {reduction!r}", law='reduction is "mean", "sum" or "none"'
+            f"unknown reduction {reduction!r}", rule='reduction is "mean", "sum" or "none"'
         )
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
@@ -50,7 +52,7 @@ def huber_loss(self: Tensor, Y: Tensor, reduction: str = "mean", delta: float = 
     [0.5, 2.5]
     """
     if not delta > 0:
-        raise ArgumentError(f"huber_loss: delta is {delta}", law="delta is above 0")
+        raise ArgumentError(f"huber_loss: delta is {delta}", rule="delta is above 0")
     away = (self - Y).abs()
     near = away.clamp(max_=delta)  # one formula for both parts, so that slopes meet
     return _reduced(near * (away - near * 0.5), reduction)
@@ -66,7 +68,7 @@ def smooth_l1_loss(self: Tensor, Y: Tensor, reduction: str = "mean", beta: float
     [0.5, 2.5]
     """
     if beta < 0:
-        raise ArgumentError(f"smooth_l1_loss: beta is {beta}", law="beta is at least 0")
+        raise ArgumentError(f"smooth_l1_loss: beta is {beta}", rule="beta is at least 0")
     if beta == 0:
         return self.l1_loss(Y, reduction)
     away = (self - Y).abs()
@@ -113,8 +115,30 @@ def binary_crossentropy(self: Tensor, Y: Tensor, reduction: str = "mean") -> Ten
     >>> round(Tensor([0.5]).binary_crossentropy(Tensor([1.0])).item(), 4)
     0.6931
     """
-    near, far = self.log().clamp(min_=-100), (1 - self).log().clamp(min_=-100)
-    return _reduced(-(Y * near + (1 - Y) * far), reduction)
+    from weft.tensor.autodiff.custom_gradient import with_body
+
+    p, y = float_pair(self, Y, "binary_crossentropy")
+    shape = broadcast_shape("binary_crossentropy", p.shape, y.shape)
+    p, y = p.expand(shape), y.expand(shape)
+    loss = -(y * _log(p) + (1 - y) * _log(1 - p))
+    return _reduced(with_body(loss, [p, y], "binary cross entropy", _slopes), reduction)
+
+
+def _log(p: Tensor) -> Tensor:
+    """log p, at least -100."""
+    return p.log().clamp(min_=-100)
+
+
+def _slopes(inputs: Any, _: Any, g: Any) -> tuple[Tensor, Tensor]:
+    """(p - y) / (p (1 - p)), whose divisor is at least 1e-12 as in PyTorch, and that of y.
+
+    The sum of the slopes of two logarithms would be infinite where p is 0 or 1, and NaN with what
+    follows. A p that rounds to 1 has no slope: that of a sigmoid is above 0 there, and the product
+    would be large for no reason.
+    """
+    p, y = inputs
+    slope = (p - y) / (p * (1 - p)).clamp(min_=1e-12)
+    return g * (p >= 1).where(0.0, slope), g * (_log(1 - p) - _log(p))
 
 
 def binary_crossentropy_logits(
@@ -144,7 +168,7 @@ def _require_classes(name: str, self: Tensor, Y: Tensor) -> None:
         raise ShapeError(
             f"{name}: classes of shape {Y.shape} for scores of shape {self.shape}",
             facts=[("scores", self.shape, f"classes on axis {axis}"), ("classes", Y.shape)],
-            law=f"the classes have the shape {wanted} here, or are probabilities of the scores' "
+            rule=f"the classes have the shape {wanted} here, or are probabilities of the scores' "
             "shape",
         )
 
@@ -174,6 +198,7 @@ def cross_entropy(
         loss = -(self.log_softmax(axis) * _smooth(Y, label_smoothing, count, scale)).sum(axis)
         return _reduced(loss, reduction)
     _require_classes("cross_entropy", self, Y)
+    require_labels("cross_entropy", Y, count, ignore_index)
     logs, counted = self.log_softmax(axis), Y.ne(ignore_index)
     logs = logs if scale is None else logs * scale
     loss = counted.where(_class_loss(logs, Y, axis, label_smoothing), 0.0)
@@ -219,6 +244,7 @@ def sparse_categorical_crossentropy(
     >>> round(scores.sparse_categorical_crossentropy(Tensor([1, -1])).item(), 4)
     0.6931
     """
+    require_labels("sparse_categorical_crossentropy", Y, self.shape[-1], ignore_index)
     counted = Y.ne(ignore_index)
     loss = _class_loss(self.log_softmax(), Y, self.ndim - 1, label_smoothing)
     loss = counted.where(loss, 0.0)
@@ -245,6 +271,7 @@ def nll_loss(
     """
     _require_classes("nll_loss", self, Y)
     axis = _class_axis(self)
+    require_labels("nll_loss", Y, self.shape[axis], ignore_index)
     counted = Y.ones_like(dtype="bool") if ignore_index is None else Y.ne(ignore_index)
     classes = counted.where(Y, 0)
     picked = self.gather(axis, classes.unsqueeze(axis)).squeeze(axis)

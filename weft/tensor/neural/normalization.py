@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft.ir.ops import Op
 from weft.tensor.checks import Axes, axes_of
-from weft.tensor.methods.reduce import DTypeLike, fold, widened
+from weft.tensor.methods.reduce import DTypeLike, reduction, widened
 from weft.tensor.methods.unary import as_float
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _shifted(self: Tensor, axis: Axes, dtype: DTypeLike) -> Tensor:
     x = as_float(self if dtype is None else self.cast(dtype))
     if 0 in x.shape:
         return x
-    return x - fold(x, Op.MAX, axis, True, "softmax").detach()
+    return x - reduction(x, Op.MAX, axis, True, "softmax").detach()
 
 
 def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
@@ -33,7 +33,7 @@ def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     [0.5, 0.5]
     """
     weights = _shifted(self, axis, dtype).exp()
-    return weights / weights.sum(axis, keepdim=True)
+    return weights * weights.sum(axis, keepdim=True).reciprocal()
 
 
 def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
@@ -73,8 +73,8 @@ def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """
     x = as_float(self)
     if any(x.shape[i] == 0 for i in axes_of("logsumexp", axis, x.ndim)):
-        return fold(x, Op.ADD, axis, keepdim, "logsumexp") - math.inf
-    top = fold(x, Op.MAX, axis, True, "logsumexp").detach()
+        return reduction(x, Op.ADD, axis, keepdim, "logsumexp") - math.inf
+    top = reduction(x, Op.MAX, axis, True, "logsumexp").detach()
     top = (top.abs() == math.inf).where(0.0, top)
     total = (x - top).exp().sum(axis, keepdim=True).log() + top
     axes = axes_of("logsumexp", axis, x.ndim)

@@ -16,13 +16,13 @@ from weft.support.errors import ShapeError
 from weft.tensor.checks import known
 from weft.tensor.methods.unary import as_float
 from weft.tensor.neural.convolution import Ints, each_axis, padding_pairs, require_windows
-from weft.tensor.neural.windows import windows
+from weft.tensor.neural.windows import Frame, summed_windows, windows
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
-class _Frame(NamedTuple):
+class _Pool(NamedTuple):
     """What a pool slides over its input, and how the input is padded for it."""
 
     kernel: tuple[int, ...]
@@ -30,6 +30,16 @@ class _Frame(NamedTuple):
     dilation: tuple[int, ...]
     edges: list[tuple[int, int]]
     room: list[tuple[int, int]]  # what ceil_mode adds after the edges
+
+    @property
+    def of(self) -> Frame:
+        """The windows that it takes."""
+        before = tuple([low for low, _ in self.edges])
+        return Frame(self.kernel, self.stride, self.dilation, before)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return (self.kernel, self.stride, self.dilation, *self.edges, *self.room)
 
 
 def _frame(
@@ -40,7 +50,7 @@ def _frame(
     dilation: Ints,
     padding: Ints,
     ceil_mode: bool,
-) -> _Frame:
+) -> _Pool:
     rank = 2 if isinstance(kernel_size, int) else len(kernel_size)
     if self.ndim < rank:
         raise ShapeError(f"{name}: {self.ndim} axes for {rank} spatial ones")
@@ -50,10 +60,10 @@ def _frame(
     sizes = [known(size) for size in self.shape[self.ndim - rank :]]
     each = zip(sizes, edges, kernel, strides, gaps, strict=True)
     room = [(0, _missing(*one) if ceil_mode else 0) for one in each]
-    return _Frame(kernel, strides, gaps, edges, room)
+    return _Pool(kernel, strides, gaps, edges, room)
 
 
-def _windows_of(name: str, self: Tensor, frame: _Frame, edge: Scalar, rest: Scalar) -> Tensor:
+def _windows_of(name: str, self: Tensor, frame: _Pool, edge: Scalar, rest: Scalar) -> Tensor:
     """Windows (…, positions…, taps…), with one value in the padding and one beyond it."""
     none = [(0, 0)] * (self.ndim - len(frame.kernel))
     padded = self
@@ -104,16 +114,17 @@ def max_pool2d(
     spatial = [known(size) for size in self.shape[self.ndim - len(axes) :]]
     beyond = math.prod(spatial)
     numbers = self.arange(beyond, dtype=dtypes.int64, device=self.device).reshape(spatial)
-    places = _windows_of("max_pool2d", numbers, frame, beyond, beyond)
+    indices = _windows_of("max_pool2d", numbers, frame, beyond, beyond)
     is_found = (taps == greatest.reshape((*greatest.shape, *[1] * len(axes)))) | taps.isnan()
-    return greatest, is_found.where(places, beyond).min(axes)
+    return greatest, is_found.where(indices, beyond).min(axes)
 
 
-def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Frame) -> Tensor:
+def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Pool) -> Tensor:
     """The pool, whose gradient goes to the first tap of each window that is the greatest.
 
     Which tap that is takes a byte for each window, and so all that the gradient reads are these
-    bytes. Padding is never chosen.
+    bytes. Padding is never chosen. Where windows overlap, it is the gradient of the input, and
+    the bytes are in memory; else that of the taps, each of which is one element.
     """
     from weft.tensor.autodiff.custom_gradient import with_body
 
@@ -122,8 +133,12 @@ def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Fram
     dtype = dtypes.uint8 if count < 256 else dtypes.int32
     spatial = [known(size) for size in x.shape[x.ndim - rank :]]
 
-    def slope_of_taps(inputs: Any, value: Tensor, slope: Tensor) -> Tensor:
+    is_shared = frame.of.is_shared
+
+    def slope_of(inputs: Any, value: Tensor, slope: Tensor) -> Tensor:
         seen: Tensor = inputs[0]
+        if is_shared:
+            seen = _windows_of("max_pool2d", seen, frame, x.dtype.min, x.dtype.min)
         axes = tuple(range(seen.ndim - rank, seen.ndim))
         wide = (*value.shape, *[1] * rank)
         number = x.arange(count, dtype=dtype, device=x.device).reshape(frame.kernel)
@@ -132,10 +147,12 @@ def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Fram
             ones = x.ones(spatial, dtype=dtypes.bool, device=x.device)
             is_found = is_found & _windows_of("max_pool2d", ones, frame, False, False)
         first = is_found.where(number, count).min(axes, keepdim=True)
-        return (first == number).where(slope.reshape(wide), 0)
+        first = first.contiguous() if is_shared else first
+        slopes = (first == number).where(slope.reshape(wide), 0)
+        return summed_windows(slopes, x.shape, frame.of) if is_shared else slopes
 
-    key = ("max_pool2d", frame.kernel, frame.stride, frame.dilation, *frame.edges, *frame.room)
-    return with_body(greatest, (taps,), (key, *spatial), slope_of_taps)
+    source, key = x if is_shared else taps, ("max_pool2d", *frame.key, *spatial)
+    return with_body(greatest, (source,), key, slope_of)
 
 
 def max_unpool2d(
@@ -163,7 +180,7 @@ def max_unpool2d(
         raise ShapeError(
             "max_unpool2d: values and indices do not fit",
             facts=[("values", self.shape), ("indices", indices.shape)],
-            law=f"they have one shape, of {rank} axes or more",
+            rule=f"they have one shape, of {rank} axes or more",
         )
     kernel, gaps = each_axis("max_unpool2d", kernel_size, rank), each_axis("", dilation, rank)
     strides = kernel if stride is None else each_axis("max_unpool2d", stride, rank)
@@ -179,9 +196,13 @@ def max_unpool2d(
             )
         ]
     rows = math.prod(known(size) for size in lead)
-    flat = self.zeros((rows, math.prod(sizes)), dtype=self.dtype, device=self.device).contiguous()
-    row = self.arange(rows, dtype=dtypes.int32, device=self.device).unsqueeze(1)
-    flat[row, indices.reshape((rows, -1))] = self.reshape((rows, -1))
+    flat = self.zeros((rows, math.prod(sizes)), dtype=self.dtype, device=self.device)
+    if not self.numel():
+        return flat.reshape((*lead, *sizes))
+    index, values = (each.reshape((rows, -1)) for each in (indices, self))
+    # Where several values go to one place the last stays, and all have the slope of that place.
+    flat = flat.scatter(1, index, values.detach())
+    flat = flat + flat.zeros_like().scatter_add(1, index, values - values.detach())
     return flat.reshape((*lead, *sizes))
 
 
@@ -206,11 +227,35 @@ def avg_pool2d(
     frame = _frame("avg_pool2d", x, kernel_size, stride, dilation, padding, ceil_mode)
     taps = _windows_of("avg_pool2d", x, frame, 0.0, 0.0)
     axes = tuple(range(x.ndim, taps.ndim))
-    if count_include_pad and not ceil_mode:
-        return taps.sum(axes) / math.prod(frame.kernel)
-    # What ceil_mode adds counts in no case.
-    ones = _windows_of("avg_pool2d", x.ones_like(), frame, float(count_include_pad), 0.0)
-    return taps.sum(axes) / ones.sum(axes)
+    counts: Tensor | int = math.prod(frame.kernel)
+    if not count_include_pad or ceil_mode:  # what ceil_mode adds counts in no case
+        spatial = x.ones(x.shape[x.ndim - len(axes) :], dtype=x.dtype, device=x.device)
+        ones = _windows_of("avg_pool2d", spatial, frame, float(count_include_pad), 0.0)
+        counts = ones.sum(tuple(range(len(axes), 2 * len(axes))))
+    average = taps.sum(axes) / counts
+    if not frame.of.is_shared or not average.numel():
+        return average
+    counted = (count_include_pad, ceil_mode)  # all that the counts depend on, beside the frame
+    return _with_slope_of_taps(average, x, taps.shape, counts, (*counted, *frame.key), frame)
+
+
+def _with_slope_of_taps(
+    average: Tensor,
+    x: Tensor,
+    shape: Sequence[Any],
+    counts: Tensor | int,
+    key: tuple[Any, ...],
+    frame: _Pool,
+) -> Tensor:
+    """The average of windows that overlap; every tap has the same part in it."""
+    from weft.tensor.autodiff.custom_gradient import with_body
+
+    def slope_of_input(inputs: Any, value: Tensor, slope: Tensor) -> Tensor:
+        given: Tensor = inputs[0]
+        each = (slope / counts).reshape((*slope.shape, *[1] * len(frame.kernel)))
+        return summed_windows(each.expand(shape), given.shape, frame.of)
+
+    return with_body(average, (x,), ("avg_pool2d", *key), slope_of_input)
 
 
 def adaptive_avg_pool2d(self: Tensor, output_size: Ints) -> Tensor:
@@ -253,7 +298,7 @@ def _adaptive_sizes(name: str, self: Tensor, output_size: Any) -> list[tuple[int
     if first < 0 or any(size is not None and size < 1 for size in listed):
         raise ShapeError(
             f"{name}: output_size {output_size} for shape {self.shape}",
-            law="there is a size from 1 on for each of the last axes, or None to keep it",
+            rule="there is a size from 1 on for each of the last axes, or None to keep it",
         )
     return [(first + i, size) for i, size in enumerate(listed) if size is not None]
 

@@ -8,14 +8,21 @@ window at that position.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.ir import movement
 from weft.ir.ops import Op
 from weft.tensor.checks import known
 
 if TYPE_CHECKING:
+    from weft.ir.build import Size
     from weft.tensor.tensor import Tensor
+
+# Windows of more taps are added up by a loop, and not in one expression.
+_MOST_TAPS: Final = 64
 
 
 def window_count(size: int, kernel: int, stride: int, dilation: int) -> int:
@@ -48,6 +55,22 @@ def windows_along(self: Tensor, axis: int, kernel: int, stride: int, dilation: i
     return starts._view((Op.PERMUTE, tuple(order), ()))
 
 
+class Frame(NamedTuple):
+    """Windows over the last axes of a value, all per axis; `before` are elements of padding."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    before: tuple[int, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether windows have elements in common; not so many that a loop adds them up better."""
+        reaches = [gap * (size - 1) for size, gap in zip(self.kernel, self.dilation, strict=True)]
+        overlap = any(map(int.__ge__, reaches, self.stride))
+        return overlap and math.prod(self.kernel) <= _MOST_TAPS
+
+
 def windows(
     self: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> Tensor:
@@ -59,3 +82,63 @@ def windows(
             result, first + number, kernel[number], stride[number], dilation[number]
         )
     return result
+
+
+def summed_windows(taps: Tensor, shape: Sequence[Size], frame: Frame) -> Tensor:
+    """Windows (…, positions…, taps…) added up where they were taken from, a value of a shape.
+
+    Elements whose positions are the same but for a multiple of the stride meet the same taps, and
+    no others. So each such phase is a sum of a few shifted values, without zeros and remainders.
+    In memory the phases are vectors.
+    """
+    rank = len(frame.kernel)
+    sizes = [known(size) for size in shape[len(shape) - rank :]]
+    counts = [-(-size // step) for size, step in zip(sizes, frame.stride, strict=True)]
+    total: Tensor | None = None
+    for starts in itertools.product(*map(range, frame.stride)):
+        part = _phase(taps, starts, counts, frame)
+        if part is not None and max(frame.stride) > 1:
+            part = apart(part.contiguous(), frame.stride, starts)
+        if part is not None:
+            total = part if total is None else total + part
+    assert total is not None, "a window has taps"
+    lead = [None] * (total.ndim - rank)
+    return total.shrink((*lead, *((0, size) for size in sizes)))
+
+
+def _phase(
+    taps: Tensor, starts: Sequence[int], counts: Sequence[int], frame: Frame
+) -> Tensor | None:
+    """The sums for the elements at start + stride * i; None where they meet no tap."""
+    met: list[list[tuple[int, int]]] = []  # along each axis: a tap, and how far it is behind
+    for start, size, step, gap, low in zip(starts, *frame, strict=True):
+        offsets = [(tap, gap * tap - start - low) for tap in range(size)]
+        met.append([(tap, by // step) for tap, by in offsets if by % step == 0])
+    total: Tensor | None = None
+    for pairs in itertools.product(*met):
+        term = _shifted(taps, pairs, counts)
+        total = term if total is None else total + term
+    return total
+
+
+def _shifted(taps: Tensor, pairs: Sequence[tuple[int, int]], counts: Sequence[int]) -> Tensor:
+    """One tap of all windows: along each axis behind so many others, `counts` elements long."""
+    rank = len(counts)
+    lead = taps.ndim - 2 * rank
+    box = [None] * (taps.ndim - rank) + [(tap, tap + 1) for tap, _ in pairs]
+    value = taps.shrink(tuple(box)).reshape(taps.shape[: taps.ndim - rank])
+    room = [(0, 0)] * lead
+    for axis, ((_, shift), count) in enumerate(zip(pairs, counts, strict=True)):
+        room.append((shift, count - shift - known(value.shape[lead + axis])))
+    return value.pad(room)
+
+
+def apart(phase: Tensor, steps: Sequence[int], starts: Sequence[int]) -> Tensor:
+    """The elements of a phase where they belong on the last axes, with zeros between them."""
+    first = phase.ndim - len(steps)
+    for number, (step, start) in enumerate(zip(steps, starts, strict=True)):
+        axis = first + number
+        room = [(0, 0)] * (phase.ndim + 1)
+        room[axis + 1] = (start, step - 1 - start)
+        phase = phase.unsqueeze(axis + 1).pad(room).flatten(axis, axis + 1)
+    return phase

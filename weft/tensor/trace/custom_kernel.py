@@ -77,7 +77,7 @@ def custom_kernel(
     if not inputs:
         raise ArgumentTypeError(
             "custom_kernel: there is no input",
-            law="the device of the inputs is where the kernel runs",
+            rule="the device of the inputs is where the kernel runs",
             fix="pass at least one tensor",
         )
     has_several = all(isinstance(sizes, (tuple, list)) for sizes in shape) and bool(shape)
@@ -110,7 +110,7 @@ def _kinds(dtype: DType | Sequence[DType] | None, count: int, default: DType) ->
     if len(dtype) != count:
         raise ArgumentError(
             f"custom_kernel: there are {count} outputs and {len(dtype)} dtypes",
-            law="each output has a dtype, or one is given for all",
+            rule="each output has a dtype, or one is given for all",
         )
     return list(dtype)
 
@@ -120,8 +120,8 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
     if stores.op not in (Op.STORE, Op.SINK):
         raise ArgumentTypeError(
             "custom_kernel: build returned no STORE",
-            law="a kernel is a STORE, or a SINK of STOREs",
-            fix="return weft.ir.build.store(place, value, ranges)",
+            rule="a kernel is a STORE, or a SINK of STOREs",
+            fix="return weft.ir.build.store(address, value, ranges)",
         )
     nodes = topological(stores)
     written = {memory_of(node.src[0]) for node in nodes if node.op == Op.STORE}
@@ -129,7 +129,7 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
         raise ArgumentError(
             "custom_kernel: the kernel writes other memory than its outputs",
             facts=[("outputs", len(outputs)), ("memory written", len(written))],
-            law="a kernel writes every output, and no input",
+            rule="a kernel writes every output, and no input",
         )
     ranges = sorted(node.arg for node in nodes if node.op == Op.RANGE)
     loops = tuple((number, "loop") for number in ranges)
@@ -142,13 +142,13 @@ def _kernel(stores: UOp, name: str, outputs: list[UOp]) -> UOp:
 def _program(program: Program, memory: list[UOp]) -> UOp:
     """The PROGRAM of a finished program, if it fits the memory that it is called with."""
     taken = [parameter.dtype for parameter in program.parameters]
-    if taken != [place.dtype for place in memory] or not (program.source or program.binary):
+    if taken != [address.dtype for address in memory] or not (program.source or program.binary):
         raise ArgumentError(
             f"custom_kernel: the program {program.name!r} does not fit its call",
             facts=[
                 ("takes", ", ".join(dtype.name for dtype in taken)),
-                ("is given", ", ".join(place.dtype.name for place in memory)),
+                ("is given", ", ".join(address.dtype.name for address in memory)),
             ],
-            law="a program has a source, and takes its outputs, then its inputs",
+            rule="a program has a source, and takes its outputs, then its inputs",
         )
     return as_node(program, memory)

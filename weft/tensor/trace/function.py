@@ -19,7 +19,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, topological
-from weft.support.errors import ArgumentTypeError
+from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.tensor.autodiff.custom_gradient import Gradient, with_gradient
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -36,10 +36,25 @@ def function(wrapped: Function) -> Function: ...
 
 
 @overload
-def function(*, gradient: Gradient) -> Callable[[Function], Function]: ...
+def function(
+    *,
+    gradient: Gradient | None = None,
+    allow_implicit: bool = True,
+    precompile: bool = False,
+    precompile_backward: bool = False,
+    grad_fxn: Any = None,
+) -> Callable[[Function], Function]: ...
 
 
-def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
+def function(
+    wrapped: Any = None,
+    *,
+    gradient: Gradient | None = None,
+    allow_implicit: bool = True,
+    precompile: bool = False,
+    precompile_backward: bool = False,
+    grad_fxn: Any = None,
+) -> Any:
     """Make a function of tensors a call that is scheduled and compiled once.
 
     >>> from weft.tensor.tensor import Tensor
@@ -54,6 +69,9 @@ def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
     several; it returns a gradient for each input, or None. Tensors that the function reads beside
     its arguments then have no gradient from it.
 
+    `allow_implicit`, `precompile` and `precompile_backward` are accepted for programs of tinygrad:
+    tensors beside the arguments may be read, and a body is compiled once in any case.
+
     >>> @function(gradient=lambda inputs, outputs, gradients: gradients.clamp(-1, 1))
     ... def clip_gradient(x):
     ...     return x * 1
@@ -61,6 +79,12 @@ def function(wrapped: Any = None, *, gradient: Gradient | None = None) -> Any:
     >>> (clip_gradient(x) * Tensor([5.0, 0.5])).sum().gradient(x)[0].tolist()
     [1.0, 0.5]
     """
+    if grad_fxn is not None:
+        raise NotSupported(
+            "function: grad_fxn is a gradient over nodes",
+            rule="a gradient is a function of tensors here",
+            fix="write gradient=lambda inputs, outputs, gradients: ...",
+        )
     if wrapped is None:
         return lambda later: _called(later, gradient)
     return _called(wrapped, gradient)
@@ -119,7 +143,7 @@ def writes_of(traced: Traced, outside: Outside) -> list[tuple[Storage, UOp, UOp]
     """What is written that only exists inside, to storages from outside.
 
     Each row is the storage, the node of its version that a result of the call replaces, and the
-    value of that result. Where the place itself depends on the inside, it is all of the memory.
+    value of that result. Where the address itself depends on the inside, it is all of the memory.
     """
     inside = set(traced.parameters)
     written: list[tuple[Storage, UOp, UOp]] = []
@@ -133,7 +157,7 @@ def writes_of(traced: Traced, outside: Outside) -> list[tuple[Storage, UOp, UOp]
             for node in nodes
             if node.op == Op.STORE and inside.intersection(topological(node))
         ]
-        if any(inside.intersection(topological(place)) for place in map(_place, stores)):
+        if any(inside.intersection(topological(address)) for address in map(_address, stores)):
             value = storage.uop
             storage.uop = make(
                 Op.AFTER,
@@ -146,13 +170,13 @@ def writes_of(traced: Traced, outside: Outside) -> list[tuple[Storage, UOp, UOp]
     return written
 
 
-def _place(store: UOp) -> UOp:
-    """Where a store writes, as the indices of its place, without the version that it writes to."""
-    place = store.src[0]
+def _address(store: UOp) -> UOp:
+    """Where a store writes, as the indices of its address, without the version it writes to."""
+    address = store.src[0]
     names: tuple[UOp, ...] = ()
-    while place.op in MOVEMENT or place.op == Op.INDEX:
-        names += place.src[1:]
-        place = place.src[0]
+    while address.op in MOVEMENT or address.op == Op.INDEX:
+        names += address.src[1:]
+        address = address.src[0]
     return make(Op.TUPLE, dtypes.void, names)
 
 
@@ -161,7 +185,7 @@ def _call(outputs: list[UOp], traced: Traced) -> list[UOp]:
     if not outputs:
         raise ArgumentTypeError(
             "function: nothing comes out of it",
-            law="a @function returns tensors, or tuples, lists and dicts of tensors",
+            rule="a @function returns tensors, or tuples, lists and dicts of tensors",
         )
     bodies, arguments = close_over(outputs, traced)
     return call_results(one_or_tuple(bodies), *arguments)

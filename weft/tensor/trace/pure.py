@@ -1,8 +1,9 @@
 """Writes as values: what `@function` and the transforms do with memory that a function wrote.
 
-A write at tensor indices needs memory, so it makes AFTER(version, STORE(place, value)). A body of
-a CALL, a batch and a tangent are functions of their parameters alone, and memory is no parameter:
-`pure` turns each write that depends on a parameter into the value that the memory has afterwards.
+A write at tensor indices needs memory, so it makes AFTER(version, STORE(address, value)). A body
+of a CALL, a batch and a tangent are functions of their parameters alone, and memory is no
+parameter: `pure` turns each write that depends on a parameter into the value that the memory has
+afterwards.
 """
 
 from __future__ import annotations
@@ -94,9 +95,9 @@ def _after_writes(node: UOp, made: dict[UOp, UOp]) -> UOp:
 
 
 def _written(value: UOp, store: UOp, made: dict[UOp, UOp]) -> UOp:
-    place, new = store.src[0], made[store.src[1]]
-    index = place if place.op == Op.INDEX else None
-    view = place.src[0] if index is not None else place
+    address, new = store.src[0], made[store.src[1]]
+    index = address if address.op == Op.INDEX else None
+    view = address.src[0] if index is not None else address
     steps = []
     while view.op in MOVEMENT:
         steps.append((view.op, view.arg, tuple([made[each] for each in view.src[1:]])))
@@ -104,13 +105,13 @@ def _written(value: UOp, store: UOp, made: dict[UOp, UOp]) -> UOp:
     steps.reverse()
     if index is not None:
         shown = movement.apply_all(value, steps)
-        new = _put(shown, [made[each] for each in index.src[1:]], new, shape_of(place))
+        new = _put(shown, [made[each] for each in index.src[1:]], new, shape_of(address))
     return updated(value, steps, new)
 
 
 def _put(value: UOp, names: list[UOp], new: UOp, shape: Shape) -> UOp:
-    """A value with others where the indices of its first axes say; the last for a place stays."""
-    gate, *indices = names
+    """A value with others where the indices of its first axes say; the last for an index stays."""
+    mask, *indices = names
     whole = shape_of(value)
     named, rest = whole[: len(indices)], whole[len(indices) :]
     positions = tuple([known(size) for size in shape[: len(shape) - len(rest)]])
@@ -119,7 +120,7 @@ def _put(value: UOp, names: list[UOp], new: UOp, shape: Shape) -> UOp:
         return value
     numbers = movement.reshape(movement.iota(count), positions)
     none = movement.full(numbers.dtype, -1, named)
-    last = scatter(none, numbers, gate, indices, Op.MAX)
+    last = scatter(none, numbers, mask, indices, Op.MAX)
     is_kept = last < 0
     picked = index_of(
         movement.reshape(new, (count, *rest)),

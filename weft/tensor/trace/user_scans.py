@@ -1,15 +1,16 @@
-"""Loops of a user's own over an axis: `scan` in turn, `associative_scan` in parallel.
+"""Loops of a user's own over an axis: `scan` sequentially, `associative_scan` in parallel.
 
-Both are graphs like any other: they nest, differentiate, batch and jit. Neither unrolls: `scan`
-calls a body of one turn twice for two, that twice for four, and so on, so that a graph of n turns
-has about log2(n) bodies; `associative_scan` halves its axis until one element is left.
+`associative_reduce` is the last prefix alone. All are graphs like any other: they nest,
+differentiate, batch and jit. None unrolls: `scan` calls a body of one iteration twice for two,
+that twice for four, and so on, so that a graph of n iterations has about log2(n) bodies;
+`associative_scan` halves its axis until one element is left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.ir.build import call_results, param, tuple_of
 from weft.ir.shapes import same_shape, shape_of
@@ -24,11 +25,14 @@ from weft.tensor.trace.state import tracing
 from weft.tensor.trace.tracing import Traced, close_over
 from weft.tensor.trees import build, flatten, refill, tensors_in
 
+# Neighbors that one kernel of a reduction combines: the data is read once, and little more.
+NEIGHBORS: Final = 8
+
 
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, axis: int = 0, reverse: bool = False
 ) -> Any:
-    """Return the folds of all prefixes along an axis by an associative function.
+    """Return the reductions of all prefixes along an axis by an associative function.
 
     y[0] = x[0] and y[i] = fn(y[i - 1], x[i]). `elems` is a tensor, or a tree of tensors of one
     size along the axis; fn takes two such trees, whose slices it combines independently, and
@@ -93,6 +97,84 @@ def _prefixes(
     return found
 
 
+def associative_reduce(fn: Callable[[Any, Any], Any], elems: Any, axis: int = 0) -> Any:
+    """Return the reduction along an axis by an associative function of your own.
+
+    `elems` is a tensor, or a tree of tensors of one size along the axis, which is dropped. fn
+    takes two such trees, whose slices it combines independently, in the order of the axis, and
+    returns one with the same shapes and dtypes. A kernel combines eight neighbors, so there are
+    about log8(n) kernels. `jax.lax.reduce` is the nearest in JAX; in PyTorch it is the last
+    element of `associative_scan`.
+
+    >>> associative_reduce(lambda a, b: a * b, Tensor([1, 2, 3, 4])).item()
+    24
+
+    The greatest element and where it is:
+
+    >>> def join(a, b):
+    ...     is_first = a[0] >= b[0]
+    ...     return is_first.where(a[0], b[0]), is_first.where(a[1], b[1])
+    >>> values = Tensor([3.0, 7.0, 1.0])
+    >>> [x.item() for x in associative_reduce(join, (values, Tensor.arange(3)))]
+    [7.0, 1]
+    """
+    leaves: list[Any] = []
+    structure = flatten(elems, leaves)
+    tensors = _require_tensors("associative_reduce", leaves)
+    axes = [axis_of("associative_reduce", axis, each.ndim) for each in tensors]
+    size = _common_size("associative_reduce", tensors, axes)
+    if not size:
+        raise ShapeError(
+            "associative_reduce: an empty axis has no reduction",
+            facts=[("shape", each.shape) for each in tensors],
+            rule="there is at least one element along the axis",
+        )
+
+    def combined(first: list[Tensor], then: list[Tensor]) -> list[Tensor]:
+        made = fn(build(structure, iter(first)), build(structure, iter(then)))
+        found = tensors_in(made)
+        _require_alike("associative_reduce: fn", then, found)
+        return found
+
+    rows = [each.movedim(at, 0) for each, at in zip(tensors, axes, strict=True)]
+    while size > 1:
+        rows = _combined_neighbors(combined, rows, size)
+        size = -(-size // NEIGHBORS)
+    return build(structure, iter([each.squeeze(0) for each in rows]))
+
+
+def _combined_neighbors(
+    fn: Callable[[list[Tensor], list[Tensor]], list[Tensor]], rows: list[Tensor], size: int
+) -> list[Tensor]:
+    """Neighbors combined into one element each, those that are left over into another.
+
+    Each level is a call, forward and backward, so that no level is computed inside another one.
+    """
+    whole = size - size % NEIGHBORS
+
+    def tree(parts: list[list[Tensor]]) -> list[Tensor]:
+        while len(parts) > 1:
+            pairs = [fn(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+            parts = pairs + parts[len(parts) & ~1 :]
+        return parts[0]
+
+    @function
+    def level(rows: list[Tensor]) -> list[Tensor]:
+        found: list[list[Tensor]] = []
+        if whole:
+            apart = [
+                each[:whole].reshape([whole // NEIGHBORS, NEIGHBORS, *each.shape[1:]])
+                for each in rows
+            ]
+            found.append(tree([[each[:, at] for each in apart] for at in range(NEIGHBORS)]))
+        if whole < size:
+            found.append(tree([[each[at : at + 1] for each in rows] for at in range(whole, size)]))
+        return [_joined(list(each)) for each in zip(*found, strict=True)]
+
+    made: list[Tensor] = level(rows)
+    return made
+
+
 def _interleaved(even: Tensor, odd: Tensor, size: int) -> Tensor:
     """The elements of both in turn, beginning with `even`, which may have one more."""
     missing = known(even.shape[0]) - known(odd.shape[0])
@@ -110,10 +192,10 @@ def scan(
     """Call carry, y = fn(carry, x) for each x of `xs` along axis 0; return the carry and all y.
 
     Carry, x and y are trees of tensors, and xs and ys have one axis more, in front. Without xs
-    there are `length` turns and x is None. In reverse the last x is first, and ys stay in place.
-    fn is traced once: what it reads besides is the same in every turn, and it writes to nothing.
-    The gradient computes carries again, n log2(n) times in all, instead of keeping them. The name
-    in JAX is jax.lax.scan.
+    there are `length` iterations and x is None. In reverse the last x is first, and ys stay in
+    place. fn is traced once: what it reads besides is the same in every iteration, and it writes
+    to nothing. The gradient computes carries again, n log2(n) times in all, instead of keeping
+    them. The name in JAX is jax.lax.scan.
 
     >>> total, sums = scan(lambda c, x: (c + x, c * x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))
     >>> total.item(), sums.tolist()
@@ -121,26 +203,28 @@ def scan(
     """
     states, inputs = tensors_in(carry), tensors_in(xs)
     if not states and not inputs:
-        raise ArgumentTypeError("scan: there is no tensor", law="carry or xs hold a tensor")
+        raise ArgumentTypeError("scan: there is no tensor", rule="carry or xs hold a tensor")
     size = _common_size("scan", inputs, [0] * len(inputs), length)
     inputs = [each.flip(0) for each in inputs] if reverse else inputs
-    turn = _traced(fn, carry, xs)
+    iteration = _traced(fn, carry, xs)
     values = [each.uop for each in states]
     parts: list[list[Tensor]] = []
-    bodies = doubled(turn.body, size, partial(_twice, turn))
+    bodies = doubled(iteration.body, size, partial(_twice, iteration))
     for bit, first in in_powers(size):
         chunk = [each[first : first + (1 << bit)] for each in inputs]
-        results = _called(bodies[bit], turn, values, chunk)
-        values = [each.uop for each in results[: turn.states]]
-        parts.append(results[turn.states :])
+        results = _called(bodies[bit], iteration, values, chunk)
+        values = [each.uop for each in results[: iteration.states]]
+        parts.append(results[iteration.states :])
     final = [each._new(value) for each, value in zip(states, values, strict=True)]
-    made = [_joined(list(each)) for each in zip(*parts, strict=True)] if parts else turn.empty()
+    made = (
+        [_joined(list(each)) for each in zip(*parts, strict=True)] if parts else iteration.empty()
+    )
     made = [each.flip(0) for each in made] if reverse else made
-    return refill(carry, final), refill(turn.results, made)
+    return refill(carry, final), refill(iteration.results, made)
 
 
-class _Turn(NamedTuple):
-    """One turn as a body over (carry, x with an axis of size 1, what else it reads)."""
+class _Iteration(NamedTuple):
+    """One iteration as a body over (carry, x with an axis of size 1, what else it reads)."""
 
     body: UOp
     results: Any  # the tree of y
@@ -157,7 +241,7 @@ class _Turn(NamedTuple):
         ]
 
 
-def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _Turn:
+def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _Iteration:
     traced = Traced()
     states, inputs = tensors_in(carry), tensors_in(xs)
     outside = Outside()
@@ -170,12 +254,13 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
         tracing.depth -= 1
     if not isinstance(made, tuple) or len(made) != 2:
         raise ArgumentTypeError(
-            f"scan: fn returned {type(made).__name__}", law="fn returns a carry and a y"
+            f"scan: fn returned {type(made).__name__}", rule="fn returns a carry and a y"
         )
     if outside.written(traced.parameters):
         outside.undo(traced.parameters)  # as if it had not been called
         raise NotSupported(
-            "scan: fn writes to a tensor", law="a turn gives its carry and y, and nothing else"
+            "scan: fn writes to a tensor",
+            rule="an iteration gives its carry and y, and nothing else",
         )
     after, outputs = tensors_in(made[0]), tensors_in(made[1])
     _require_alike("scan: the carry", states, after)
@@ -187,7 +272,7 @@ def _traced(fn: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any) -> _
         param(slot, each.dtype, each.shape) for slot, each in enumerate([*inside, *rows])
     ]
     like = (states or inputs)[0]
-    return _Turn(body, made[1], outputs, parameters, len(states), others, like)
+    return _Iteration(body, made[1], outputs, parameters, len(states), others, like)
 
 
 def param_like(traced: Traced, rows: Tensor) -> UOp:
@@ -199,30 +284,35 @@ def _one_more(rows: Tensor) -> list[tuple[int, int]]:
     return [(0, 1), *[(0, 0)] * (rows.ndim - 1)]
 
 
-def _twice(turn: _Turn, body: UOp, half: int) -> UOp:
+def _twice(iteration: _Iteration, body: UOp, half: int) -> UOp:
     """The body of 2 * half turns."""
-    state, rows = turn.parameters[: turn.states], turn.parameters[turn.states :]
+    state, rows = (
+        iteration.parameters[: iteration.states],
+        iteration.parameters[iteration.states :],
+    )
     others = [
         param(slot, each.dtype, shape_of(each))
-        for slot, each in enumerate(turn.others, len(turn.parameters))
+        for slot, each in enumerate(iteration.others, len(iteration.parameters))
     ]
     whole = [
-        turn.like._new(param(slot, each.dtype, (2 * half, *shape_of(each)[1:])))
-        for slot, each in enumerate(rows, turn.states)
+        iteration.like._new(param(slot, each.dtype, (2 * half, *shape_of(each)[1:])))
+        for slot, each in enumerate(rows, iteration.states)
     ]
-    inner = turn._replace(others=others)
+    inner = iteration._replace(others=others)
     done = _called(body, inner, state, [each[:half] for each in whole])
-    middle = [each.uop for each in done[: turn.states]]
+    middle = [each.uop for each in done[: iteration.states]]
     then = _called(body, inner, middle, [each[half:] for each in whole])
-    pairs = zip(done[turn.states :], then[turn.states :], strict=True)
-    results = [*then[: turn.states], *(a.cat(b) for a, b in pairs)]
+    pairs = zip(done[iteration.states :], then[iteration.states :], strict=True)
+    results = [*then[: iteration.states], *(a.cat(b) for a, b in pairs)]
     return tuple_of(each.uop for each in results)
 
 
-def _called(body: UOp, turn: _Turn, state: Sequence[UOp], rows: list[Tensor]) -> list[Tensor]:
+def _called(
+    body: UOp, iteration: _Iteration, state: Sequence[UOp], rows: list[Tensor]
+) -> list[Tensor]:
     """The results of a body: the carry, then the ys."""
-    arguments = (*state, *(each.uop for each in rows), *turn.others)
-    return [turn.like._new(part) for part in call_results(body, *arguments)]
+    arguments = (*state, *(each.uop for each in rows), *iteration.others)
+    return [iteration.like._new(part) for part in call_results(body, *arguments)]
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
@@ -231,7 +321,12 @@ def _joined(parts: list[Tensor]) -> Tensor:
 
 def _require_tensors(name: str, leaves: list[Any]) -> list[Tensor]:
     if not leaves or not all(isinstance(each, Tensor) for each in leaves):
-        raise ArgumentTypeError(f"{name}: a leaf is no tensor", law="elems is a tree of tensors")
+        other = next(
+            (type(each).__name__ for each in leaves if not isinstance(each, Tensor)), None
+        )
+        raise ArgumentTypeError(
+            f"{name}: expected tensors, got {other or 'none'}", rule="elems is a tree of tensors"
+        )
     return leaves
 
 
@@ -244,15 +339,15 @@ def _common_size(
         for each, axis in zip(tensors, axes, strict=True)
     }
     if any(not each.ndim for each in tensors):
-        raise ShapeError(f"{name}: a tensor without axes", law="every tensor has the axis")
+        raise ShapeError(f"{name}: a tensor without axes", rule="every tensor has the axis")
     sizes |= set() if length is None else {length}
     if len(sizes) != 1:
         raise ArgumentError(
             f"{name}: the sizes along the axis are {sorted(sizes)}"
             if sizes
-            else f"{name}: nothing says how many turns there are",
+            else f"{name}: nothing says how many iterations there are",
             facts=[("shape", each.shape) for each in tensors],
-            law="all tensors have one size along the axis, and length is that size",
+            rule="all tensors have one size along the axis, and length is that size",
         )
     return sizes.pop()
 
@@ -261,7 +356,7 @@ def _require_alike(name: str, given: list[Tensor], made: list[Tensor]) -> None:
     if len(given) != len(made):
         raise ArgumentError(
             f"{name}: {len(given)} tensors went in and {len(made)} came out",
-            law="what comes out is a tree like the one that goes in",
+            rule="what comes out is a tree like the one that goes in",
         )
     for before, after in zip(given, made, strict=True):
         if not same_shape(before.shape, after.shape) or before.dtype is not after.dtype:
@@ -271,5 +366,5 @@ def _require_alike(name: str, given: list[Tensor], made: list[Tensor]) -> None:
                     ("goes in", before.shape, before.dtype.name),
                     ("comes out", after.shape, after.dtype.name),
                 ],
-                law="what comes out has the shapes and dtypes of what goes in",
+                rule="what comes out has the shapes and dtypes of what goes in",
             )

@@ -1,4 +1,4 @@
-"""Folds over packed numbers have accumulators enough, and give what their kernels mean."""
+"""Reductions over packed numbers have accumulators enough, and give what their kernels mean."""
 
 import math
 
@@ -11,7 +11,7 @@ from tests.unit.machines import machine
 from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, extent_of, kinds_of, own_ranges, ranges_of
 from weft.codegen.choose import heuristic
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.generate import generate
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.ir.build import param, sink, store
@@ -41,10 +41,10 @@ def packed_product(rows: int, blocks: int) -> UOp:
 
 
 def accumulators(kernel: UOp) -> int:
-    """Copies of the fold along its own ranges; those of rows would be other streams of memory."""
+    """Copies of the reduction along its own ranges; rows would be other streams of memory."""
     kinds, ranges = kinds_of(kernel), ranges_of(kernel)
-    (fold,) = [node for node in topological(kernel) if node.op == Op.REDUCE]
-    own = {r.arg for r in own_ranges(fold)}
+    (reduction,) = [node for node in topological(kernel) if node.op == Op.REDUCE]
+    own = {r.arg for r in own_ranges(reduction)}
     unrolled = [n for n, kind in kinds.items() if kind == UNROLL]
     assert set(unrolled) <= own
     return math.prod(extent_of(ranges[n]) or 0 for n in unrolled)
@@ -52,12 +52,12 @@ def accumulators(kernel: UOp) -> int:
 
 @pytest.mark.parametrize(("blocks", "count"), [(18, 12), (48, 12), (5, 10), (7, 2), (1, 2)])
 def test_accumulators_come_from_the_ranges_around_the_lanes(blocks: int, count: int) -> None:
-    kernel = normalize_kernel(packed_product(64, blocks), Context(WIDE))
+    kernel = normalize_kernel(packed_product(64, blocks), CodegenContext(WIDE))
     assert accumulators(heuristic.choose_opts(kernel, WIDE)[1]) == count
 
 
 def test_a_machine_of_few_registers_has_fewer() -> None:
-    kernel = normalize_kernel(packed_product(64, 18), Context(NARROW))
+    kernel = normalize_kernel(packed_product(64, 18), CodegenContext(NARROW))
     assert accumulators(heuristic.choose_opts(kernel, NARROW)[1]) <= NARROW.kept_vectors // 2
 
 

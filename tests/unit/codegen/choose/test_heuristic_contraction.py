@@ -10,7 +10,7 @@ from tests.unit.machines import machine
 from weft import Tensor, dtypes
 from weft.codegen.choose import heuristic
 from weft.codegen.choose.register_tile import Tile, best_tile
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.codegen.opts.table import (
     Accumulate,
@@ -53,8 +53,8 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "left transposed": (lambda x, y: x.T @ y, ((24, 20), (24, 16))),
     "right transposed": (lambda x, y: x @ y.T, ((20, 24), (18, 24))),
     "both transposed": (lambda x, y: x.T @ y.T, ((24, 20), (16, 24))),
-    "long fold": (lambda x, y: x @ y, ((17, 120), (120, 9))),
-    "long fold and more": (lambda x, y: (x @ y + 1).relu(), ((17, 120), (120, 9))),
+    "long reduction": (lambda x, y: x @ y, ((17, 120), (120, 9))),
+    "long reduction and more": (lambda x, y: (x @ y + 1).relu(), ((17, 120), (120, 9))),
     "batch": (lambda x, y: x @ y, ((3, 16, 10), (3, 10, 12))),
     "few rows": (lambda x, y: x @ y, ((2, 24), (24, 40))),
     "few columns": (lambda x, y: x @ y, ((40, 24), (24, 3))),
@@ -80,7 +80,7 @@ SHAPES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         ((2, 6, 9, 9), (2, 8, 4, 4)),
     ),
     "rows as vectors": (lambda x, y: x.conv2d(y, padding=1), ((2, 1, 4, 7), (18, 1, 3, 3))),
-    "short fold": (lambda x, y: x.conv2d(y, padding=1), ((2, 1, 4, 7), (8, 1, 3, 3))),
+    "short reduction": (lambda x, y: x.conv2d(y, padding=1), ((2, 1, 4, 7), (8, 1, 3, 3))),
     "unaligned columns": (lambda x, y: x @ y, ((70, 8), (8, 19))),
     "wide convolution": (lambda x, y: x.conv2d(y), ((1, 2, 5, 18), (17, 2, 3, 3))),
 }
@@ -119,7 +119,7 @@ def of(
 
 
 def recipe(name: str) -> tuple[Opt, ...]:
-    kernel = normalize_kernel(kernel_of(name), Context(MACHINE))
+    kernel = normalize_kernel(kernel_of(name), CodegenContext(MACHINE))
     return heuristic.choose_opts(kernel, MACHINE)[0]
 
 
@@ -141,16 +141,16 @@ def test_a_panel_is_filled_where_the_factor_is_not_contiguous() -> None:
     assert any(_is_stage(opt, "factor") for opt in recipe("right transposed"))
 
 
-def test_a_long_fold_goes_on_in_its_result() -> None:
-    assert any(isinstance(opt, Accumulate) for opt in recipe("long fold"))
+def test_a_long_reduction_goes_on_in_its_result() -> None:
+    assert any(isinstance(opt, Accumulate) for opt in recipe("long reduction"))
 
 
-def test_a_fold_of_several_ranges_is_cut_more_than_once() -> None:
+def test_a_reduction_of_several_ranges_is_cut_more_than_once() -> None:
     assert sum(isinstance(opt, Accumulate) for opt in recipe("slope of a weight, long")) == 2
 
 
 def test_a_panel_serves_the_taps_of_a_window() -> None:
-    """Its fill stands outside of them: rows of taps are ordered behind the blocks of the fold."""
+    """Its fill stands outside of them: rows of taps come behind the blocks of the reduction."""
     opts = recipe("slope of a weight, long")
     order = next(opt.ranges for opt in opts if isinstance(opt, Order))
     blocks = [order.index(opt.range) for opt in opts if isinstance(opt, Accumulate)]
@@ -164,7 +164,9 @@ def test_rows_of_a_result_have_lanes_to_spare() -> None:
 
 
 def stage_of(name: str) -> tuple[Stage, tuple[Opt, ...]]:
-    opts = heuristic.choose_opts(normalize_kernel(of(*WINDOWS[name]), Context(ROOMY)), ROOMY)[0]
+    opts = heuristic.choose_opts(
+        normalize_kernel(of(*WINDOWS[name]), CodegenContext(ROOMY)), ROOMY
+    )[0]
     (stage,) = (opt for opt in opts if _is_stage(opt, "factor"))
     return stage, opts
 
@@ -175,12 +177,12 @@ def test_windows_give_what_the_kernel_means(name: str, seed: int) -> None:
 
 
 def test_overlapping_windows_are_kept_once() -> None:
-    """Rows of the result are one range, and a loop of the fold that no longer merges is none."""
+    """Rows of the result are one range, and so is each loop of the reduction that still merges."""
     stage, opts = stage_of("windows")
     ((position, tap),) = [each for each in stage.ranges if isinstance(each, tuple)]
     assert tap == 5
     assert Merge(position, 3) in opts
-    assert Unroll(6, in_turn=True) in opts
+    assert Unroll(6, sequential=True) in opts
 
 
 def test_windows_that_step_are_rows_of_their_own() -> None:
@@ -192,14 +194,14 @@ def test_windows_that_step_are_rows_of_their_own() -> None:
 def test_short_rows_of_a_result_share_a_tile(seed: int) -> None:
     wide = machine(ROOMY, vector_bits=256)
     kernel = of(*SHORT_ROWS)
-    opts = heuristic.choose_opts(normalize_kernel(kernel, Context(wide)), wide)[0]
+    opts = heuristic.choose_opts(normalize_kernel(kernel, CodegenContext(wide)), wide)[0]
     assert Split(2, 8, "mask") in opts  # the lanes of a row, one of them to spare
     assert Split(1, 2) in opts
     check(Case(kernel, exact=False), wide, None, seed)
 
 
-def test_short_folds_with_few_rows_have_no_panel() -> None:
-    assert not any(_is_stage(opt, "factor") for opt in recipe("short fold"))
+def test_short_reductions_with_few_rows_have_no_panel() -> None:
+    assert not any(_is_stage(opt, "factor") for opt in recipe("short reduction"))
 
 
 POOLS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
@@ -219,15 +221,15 @@ POOLS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 
 
 @pytest.mark.parametrize("name", POOLS)
-def test_short_folds_and_masks_of_copies(name: str, seed: int) -> None:
+def test_short_reductions_and_masks_of_copies(name: str, seed: int) -> None:
     check(Case(of(*POOLS[name]), exact=False), MACHINE, None, seed)
 
 
-def test_a_short_fold_is_written_out() -> None:
-    kernel = normalize_kernel(of(*POOLS["greatest"]), Context(MACHINE))
+def test_a_short_reduction_is_written_out() -> None:
+    kernel = normalize_kernel(of(*POOLS["greatest"]), CodegenContext(MACHINE))
     opts = heuristic.choose_opts(kernel, MACHINE)[0]
-    folded = {r.arg for node in topological(kernel) if node.op == Op.REDUCE for r in node.src[1:]}
-    assert folded <= {opt.range for opt in opts if isinstance(opt, Unroll)}
+    reduced = {r.arg for node in topological(kernel) if node.op == Op.REDUCE for r in node.src[1:]}
+    assert reduced <= {opt.range for opt in opts if isinstance(opt, Unroll)}
     assert any(isinstance(opt, Vectorize) for opt in opts)
 
 
@@ -263,14 +265,14 @@ def test_tiles_waste_little() -> None:
 
 
 def shaped(function: Function, shapes: tuple[tuple[int, ...], ...]) -> tuple[Opt, ...]:
-    kernel = normalize_kernel(of(function, shapes), Context(MACHINE))
+    kernel = normalize_kernel(of(function, shapes), CodegenContext(MACHINE))
     return heuristic.choose_opts(kernel, MACHINE)[0]
 
 
 @pytest.mark.parametrize("rows", [8, 16, 20, 24, 48, 50, 96, 100])
-@pytest.mark.parametrize("fold", [24, 100])
-def test_copied_rows(rows: int, fold: int, seed: int) -> None:
-    shapes = ((fold, rows), (fold, 16))
+@pytest.mark.parametrize("reduction", [24, 100])
+def test_copied_rows(rows: int, reduction: int, seed: int) -> None:
+    shapes = ((reduction, rows), (reduction, 16))
     check(Case(of(lambda x, y: x.T @ y, shapes), exact=False), MACHINE, None, seed)
 
 
@@ -288,11 +290,15 @@ def test_a_prime_number_of_panels(columns: int, seed: int) -> None:
 
 def test_slow_functions_of_the_result_are_written_once(seed: int) -> None:
     function, shapes = (lambda x, y: (x @ y).exp()), ((20, 12), (12, 16))
-    assert any(_is_stage(opt, "fold") for opt in shaped(function, shapes))
+    assert any(_is_stage(opt, "reduction") for opt in shaped(function, shapes))
     check(Case(of(function, shapes), exact=False), MACHINE, None, seed)
 
 
 def test_lanes_do_not_jump_where_another_loop_is_contiguous() -> None:
-    kernel = normalize_kernel(of(lambda x, y: x @ y, ((4, 4096), (4096, 4))), Context(MACHINE))
+    kernel = normalize_kernel(
+        of(lambda x, y: x @ y, ((4, 4096), (4096, 4))), CodegenContext(MACHINE)
+    )
     opts, _ = heuristic.choose_opts(kernel, MACHINE)
-    assert Vectorize(1) in opts  # the columns, not the fold, along which one factor jumps by 4
+    assert (
+        Vectorize(1) in opts
+    )  # the columns, not the reduction, along which one factor jumps by 4

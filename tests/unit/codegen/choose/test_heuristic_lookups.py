@@ -12,13 +12,13 @@ from weft.target.cpu import cpu_target
 
 
 def taken(is_looked_up: bool) -> UOp:
-    """out[i] = table[places[i]], or the places themselves."""
+    """out[i] = table[addresses[i]], or the addresses themselves."""
     out = param(0, dtypes.float32, (4096,))
-    places = param(1, dtypes.int32, (4096,))
+    addresses = param(1, dtypes.int32, (4096,))
     table = param(2, dtypes.float32, (100,))
     i = range_(0, 4096)
-    place = load(index_of(places, [i]))
-    value = load(index_of(table, [place.cast(dtypes.index)])) if is_looked_up else place
+    address = load(index_of(addresses, [i]))
+    value = load(index_of(table, [address.cast(dtypes.index)])) if is_looked_up else address
     stored = store(index_of(out, [i]), value.cast(dtypes.float32), [i])
     return make(Op.KERNEL, dtypes.void, (stored,), ("taken", ((0, "loop"),)))
 

@@ -208,8 +208,7 @@ def product(m: int, n: int, k: int, is_left: bool = False, is_right: bool = Fals
 @pytest.mark.parametrize("layout", range(4))
 @pytest.mark.parametrize("sizes", [(8, 16, 8), (9, 11, 13)], ids=str)
 def test_products_in_tiles(sizes: tuple[int, int, int], layout: int, seed: int, monkeypatch):
-    monkeypatch.setattr(simt_tiles, "SQUARES", (simt_tiles.Square(8, 2),))
-    monkeypatch.setattr(simt_tiles, "STEP", 4)
+    monkeypatch.setattr(simt_tiles, "TILES", (simt_tiles.Tile(8, 8, 2, 4, 1.0),))
     found = check(product(*sizes, bool(layout & 1), bool(layout & 2)), SMALL, None, seed)
     assert found.threads == (2, 2)
     assert sum(node.op == Op.BARRIER for node in found.instructions.src) == 2
@@ -217,15 +216,49 @@ def test_products_in_tiles(sizes: tuple[int, int, int], layout: int, seed: int, 
 
 @pytest.mark.parametrize("sides", [2, 4])
 def test_products_in_halves_of_tiles(sides: int, seed: int, monkeypatch):
-    monkeypatch.setattr(simt_tiles, "SQUARES", (simt_tiles.Square(8 * sides // 2, sides // 2),))
-    monkeypatch.setattr(simt_tiles, "STEP", 4)
+    side, threads = 8 * sides // 2, sides // 2
+    monkeypatch.setattr(simt_tiles, "TILES", (simt_tiles.Tile(side, 2 * side, threads, 4, 1.0),))
     check(product(17, 18, 9), SMALL, None, seed)
 
 
-@pytest.mark.parametrize(("size", "threads", "groups"), [(4096, 256, 1024), (1024, 256, 256)])
-def test_the_largest_tile_that_fills_the_machine(size: int, threads: int, groups: int):
-    found = program(product(size, size, 64))
+@pytest.mark.parametrize(
+    ("size", "threads", "groups"), [(4096, 256, 1024), (1024, 256, 128), (512, 64, 256)]
+)
+def test_the_tile_that_fills_the_machine(size: int, threads: int, groups: int):
+    found = program(product(size, size, 256))
     assert math.prod(found.threads) == threads and math.prod(found.groups) == groups
+
+
+def test_the_next_tile_is_loaded_while_this_one_is_used():
+    lines = program(product(4096, 4096, 4096)).instructions.src
+    start = next(i for i, line in enumerate(lines) if line.op == Op.RANGE)
+    barriers = [i for i, line in enumerate(lines) if line.op == Op.BARRIER]
+    assert len(barriers) == 2 and start < barriers[0]
+    memories = [line.src[0].src[0].op for line in lines[start : barriers[1]] if line.op == Op.LOAD]
+    assert Op.PARAM not in memories
+    after = lines[barriers[1] : barriers[1] + 60]
+    assert sum(n.op == Op.LOAD and n.src[0].src[0].op == Op.PARAM for n in after) == 10
+
+
+def test_a_masked_product_chooses_nothing():
+    """Both factors are 0 past the end, and so is their product."""
+    assert count(product(1000, 1000, 1001), Op.WHERE) == 0
+
+
+@pytest.mark.parametrize("is_right", [False, True])
+def test_few_rows_read_a_matrix_once(is_right: bool):
+    found = loads(product(8, 4096, 4096, is_right=is_right))
+    assert found[4] and program(product(8, 4096, 4096, is_right=is_right)).groups[0] >= 128
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads"), [((512, 10), 256), ((300, 40), 256), ((40, 5), 32), ((2, 3), 2)]
+)
+def test_threads_share_what_is_left(shape: tuple[int, int], threads: int):
+    """Log-sum-exp of short rows, summed: a reduction inside of another one."""
+    x = Tensor(param(1, F32, shape)).logsumexp(1).sum().uop
+    (call,) = make_schedule(sink(store(param(0, F32, ()), x)), H200).kernels.src
+    assert math.prod(generate(call.arg, H200).threads) >= min(threads, shape[0])
 
 
 def test_an_index_from_a_reduction_with_fewer_elements_than_threads():

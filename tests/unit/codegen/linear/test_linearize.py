@@ -3,7 +3,7 @@
 from tests.unit.codegen.kernel_parts import F32, Case, at, exp, kernel, put, read, stage, total
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.linear.linearize import linearize
 from weft.codegen.opts.table import Bind
 from weft.ir.build import index, param, range_, store, true
@@ -57,8 +57,8 @@ def test_a_load_of_what_is_written_stays_in_its_loop():
     """Before the loop it would see the first of many contents."""
     out, x = param(0, F32, (1,)), param(1, F32, (8,))
     k = range_(0, 8)
-    place = [index(0)]
-    added = put(out, place, at(out, *place) + at(x, k), [k])
+    address = [index(0)]
+    added = put(out, address, at(out, *address) + at(x, k), [k])
     root = make(Op.KERNEL, dtypes.void, (added,), ("add", ((0, "ordered"),)))
     assert words(root) == "RANGE LOAD LOAD STORE END"
 
@@ -100,10 +100,10 @@ def i32(value: int) -> UOp:
 def test_the_result_is_a_program():
     memory = param(0, F32, (8,))
     loop = make(Op.RANGE, dtypes.int32, (i32(8),), 0)
-    place = make(Op.INDEX, F32, (memory, true(), loop))
+    address = make(Op.INDEX, F32, (memory, true(), loop))
     root = make(
-        Op.KERNEL, dtypes.void, (store(place, const(F32, 1.0), [loop]),), ("k", ((0, "loop"),))
+        Op.KERNEL, dtypes.void, (store(address, const(F32, 1.0), [loop]),), ("k", ((0, "loop"),))
     )
-    program = linearize(root, Context(MACHINE))
+    program = linearize(root, CodegenContext(MACHINE))
     verify(program, PROGRAM_SPEC)
     assert [name(node.op) for node in program.src] == ["RANGE", "INDEX", "STORE", "END"]

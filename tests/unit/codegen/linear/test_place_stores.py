@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, exp, kernel, put, read, stage, total
 from tests.unit.machines import machine
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
-from weft.codegen.linear.place_stores import Block, Task, place_stores
+from weft.codegen.linear.place_stores import LoopBody, StoreGroup, place_stores
 from weft.codegen.lower.flatten_memory import flatten_memory
 from weft.codegen.lower.lower_reductions import lower_reductions
 from weft.ir.build import index_of, load, param, range_, scan_range, store
@@ -18,7 +18,7 @@ MACHINE = machine()
 
 
 def lowered(root: UOp) -> UOp:
-    context = Context(MACHINE)
+    context = CodegenContext(MACHINE)
     return lower_reductions(flatten_memory(before_opts(root, MACHINE), context), context)
 
 
@@ -27,14 +27,14 @@ def tree(root: UOp) -> list[object]:
     return _shown(place_stores(lowered(root)))[1:]
 
 
-def _shown(block: Block) -> list[object]:
+def _shown(block: LoopBody) -> list[object]:
     shown: list[object] = [None if block.range is None else block.range.arg]
     for item in block.items:
-        shown.append(_shown(item) if isinstance(item, Block) else _written(item))
+        shown.append(_shown(item) if isinstance(item, LoopBody) else _written(item))
     return shown
 
 
-def _written(task: Task) -> str:
+def _written(task: StoreGroup) -> str:
     names: list[str] = []
     for each in task.stores:
         memory = each.src[0].src[0]

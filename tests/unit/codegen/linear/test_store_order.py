@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, put
 from weft.codegen.linear.store_order import (
-    Level,
-    Nest,
+    LoopNest,
+    NestOrder,
     Waits,
     carried_by,
     in_order,
@@ -46,8 +46,8 @@ def waits_of(*stores: UOp, follows: dict[UOp, list[UOp]] | None = None) -> Waits
     return Waits(nodes, [node for node in nodes if node.op == Op.AFTER], follows or {})
 
 
-def groups(waits: Waits, *nests: Nest) -> list[list[UOp]]:
-    level = Level(nests, waits, 0)
+def groups(waits: Waits, *nests: LoopNest) -> list[list[UOp]]:
+    level = NestOrder(nests, waits, 0)
     return [[nest.stores[0] for nest in group] for group in level.groups()]
 
 
@@ -90,9 +90,9 @@ def test_a_loop_that_carries_memory_is_no_store():
 def test_a_nest_runs_after_those_that_it_needs():
     waits = waits_of(last)
     nests = (
-        Nest((last,), (i,), False),
-        Nest((second,), (j,), True),
-        Nest((first,), (k,), True),
+        LoopNest((last,), (i,), False),
+        LoopNest((second,), (j,), True),
+        LoopNest((first,), (k,), True),
     )
     assert groups(waits, *nests) == [[first], [second], [last]]
 
@@ -101,7 +101,11 @@ def test_nests_that_enter_the_same_loop_are_together():
     other, other_done = fill("other", at(b, k))
     both = put(c, [i], read(first_done, i) + read(other_done, i), [i])
     waits = waits_of(both)
-    nests = (Nest((first,), (k,), True), Nest((other,), (k,), True), Nest((both,), (i,), False))
+    nests = (
+        LoopNest((first,), (k,), True),
+        LoopNest((other,), (k,), True),
+        LoopNest((both,), (i,), False),
+    )
     assert groups(waits, *nests) == [[first, other], [both]]
 
 
@@ -109,7 +113,11 @@ def test_a_nest_that_needs_another_does_not_share_its_loop():
     again, again_done = fill("again", read(first_done, index(3) - k))
     end = put(c, [i], read(again_done, i), [i])
     waits = waits_of(end)
-    nests = (Nest((first,), (k,), True), Nest((again,), (k,), True), Nest((end,), (i,), False))
+    nests = (
+        LoopNest((first,), (k,), True),
+        LoopNest((again,), (k,), True),
+        LoopNest((end,), (i,), False),
+    )
     assert groups(waits, *nests) == [[first], [again], [end]]
 
 

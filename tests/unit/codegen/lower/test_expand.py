@@ -6,17 +6,11 @@ from tests.unit.codegen.kernel_parts import F32, I32, Case, at, kernel, put, tot
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
-from weft.codegen.lower.expand import (
-    across_lanes,
-    expand,
-    pick,
-    spread,
-    stride_of,
-    transpose,
-)
+from weft.codegen.lower.expand import expand, stride_of
 from weft.codegen.lower.flatten_memory import flatten_memory
+from weft.codegen.lower.lanes import across_lanes, pick, spread, transpose
 from weft.ir.build import index, param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -29,20 +23,20 @@ MACHINE = machine()
 
 def expanded(root: UOp, **kinds: str) -> UOp:
     """The kernel with ranges r0, r1, … of these kinds, expanded."""
-    flat = flatten_memory(before_opts(root, MACHINE), Context(MACHINE))
+    flat = flatten_memory(before_opts(root, MACHINE), CodegenContext(MACHINE))
     loops = [(number, kinds.get(f"r{number}", kind)) for number, kind in flat.arg[1]]
-    return expand(with_loops(flat, loops), Context(MACHINE))
+    return expand(with_loops(flat, loops), CodegenContext(MACHINE))
 
 
 def nodes(root: UOp, op: int) -> list[UOp]:
     return [node for node in topological(root) if node.op == op]
 
 
-def copy(place, value) -> UOp:
-    """out[place(i, j)] = x[value(i, j)] for i < 4, j < 8"""
+def copy(address, value) -> UOp:
+    """out[address(i, j)] = x[value(i, j)] for i < 4, j < 8"""
     out, x = param(0, F32, (64,)), param(1, F32, (64,))
     i, j = range_(0, 4), range_(1, 8)
-    return kernel("copy", put(out, [place(i, j)], at(x, value(i, j)), [i, j]))
+    return kernel("copy", put(out, [address(i, j)], at(x, value(i, j)), [i, j]))
 
 
 def rows(i: UOp, j: UOp) -> UOp:
@@ -54,8 +48,8 @@ def columns(i: UOp, j: UOp) -> UOp:
 
 
 def test_a_kernel_of_loops_stays_the_same():
-    root = flatten_memory(before_opts(copy(rows, rows), MACHINE), Context(MACHINE))
-    assert expand(root, Context(MACHINE)) is root
+    root = flatten_memory(before_opts(copy(rows, rows), MACHINE), CodegenContext(MACHINE))
+    assert expand(root, CodegenContext(MACHINE)) is root
 
 
 def test_an_unrolled_range_is_a_store_for_each_value():
@@ -79,18 +73,18 @@ def test_a_backward_range_is_one_vector_turned():
     assert turned.arg == tuple(range(7, -1, -1))
 
 
-def test_near_places_come_with_one_masked_vector():
+def test_near_addresses_come_with_one_masked_vector():
     root = expanded(copy(rows, lambda i, j: i * 8 + j * 2), r1="vector")
     (load,), (picked,) = nodes(root, Op.LOAD), nodes(root, Op.LANES)
     assert load.dtype is F32.vector(16)
     assert picked.arg == tuple(range(0, 16, 2))
     mask = load.src[0].src[1]
     assert [part.arg for part in mask.src] == [
-        place % 2 == 0 and place < 15 for place in range(16)
+        address % 2 == 0 and address < 15 for address in range(16)
     ]
 
 
-def test_far_places_come_one_by_one():
+def test_far_addresses_come_one_by_one():
     out, x = param(0, F32, (8,)), param(1, F32, (8000,))
     j = range_(0, 8)
     root = expanded(kernel("far", put(out, [j], at(x, j * 1000), [j])), r0="vector")
@@ -125,16 +119,16 @@ def test_a_reduction_has_an_accumulator_per_copy_and_lane():
     i, j, k = range_(0, 4), range_(1, 6), range_(2, 8)
     root = kernel("sum", put(out, [i], total(at(x, i, j, k), j, k), [i]))
     made = expanded(root, r2="vector")
-    (fold,) = nodes(made, Op.REDUCE)
-    assert fold.dtype is F32.vector(8)
+    (reduction,) = nodes(made, Op.REDUCE)
+    assert reduction.dtype is F32.vector(8)
     made = expanded(root, r0="unroll")
     assert len(nodes(made, Op.REDUCE)) == 4
 
 
-def test_a_gate_of_lanes_is_a_vector_of_bools():
+def test_a_mask_of_lanes_is_a_vector_of_bools():
     out, x = param(0, F32, (8,)), param(1, F32, (5,))
     j = range_(0, 8)
-    root = expanded(kernel("pad", put(out, [j], at(x, j, gate=j < 5), [j])), r0="vector")
+    root = expanded(kernel("pad", put(out, [j], at(x, j, mask=j < 5), [j])), r0="vector")
     (load,) = nodes(root, Op.LOAD)
     assert [part.arg for part in load.src[0].src[1].src] == [True] * 5 + [False] * 3
 
@@ -143,13 +137,13 @@ def test_a_gate_of_lanes_is_a_vector_of_bools():
     "kinds", [{"r0": "vector"}, {"r0": "unroll", "r1": "vector"}, {"r1": "unroll"}]
 )
 @pytest.mark.parametrize("value", [rows, columns])
-@pytest.mark.parametrize("place", [rows, columns])
-def test_copies_in_every_direction(place, value, kinds):
+@pytest.mark.parametrize("address", [rows, columns])
+def test_copies_in_every_direction(address, value, kinds):
     from weft.codegen.opts.table import Unroll, Vectorize
 
     kind = {"vector": Vectorize, "unroll": Unroll}
     opts = [kind[word](int(name[1:])) for name, word in kinds.items()]
-    check(Case(copy(place, value), exact=True), MACHINE, opts)
+    check(Case(copy(address, value), exact=True), MACHINE, opts)
 
 
 def evaluated(node: UOp) -> object:

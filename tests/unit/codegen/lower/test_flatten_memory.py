@@ -1,4 +1,4 @@
-"""Stages become memory that stores fill, and every place gets one flat index."""
+"""Stages become memory that stores fill, and every address gets one flat index."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.codegen.kernel_parts import F32, at, kernel, put, read, stage
 from tests.unit.codegen.kernels import CASES
 from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
 from weft.codegen.lower.flatten_memory import flat_index, flatten_memory
 from weft.ir.build import index, param, range_, variable
@@ -16,7 +16,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
 
-CONTEXT = Context(machine())
+CONTEXT = CodegenContext(machine())
 
 
 def flattened(root: UOp, kinds: dict[int, str] | None = None) -> UOp:
@@ -36,7 +36,7 @@ def row_of_a_stage(space: str = "local") -> UOp:
     return kernel("rows", put(out, [i, j], read(kept, 7 - j), [i, j]))
 
 
-def test_places_are_row_major():
+def test_addresses_are_row_major():
     out, x = param(0, F32, (2, 3, 4)), param(1, F32, (2, 3, 4))
     i, j, k = range_(0, 2), range_(1, 3), range_(2, 4)
     root = flattened(kernel("copy", put(out, [i, j, k], at(x, i, j, k), [i, j, k])))
@@ -94,8 +94,8 @@ def test_the_first_thread_stores_for_those_that_have_nothing_to_do():
     one = put(out, [i], at(x, i, index(0)), [i])
     many = put(total_out, [i, j], at(x, i, j), [i, j])
     root = flattened(kernel("both", one, many), {1: "thread"})
-    gates = [node.src[0].src[1] for node in root.src]
-    assert [gate.ranges for gate in gates] == [1 << 1, 0]
+    masks = [node.src[0].src[1] for node in root.src]
+    assert [mask.ranges for mask in masks] == [1 << 1, 0]
 
 
 def test_a_stage_in_global_memory_is_refused():

@@ -24,8 +24,8 @@ MACHINE = replace(UNLIMITED, grid=Grid(8, LIMITS))
 def grid(*extents: int | UOp, on=MACHINE) -> list[int]:
     """The groups of each axis that ranges of these extents, the outermost first, are given."""
     ranges = [range_(number, extent) for number, extent in enumerate(extents)]
-    place = index_of(param(0, dtypes.float32, extents), ranges)
-    one = store(place, const(dtypes.float32, 1.0), ranges)
+    address = index_of(param(0, dtypes.float32, extents), ranges)
+    one = store(address, const(dtypes.float32, 1.0), ranges)
     loops = tuple((number, "grid") for number in range(len(extents)))
     values = grid_values(make(Op.KERNEL, dtypes.void, (one,), ("k", loops)), on)
     assert set(values) == set(ranges)

@@ -41,7 +41,7 @@ def count(program: Program, op: int) -> int:
 @pytest.mark.parametrize("target", [WARPS, NO_SHUFFLES], ids=["shuffles", "memory"])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_all_reductions_by_threads(name: str, target, seed: int):
-    """Each reduction is split over four threads, where the laws of opts allow it."""
+    """Each reduction is split over four threads, where legality allows it."""
     case = CASES[name]()
     kernel, opts = before_opts(case.kernel, target), []
     for number in reduced(kernel):

@@ -53,10 +53,10 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
         over = (*some[:-1], window) if rng.random() < 0.5 else some
         space = rng.choice(("local", "register"))
         factor = Stage(("factor", number, rng.randrange(2)), over, space, random_layout(rng, over))
-        fold = Stage(("fold", number), some, space, random_layout(rng, some))
-        return rng.choice((factor, fold, Accumulate(number)))
+        reduction = Stage(("reduction", number), some, space, random_layout(rng, some))
+        return rng.choice((factor, reduction, Accumulate(number)))
     if kind == 7:
-        return Unroll(number, in_turn=True)
+        return Unroll(number, sequential=True)
     if kind == 8:
         return Nest(number)
     return rng.choice((Vectorize, Unroll))(number)
@@ -94,7 +94,7 @@ def is_too_large(kernel: UOp) -> bool:
     copies = threads = 1
     for number, kind in kernel.arg[1]:
         extent = extent_of(ranges_of(kernel)[number]) or 1
-        copies *= extent if kind in ("vector", "unroll", "in turn") else 1
+        copies *= extent if kind in ("vector", "unroll", "sequential") else 1
         threads *= extent if kind == "thread" else 1
     axes = [kind for _, kind in kernel.arg[1] if kind == "thread"]
     return copies > MOST_COPIES or threads > 32 or len(axes) > 3
@@ -105,7 +105,7 @@ def test_random_opts(name: str, seed: int):
     rng = random.Random(seed)
     case = CASES[name]()
     kernel = before_opts(case.kernel, MACHINE)
-    for turn in range(ROUNDS):
+    for iteration in range(ROUNDS):
         opts = random_recipe(rng, kernel)
-        print(name, turn, opts)
-        check(case, MACHINE, opts, seed + turn)
+        print(name, iteration, opts)
+        check(case, MACHINE, opts, seed + iteration)

@@ -60,13 +60,17 @@ REFUSED = {
         [Split(0, 2), Vectorize(2), Vectorize(1)],
         "a value would have two vector ranges",
     ),
-    "scope of a stage": ("softmax", [Split(0, 2), Unroll(5)], "a stage is filled once per turn"),
-    "grid of a fold": ("matmul", [Bind(2, "grid")], "range 2 is reduced over"),
+    "scope of a stage": (
+        "softmax",
+        [Split(0, 2), Unroll(5)],
+        "a stage is filled once per iteration",
+    ),
+    "grid of a reduction": ("matmul", [Bind(2, "grid")], "range 2 is reduced over"),
     "unknown kind": ("elementwise", [Bind(0, "warp")], "not to 'warp'"),
     "stage that copies share": (
         "matmul",
         [Vectorize(1), Stage(("factor", 2, 1), (2,))],
-        "a stage is filled once per turn of range 1",
+        "a stage is filled once per iteration of range 1",
     ),
     "stage of no window": (
         "matmul",
@@ -86,7 +90,7 @@ REFUSED = {
     "stage of no such node": (
         "matmul",
         [Stage(("store", 2), (1,))],
-        "a stage is of (fold, range), (factor, range, which), (again, range, other)",
+        "a stage is of (reduction, range), (factor, range, which), (again, range, other)",
     ),
     "stage in no such memory": (
         "matmul",
@@ -113,32 +117,36 @@ REFUSED = {
         [Stage(("factor", 2, 1), (2,), "local", ("i1",))],
         "the layout cannot be read",
     ),
-    "layout with two elements in one place": (
+    "layout with two elements in one address": (
         "matmul",
         [Stage(("factor", 2, 1), (2, 1), "local", ("i0 + i1",))],
-        "two elements have one place in the layout",
+        "two elements have one address in the layout",
     ),
     "layout below the memory": (
         "matmul",
         [Stage(("factor", 2, 1), (2,), "local", ("i0 - 1",))],
         "an index of the layout is below 0",
     ),
-    "turns of a store": ("elementwise", [Unroll(1, in_turn=True)], "is not only folded over"),
+    "iterations of a store": (
+        "elementwise",
+        [Unroll(1, sequential=True)],
+        "is not only reduced over",
+    ),
     "row that copies share": (
         "sum_of_a_sum_and_its_row",
         [Unroll(0), Stage(("again", 2, 1), (2,))],
-        "a stage is filled once per turn of range 0",
+        "a stage is filled once per iteration of range 0",
     ),
     "sum with a scan": ("scan_of_sums", [Accumulate(2)], "the kernel has a scan"),
-    "sum of nothing": ("empty_loop", [Accumulate(1)], "range 1 has no turn"),
+    "sum of nothing": ("empty_loop", [Accumulate(1)], "range 1 has no iteration"),
     "share with a loop before": (
         "sum_behind_a_sum",
         [Stage(("again", 2, 1), (2,))],
-        "no value of the fold over 2 is computed again over 1",
+        "no value of the reduction over 2 is computed again over 1",
     ),
     "ordered": ("accumulate_over_an_outer_loop", [Bind(0, "grid")], "range 0 is of kind ordered"),
-    "split of a scan": ("scan_rows", [Split(1, 3)], "the turns of range 1 are ordered"),
-    "merge of a scan": ("scan_rows", [Merge(0, 1)], "the turns of one of them are ordered"),
+    "split of a scan": ("scan_rows", [Split(1, 3)], "the iterations of range 1 are ordered"),
+    "merge of a scan": ("scan_rows", [Merge(0, 1)], "the iterations of one of them are ordered"),
     "order of a scan": ("scan_rows", [Order((1, 0))], "range 1 is scanned over inside the loops"),
     "grid of a scan": ("scan_rows", [Bind(1, "grid")], "range 1 is of kind ordered"),
     "lanes of a scan": ("scan_of_halves", [Vectorize(1)], "range 1 is of kind ordered"),
@@ -161,8 +169,8 @@ RECIPES = {
         "matmul_bias_relu",
         [Split(1, 4, "mask"), Vectorize(3), Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
     ),
-    "uneven fold with lanes": ("sum_rows", [Split(1, 5), Split(2, 2), Vectorize(3)]),
-    "fold with masked lanes": ("argmax", [Split(1, 4, "mask"), Vectorize(3)]),
+    "uneven reduction with lanes": ("sum_rows", [Split(1, 5), Split(2, 2), Vectorize(3)]),
+    "reduction with masked lanes": ("argmax", [Split(1, 4, "mask"), Vectorize(3)]),
     "uneven stage": ("softmax", [Split(4, 3), Split(1, 3), Split(2, 5), Split(3, 3, "mask")]),
     "stage with lanes": ("softmax", [Split(4, 4), Vectorize(5), Split(1, 2), Unroll(6)]),
     "scattered lanes": ("transpose", [Vectorize(0)]),
@@ -175,7 +183,7 @@ RECIPES = {
         [
             Split(2, 2),
             Stage(("factor", 4, 0), (4, 6, (7, 5), 3)),
-            Unroll(6, in_turn=True),
+            Unroll(6, sequential=True),
             Unroll(7),
         ],
     ),
@@ -197,16 +205,16 @@ RECIPES = {
     ),
     "tile of accumulators across": (
         "matmul_bias_relu",
-        [Stage(("fold", 2), (0, 1), "local", ("i1", "i0"))],
+        [Stage(("reduction", 2), (0, 1), "local", ("i1", "i0"))],
     ),
     "row backwards": (
         "softmax_inline",
         [Stage(("again", 2, 1), (2,), "local", ("5 - i0",))],
     ),
-    "fold without a loop": ("sum_rows", [Unroll(1, in_turn=True)]),
-    "turns of several folds": (
+    "reduction without a loop": ("sum_rows", [Unroll(1, sequential=True)]),
+    "iterations of several reductions": (
         "matmul_bias_relu",
-        [Split(2, 3), Unroll(3, in_turn=True), Split(0, 2), Unroll(4)],
+        [Split(2, 3), Unroll(3, sequential=True), Split(0, 2), Unroll(4)],
     ),
     "grid of many ranges": ("conv", [Bind(n, "grid") for n in range(4)]),
 }
@@ -277,7 +285,7 @@ kernel "k" r0 loop:
     assert store.src[0].src[1].op == Op.CONST
 
 
-def test_an_empty_range_has_no_turn_to_clamp_to():
+def test_an_empty_range_has_no_iteration_to_clamp_to():
     text = """\
 n = variable "n" 0..16
 p0 = param 0: float32[16]
@@ -285,6 +293,6 @@ r0 < n
 kernel "k" r0 loop:
   store p0[r0] = 1.0 for r0
 """
-    with pytest.raises(OptRefused, match="may have no last turn to clamp to"):
+    with pytest.raises(OptRefused, match="may have no last iteration to clamp to"):
         apply_opts(parse(text), [Split(0, 4)])
     assert apply_opts(parse(text), [Split(0, 4, "mask")]).op == Op.KERNEL

@@ -1,4 +1,4 @@
-"""Every law of a kernel accepts a legal node and rejects an illegal one."""
+"""Every invariant of a kernel accepts a legal node and rejects an illegal one."""
 
 import pytest
 
@@ -26,14 +26,14 @@ f32, i32, index, void = dtypes.float32, dtypes.int32, dtypes.index, dtypes.void
 x, flags = param(0, f32, (4, 8)), param(1, i32, (4,))
 r0, r1 = range_(0, 4), range_(1, 8)
 true = const(dtypes.bool, True)
-place = index_of(x, (r0, r1))
-value = load(place)
+address = index_of(x, (r0, r1))
+value = load(address)
 number = load(index_of(flags, (r0,)))
 stage = make(Op.STAGE, f32, (value, r1, r1), ("local", (8,)))
 
 
 def kernel(*loops: object, source: UOp | None = None) -> UOp:
-    closed = store(place, value, (r0, r1)) if source is None else source
+    closed = store(address, value, (r0, r1)) if source is None else source
     return make(Op.KERNEL, void, (closed,), ("k", loops))
 
 
@@ -41,20 +41,27 @@ def program(argument: UOp, written: int = 0) -> UOp:
     return make(Op.PROGRAM, void, (argument,), ("k", "C:C:any", "", "", (written,), (1,), (1,)))
 
 
-def read(*indices: UOp, gate: UOp = true) -> UOp:
-    return make(Op.READ, f32, (stage, gate, *indices))
+def read(*indices: UOp, mask: UOp = true) -> UOp:
+    return make(Op.READ, f32, (stage, mask, *indices))
 
 
 numbers = param(3, i32, (4,))
 named = index_of(x, (load(index_of(numbers, (r0,))).cast(dtypes.index), r1))
-folded = store(named, load(named) + value, (r0, r1))
-scanned = store(place, scan_range(value, Op.ADD, r1), (r0, r1))
+reduced = store(named, load(named) + value, (r0, r1))
+scanned = store(address, scan_range(value, Op.ADD, r1), (r0, r1))
 
-# law -> a node that obeys it and one that breaks it.
+
+def tile(positions: int) -> UOp:
+    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,)))
+    arg = ((64, 64, 64), 2, (1,), factor, factor, "float32")
+    return make(Op.CONTRACT, f32, (x, x, *[r0] * (4 + positions)), arg)
+
+
+# invariant -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
     "STORE has no arg": (
-        store(place, value, (r0,)),
-        make(Op.STORE, dtypes.void, (place, value, r0), "ordered"),
+        store(address, value, (r0,)),
+        make(Op.STORE, dtypes.void, (address, value, r0), "ordered"),
     ),
     "a kernel computes scalars": (value, const(f32.vector(4), 1)),
     "memory is read by LOAD before it is computed with": (value + 1.0, x + 1.0),
@@ -66,18 +73,21 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         index_of(buffer(0, f32, (4,), "CPU"), (r0,)),
         index_of(value, ()),
     ),
-    "an address has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
+    "an address has the dtype of its memory": (address, make(Op.INDEX, i32, address.src)),
     "INDEX has a bool mask and one index per dimension": (
         index_of(x, (r0, r1), r0 < 3),
         index_of(x, (r0,)),
     ),
     "LOAD reads an address": (value, make(Op.LOAD, f32, (x,))),
-    "the result has the dtype of the value": (value, make(Op.LOAD, i32, (place,))),
+    "the result has the dtype of the value": (value, make(Op.LOAD, i32, (address,))),
     "STORE writes a value of the dtype of its target": (
-        store(place, value, (r0, r1)),
-        store(place, number),
+        store(address, value, (r0, r1)),
+        store(address, number),
     ),
-    "STORE closes ranges, each once": (store(place, value, (r0,)), store(place, value, (r0, r0))),
+    "STORE closes ranges, each once": (
+        store(address, value, (r0,)),
+        store(address, value, (r0, r0)),
+    ),
     "a STAGE has a space, an index for each size, and ranges": (
         stage,
         make(Op.STAGE, f32, (value, r1), ("shared", (8,))),
@@ -91,6 +101,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         scan_range(value, Op.ADD, r1),
         make(Op.SCAN, f32, (value,), (Op.ADD, (0,))),
     ),
+    "CONTRACT has two memories, a start for each axis, and positions": (tile(6), tile(3)),
     "a reduction keeps the dtype": (
         reduce_ranges(number, Op.MAX, (r0,)),
         make(Op.REDUCE, i32, (value, r1), (Op.ADD, ())),
@@ -109,13 +120,13 @@ CASES: dict[str, tuple[UOp, UOp]] = {
 SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS, *CALL_ROWS)  # cases: test_spec_tensor
 FURTHER_FAULTS = {
     "an index of another dtype": index_of(x, (r0, number)),
-    "a gate that is no bool": index_of(x, (r0, r1), number),
-    "STORE to no place": make(Op.STORE, void, (x, value)),
-    "STORE over an index": store(place, value, (r0 * 2,)),
+    "a mask that is no bool": index_of(x, (r0, r1), number),
+    "STORE to no address": make(Op.STORE, void, (x, value)),
+    "STORE over an index": store(address, value, (r0 * 2,)),
     "a STAGE with too few indices": make(Op.STAGE, f32, (value,), ("local", (8,))),
     "a STAGE of size 0": make(Op.STAGE, f32, (value, r1, r1), ("local", (0,))),
     "READ of no STAGE": make(Op.READ, f32, (value, true, r0)),
-    "READ with a wrong gate": read(r0, gate=r0),
+    "READ with a wrong mask": read(r0, mask=r0),
     "REDUCE over nothing": make(Op.REDUCE, f32, (value,), (Op.ADD, ())),
     "REDUCE by LESS": reduce_ranges(value, Op.LESS, (r0,)),
     "SCAN by LESS": scan_range(value, Op.LESS, r0),
@@ -127,19 +138,19 @@ FURTHER_FAULTS = {
 }
 
 
-def test_every_law_has_a_case():
-    shared = {entry.law for entry in SHARED}
-    assert {entry.law for entry in KERNEL_SPEC.rows} == CASES.keys() | shared
+def test_every_invariant_has_a_case():
+    shared = {entry.invariant for entry in SHARED}
+    assert {entry.invariant for entry in KERNEL_SPEC.rows} == CASES.keys() | shared
 
 
-@pytest.mark.parametrize("law", CASES)
-def test_law(law: str):
-    good, bad = CASES[law]
+@pytest.mark.parametrize("invariant", CASES)
+def test_invariant(invariant: str):
+    good, bad = CASES[invariant]
     for node in (good, *good.src):
         assert KERNEL_SPEC.fault_of(node) is None
     fault = KERNEL_SPEC.fault_of(bad)
     assert fault is not None
-    assert (fault.node, fault.law) == (bad, law)
+    assert (fault.node, fault.invariant) == (bad, invariant)
 
 
 @pytest.mark.parametrize("case", FURTHER_FAULTS)
@@ -149,8 +160,8 @@ def test_further_faults(case: str):
 
 GRAPHS = {
     "two ranges never share a number": (
-        sink(store(place, value, (r0, r1))),
-        sink(store(place, value, (r0, r1)), store(place, value, (range_(0, 5), r0, r1))),
+        sink(store(address, value, (r0, r1))),
+        sink(store(address, value, (r0, r1)), store(address, value, (range_(0, 5), r0, r1))),
         range_(0, 5),
     ),
     "a SCAN runs over the innermost of its loops, which is ordered": (
@@ -159,29 +170,29 @@ GRAPHS = {
         scanned.src[1],
     ),
     "a loop whose iterations reduce into one address is sequential": (
-        kernel((1, "grid"), (0, "ordered"), source=folded),
-        kernel((0, "loop"), (1, "ordered"), source=folded),
-        folded,
+        kernel((1, "grid"), (0, "ordered"), source=reduced),
+        kernel((0, "loop"), (1, "ordered"), source=reduced),
+        reduced,
     ),
     "no range is free at the root": (
-        kernel(source=store(place, value)),
-        sink(store(place, value, (r0,))),
+        kernel(source=store(address, value)),
+        sink(store(address, value, (r0,))),
         r1,
     ),
 }
 
 
-def test_every_law_of_graphs_has_a_case():
-    assert {entry.law for entry in KERNEL_SPEC.graph_rows} == GRAPHS.keys()
+def test_every_invariant_of_graphs_has_a_case():
+    assert {entry.invariant for entry in KERNEL_SPEC.graph_rows} == GRAPHS.keys()
 
 
-@pytest.mark.parametrize("law", GRAPHS)
-def test_graph_law(law: str):
-    good, bad, guilty = GRAPHS[law]
+@pytest.mark.parametrize("invariant", GRAPHS)
+def test_graph_invariant(invariant: str):
+    good, bad, guilty = GRAPHS[invariant]
     verify(good, KERNEL_SPEC)
     fault = KERNEL_SPEC.find_fault(bad)
     assert fault is not None
-    assert (fault.node, fault.law) == (guilty, law)
+    assert (fault.node, fault.invariant) == (guilty, invariant)
 
 
 def test_the_loop_of_a_scan_is_listed_as_ordered():
@@ -193,7 +204,7 @@ def test_the_loop_of_a_scan_is_listed_as_ordered():
 
 def test_a_staged_kernel_is_legal():
     out = index_of(param(2, f32, (4, 8)), (r0, r1))
-    after = make(Op.AFTER, f32, (stage, store(place, value, (r0, r1))))
+    after = make(Op.AFTER, f32, (stage, store(address, value, (r0, r1))))
     first = make(Op.READ, f32, (after, r0 < 3, r1))
     verify(kernel((0, "grid"), source=store(out, first + 1.0, (r0, r1))), KERNEL_SPEC)
 
@@ -204,4 +215,5 @@ def test_illegal_ops():
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "MEMORY", "VECTOR", "LANES", "SPECIAL", "END"),
         *("BARRIER", "SHUFFLE", "TUPLE", "ITEM", "LINEAR", "CUSTOM_GRADIENT", "SCATTER", "SHARD"),
+        *("TENSOR_MAP", "COPY_BOX", "MBARRIER", "MMA", "MMA_GROUP", "INLINE"),
     }

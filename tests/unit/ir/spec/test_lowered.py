@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, kernel, put, total
 from tests.unit.machines import machine
-from weft.codegen.context import Context
+from weft.codegen.context import CodegenContext
 from weft.codegen.opts.table import Bind, Split, Stage, Unroll, Vectorize
 from weft.codegen.phases import CODEGEN
 from weft.ir.build import index, load, param, range_, reduce_ranges, store
@@ -41,7 +41,7 @@ OPTS = (
     Bind(0, "grid"),
     Bind(1, "thread"),
     Split(2, 3),
-    Unroll(7, in_turn=True),
+    Unroll(7, sequential=True),
 )
 
 
@@ -56,7 +56,7 @@ def contraction() -> UOp:
 
 def forms() -> dict[str, tuple[UOp, Spec | None]]:
     """The kernel after each pass, with the spec of that pass."""
-    root, context = contraction(), Context(MACHINE, OPTS)
+    root, context = contraction(), CodegenContext(MACHINE, OPTS)
     found: dict[str, tuple[UOp, Spec | None]] = {}
     for step in CODEGEN.passes:
         root = step.run(root, context)
@@ -69,7 +69,7 @@ FORMS = forms()
 GONE = {
     "widen-reductions": "a reduction of floats has 32 bits or more",
     "flatten-memory": "INDEX has memory, a bool mask and one flat index",
-    "expand": "a loop is of a kind of grid, in turn, loop, ordered, thread",
+    "expand": "a loop is of a kind of grid, loop, ordered, sequential, thread",
     "lower-reductions": "REDUCE is not legal in a kernel with accumulators",
     "bind-hardware": "a loop is of a kind of loop, ordered",
     "lower-index": "an index has the width of a machine integer",
@@ -95,7 +95,7 @@ def test_what_comes_before_a_pass_breaks_its_spec(name: str):
     assert spec is not None
     fault = spec.find_fault(before)
     assert fault is not None
-    assert fault.law == GONE[name]
+    assert fault.invariant == GONE[name]
 
 
 true = const(dtypes.bool, True)
@@ -114,7 +114,7 @@ def of_stores(*stores: UOp, loops: tuple[tuple[int, str], ...] = ((0, "loop"),))
 
 plain = store(spot(memory, r0), load(spot(memory, r0)) + 1.0, [r0])
 NATIVE = frozenset((f32, i32, dtypes.bool))
-# Kernels that a spec refuses, with the law that they break.
+# Kernels that a spec refuses, with the invariant that they break.
 FAULTS: dict[str, tuple[Spec, UOp, str]] = {
     "a range that is not listed": (
         NORMAL_SPEC,
@@ -129,9 +129,9 @@ FAULTS: dict[str, tuple[Spec, UOp, str]] = {
     "a loop of an unknown kind": (
         NORMAL_SPEC,
         of_stores(plain, loops=((0, "sideways"),)),
-        "a loop is of a kind of grid, in turn, loop, ordered, thread, unroll, vector",
+        "a loop is of a kind of grid, loop, ordered, sequential, thread, unroll, vector",
     ),
-    "a place as a value": (
+    "an address as a value": (
         NORMAL_SPEC,
         of_stores(store(spot(memory, r0), spot(memory, r0), [r0])),
         "memory is read by LOAD only",
@@ -202,15 +202,15 @@ FAULTS: dict[str, tuple[Spec, UOp, str]] = {
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_faults(case: str):
-    spec, root, law = FAULTS[case]
+    spec, root, invariant = FAULTS[case]
     fault = spec.find_fault(root)
     assert fault is not None
-    assert fault.law == law
+    assert fault.invariant == invariant
 
 
 def of_value(value: UOp) -> UOp:
-    place = spot(param(0, value.dtype, (4,)), const(i32, 0))
-    return of_stores(store(place, value), loops=())
+    address = spot(param(0, value.dtype, (4,)), const(i32, 0))
+    return of_stores(store(address, value), loops=())
 
 
 def test_what_a_target_lacks():

@@ -1,4 +1,4 @@
-"""Every law of a program accepts a legal node and rejects an illegal one."""
+"""Every invariant of a program accepts a legal node and rejects an illegal one."""
 
 import pytest
 
@@ -19,8 +19,8 @@ other = make(Op.RANGE, i32, (const(i32, 8),), 1)
 true = const(dtypes.bool, True)
 
 
-def at(i: UOp, dtype: object = f32, source: UOp = memory, gate: UOp = true) -> UOp:
-    return make(Op.INDEX, dtype, (source, gate, i))
+def at(i: UOp, dtype: object = f32, source: UOp = memory, mask: UOp = true) -> UOp:
+    return make(Op.INDEX, dtype, (source, mask, i))
 
 
 def end(node: UOp) -> UOp:
@@ -31,12 +31,26 @@ def linear(*nodes: UOp) -> UOp:
     return make(Op.LINEAR, void, nodes)
 
 
-place = at(loop)
-value = load(place)
+address = at(loop)
+value = load(address)
 vector = load(at(loop * 4, wide))
 small = loop < 4
 
-# law -> a node that obeys it and one that breaks it.
+dynamic = make(Op.MEMORY, dtypes.uint16, (), ("tile", "dynamic", 4096))
+room, barrier = at(loop, dtypes.uint16, dynamic), at(const(i32, 0), dtypes.uint16, dynamic)
+sums = at(const(i32, 0), wide, scratch)
+tensor = make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1, 8), (8, 8)))
+MULTIPLIES = (("float16", "float16"), (64, 64, 16), (0, 0))
+
+
+def tile(lanes: int, positions: int) -> UOp:
+    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,)))
+    src = (memory, memory, *[loop] * (4 + positions))
+    arg = ((64, 64, 64), 2, (1,), factor, factor, "float32")
+    return make(Op.CONTRACT, f32.vector(lanes), src, arg)
+
+
+# invariant -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
     "MEMORY is (name, space, size)": (
         scratch,
@@ -48,14 +62,14 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.SPECIAL, i32, (const(i32, 4),), "group"),
     ),
     "INDEX has memory, a bool mask and one flat index": (
-        at(loop, source=scratch, gate=small),
+        at(loop, source=scratch, mask=small),
         make(Op.INDEX, f32, (memory, true, loop, loop)),
     ),
     "an address holds one element of its memory, or a vector": (at(loop, wide), at(loop, i32)),
     "LOAD reads an address, with its dtype": (vector, make(Op.LOAD, f32, (at(loop, wide),))),
     "STORE writes a value of the dtype of its target": (
         store(at(loop, wide), vector),
-        store(place, vector),
+        store(address, vector),
     ),
     "VECTOR joins lanes of one dtype": (
         make(Op.VECTOR, f32.vector(5), (vector, value)),
@@ -69,16 +83,44 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.SHUFFLE, f32, (value, loop), (4,)),
         make(Op.SHUFFLE, f32, (value, value), (4,)),
     ),
+    "CONTRACT has two memories, a start for each axis, and positions": (
+        tile(32, 3),
+        tile(32, 6),
+    ),
+    "a TENSOR_MAP has an argument, an offset, and as many sizes, strides": (
+        tensor,
+        make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1,), (8, 8))),
+    ),
+    "COPY_BOX has a target, a map, a barrier, a mask and coordinates": (
+        make(Op.COPY_BOX, void, (room, tensor, barrier, true, loop, loop, loop)),
+        make(Op.COPY_BOX, void, (room, tensor, barrier, true, loop, loop)),
+    ),
+    "MBARRIER has a barrier and a mask, and knows what it does": (
+        make(Op.MBARRIER, void, (barrier, true, loop, loop), ("wait",)),
+        make(Op.MBARRIER, void, (barrier, true, loop), ("wait",)),
+    ),
+    "MMA has sums in registers and two tiles in local memory": (
+        make(Op.MMA, void, (sums, room, room, loop), MULTIPLIES),
+        make(Op.MMA, void, (room, room, room, loop), MULTIPLIES),
+    ),
+    "MMA_GROUP has sums in registers, and knows what it does": (
+        make(Op.MMA_GROUP, void, (sums, loop), ("wait", 1)),
+        make(Op.MMA_GROUP, void, (sums, loop), ("wait",)),
+    ),
+    "what runs beside the arithmetic is void": (
+        make(Op.MMA_GROUP, void, (sums, loop), ("fence",)),
+        make(Op.MMA_GROUP, f32, (sums, loop), ("fence",)),
+    ),
     "control is void": (make(Op.BARRIER, void), make(Op.BARRIER, f32)),
     "END closes a RANGE": (end(loop), end(value)),
 }
 SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS)  # cases: test_spec_tensor
 FURTHER_FAULTS = {
-    "a place in a value": at(loop, source=value),
+    "an address in a value": at(loop, source=value),
     "a float index": at(value),
     "a vector index": at(make(Op.VECTOR, i32.vector(2), (loop, loop))),
-    "a gate that is no bool": at(loop, gate=loop),
-    "STORE of ranges": store(place, value, (loop,)),
+    "a mask that is no bool": at(loop, mask=loop),
+    "STORE of ranges": store(address, value, (loop,)),
     "VECTOR of another width": make(Op.VECTOR, wide, (value, value)),
     "unlike lanes": make(Op.ADD, wide, (vector, value)),
     "a comparison of vectors that gives one bool": make(Op.LESS, dtypes.bool, (vector, vector)),
@@ -90,19 +132,19 @@ FURTHER_FAULTS = {
 }
 
 
-def test_every_law_has_a_case():
-    shared = {entry.law for entry in SHARED}
-    assert {entry.law for entry in PROGRAM_SPEC.rows} == CASES.keys() | shared
+def test_every_invariant_has_a_case():
+    shared = {entry.invariant for entry in SHARED}
+    assert {entry.invariant for entry in PROGRAM_SPEC.rows} == CASES.keys() | shared
 
 
-@pytest.mark.parametrize("law", CASES)
-def test_law(law: str):
-    good, bad = CASES[law]
+@pytest.mark.parametrize("invariant", CASES)
+def test_invariant(invariant: str):
+    good, bad = CASES[invariant]
     for node in (good, *good.src):
         assert PROGRAM_SPEC.fault_of(node) is None
     fault = PROGRAM_SPEC.fault_of(bad)
     assert fault is not None
-    assert (fault.node, fault.law) == (bad, law)
+    assert (fault.node, fault.invariant) == (bad, invariant)
 
 
 @pytest.mark.parametrize("case", FURTHER_FAULTS)
@@ -110,12 +152,12 @@ def test_further_faults(case: str):
     assert PROGRAM_SPEC.fault_of(FURTHER_FAULTS[case]) is not None
 
 
-written = store(place, value)
-START = (loop, place, value)
+written = store(address, value)
+START = (loop, address, value)
 PROGRAM = (*START, other, written, end(other), end(loop))
 outside = at(const(i32, 0))
 
-# law -> lists that break it, each with the guilty instruction.
+# invariant -> lists that break it, each with the guilty instruction.
 GRAPHS: dict[str, list[tuple[UOp, UOp]]] = {
     "a program is one LINEAR": [
         (value, value),
@@ -123,7 +165,7 @@ GRAPHS: dict[str, list[tuple[UOp, UOp]]] = {
     ],
     "an instruction is listed once": [(linear(*START, value, end(loop)), value)],
     "the sources of an instruction are listed before it": [
-        (linear(place, loop, end(loop)), place),
+        (linear(address, loop, end(loop)), address),
         (linear(loop, value, end(loop)), value),
     ],
     "each RANGE is closed by an END, and they nest": [
@@ -134,7 +176,7 @@ GRAPHS: dict[str, list[tuple[UOp, UOp]]] = {
     ],
     "a value is used inside the loop that makes it": [
         (linear(*START, end(loop), outside, store(outside, value)), store(outside, value)),
-        (linear(loop, end(loop), place), place),
+        (linear(loop, end(loop), address), address),
     ],
 }
 
@@ -147,16 +189,16 @@ def test_a_program_is_legal():
     verify(linear(ids, make(Op.BARRIER, void), spot, load(spot)), PROGRAM_SPEC)
 
 
-def test_every_law_of_graphs_has_a_case():
-    assert {entry.law for entry in PROGRAM_SPEC.graph_rows} == GRAPHS.keys()
+def test_every_invariant_of_graphs_has_a_case():
+    assert {entry.invariant for entry in PROGRAM_SPEC.graph_rows} == GRAPHS.keys()
 
 
-@pytest.mark.parametrize("law", GRAPHS)
-def test_graph_law(law: str):
-    for bad, guilty in GRAPHS[law]:
+@pytest.mark.parametrize("invariant", GRAPHS)
+def test_graph_invariant(invariant: str):
+    for bad, guilty in GRAPHS[invariant]:
         fault = PROGRAM_SPEC.find_fault(bad)
         assert fault is not None
-        assert fault.law == law
+        assert fault.invariant == invariant
         assert fault.node is guilty
 
 
@@ -165,6 +207,16 @@ def test_illegal_ops():
     assert illegal > MOVEMENT
     assert {name(op) for op in illegal - MOVEMENT} == {
         *("IOTA", "DETACH", "COPY", "BIND", "REDUCE", "SCAN", "SCATTER", "STAGE", "READ"),
-        *("TUPLE", "ITEM", "SINK", "KERNEL", "CALL", "PROGRAM", "CUSTOM_GRADIENT", "SHARD"),
+        *(
+            "TUPLE",
+            "ITEM",
+            "SINK",
+            "KERNEL",
+            "CALL",
+            "PROGRAM",
+            "CUSTOM_GRADIENT",
+            "SHARD",
+            "INLINE",
+        ),
     }
     assert range_(0, 4).op in PROGRAM_SPEC.ops

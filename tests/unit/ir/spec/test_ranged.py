@@ -18,7 +18,7 @@ from weft.ir.build import (
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.spec.common import CALL_ROWS, ELEMENTWISE_ROWS, LEAF_ROWS
-from weft.ir.spec.kernel import FOLD_ROWS, RANGE_ROWS
+from weft.ir.spec.kernel import RANGE_ROWS, REDUCTION_ROWS
 from weft.ir.spec.ranged import RANGED_SPEC
 from weft.ir.spec.spec import verify
 from weft.ir.stage import stage
@@ -27,9 +27,9 @@ from weft.ir.uop import UOp, const, make
 f32, i32 = dtypes.float32, dtypes.int32
 r0, r1 = range_(0, 4), range_(1, 3)
 p0, p1, p2 = (param(slot, f32, (4,)) for slot in range(3))
-place = index_of(p0, (r0,))
+address = index_of(p0, (r0,))
 value = load(index_of(p1, (r0,)))
-written = store(place, value, (r0,))
+written = store(address, value, (r0,))
 staged = stage("global", value + 1.0, (r0,), (4,), (r0,))
 read = make(Op.READ, f32, (staged, true(), r0))
 reader = store(index_of(p2, (r0,)), read, (r0,))
@@ -48,9 +48,9 @@ def void(op: int, *src: UOp, arg=None) -> UOp:
 CASES: dict[str, tuple[UOp, UOp]] = {
     "a kernel computes scalars": (value, const(f32.vector(4), 1)),
     "memory is read before it is computed with": (read + 1.0, staged + 1.0),
-    "INDEX is an address in a PARAM or BUFFER": (place, index_of(staged, (r0,))),
-    "an address has the dtype of its memory": (place, make(Op.INDEX, i32, place.src)),
-    "INDEX has a bool mask and one index per dimension": (place, index_of(p0, (r0, r0))),
+    "INDEX is an address in a PARAM or BUFFER": (address, index_of(staged, (r0,))),
+    "an address has the dtype of its memory": (address, make(Op.INDEX, i32, address.src)),
+    "INDEX has a bool mask and one index per dimension": (address, index_of(p0, (r0, r0))),
     "LOAD reads an address": (value, load(p1)),
     "the result has the dtype of the value": (read, make(Op.READ, i32, read.src)),
     "a STAGE is global, with indices, sizes and ranges": (
@@ -80,21 +80,21 @@ CASES: dict[str, tuple[UOp, UOp]] = {
     "a SINK has kernels and calls, each once": (sink(staged, reader), sink(value)),
     "ITEM picks a value of a CALL, with its dtype": (item, make(Op.ITEM, i32, (pair,), 0)),
 }
-SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *CALL_ROWS, *FOLD_ROWS, *RANGE_ROWS)
+SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *CALL_ROWS, *REDUCTION_ROWS, *RANGE_ROWS)
 
 
 def test_every_row_has_a_case():
-    shared = {entry.law for entry in SHARED}
-    assert {entry.law for entry in RANGED_SPEC.rows} == CASES.keys() | shared
+    shared = {entry.invariant for entry in SHARED}
+    assert {entry.invariant for entry in RANGED_SPEC.rows} == CASES.keys() | shared
 
 
-@pytest.mark.parametrize("law", CASES)
-def test_row(law: str):
-    good, bad = CASES[law]
+@pytest.mark.parametrize("invariant", CASES)
+def test_row(invariant: str):
+    good, bad = CASES[invariant]
     assert RANGED_SPEC.fault_of(good) is None
     fault = RANGED_SPEC.fault_of(bad)
     assert fault is not None
-    assert (fault.node, fault.law) == (bad, law)
+    assert (fault.node, fault.invariant) == (bad, invariant)
 
 
 FURTHER_FAULTS = {
@@ -102,7 +102,7 @@ FURTHER_FAULTS = {
     "a negative size": make(Op.STAGE, f32, (value, r0, r0), ("global", (-4,))),
     "too few sources": make(Op.STAGE, f32, (value,), ("global", (4, 4))),
     "no range": make(Op.STAGE, f32, (value, r0, index(4)), ("global", (4,))),
-    "an odd arg of a STORE": void(Op.STORE, place, value, r0, arg="later"),
+    "an odd arg of a STORE": void(Op.STORE, address, value, r0, arg="later"),
     "a call that fills another shape": store(param(3, f32, (5,)), call),
     "a member twice": sink(staged, staged),
     "calls and kernels together": void(Op.TUPLE, written, store(p2, call)),
@@ -143,7 +143,7 @@ GRAPHS: dict[str, tuple[UOp, UOp]] = {
             )
         ),
     ),
-    "an output closes all ranges that it depends on": (sink(written), sink(store(place, value))),
+    "an output closes all ranges that it depends on": (sink(written), sink(store(address, value))),
     "what is carried from iteration to iteration is innermost": (
         sink(void(Op.STORE, *added, arg="ordered")),
         sink(void(Op.STORE, *added)),
@@ -152,16 +152,16 @@ GRAPHS: dict[str, tuple[UOp, UOp]] = {
 
 
 def test_every_invariant_of_graphs_has_a_case():
-    assert {entry.law for entry in RANGED_SPEC.graph_rows} == GRAPHS.keys()
+    assert {entry.invariant for entry in RANGED_SPEC.graph_rows} == GRAPHS.keys()
 
 
-@pytest.mark.parametrize("law", GRAPHS)
-def test_graph_invariant(law: str):
-    good, bad = GRAPHS[law]
+@pytest.mark.parametrize("invariant", GRAPHS)
+def test_graph_invariant(invariant: str):
+    good, bad = GRAPHS[invariant]
     verify(good, RANGED_SPEC)
     fault = RANGED_SPEC.find_fault(bad)
     assert fault is not None
-    assert fault.law == law
+    assert fault.invariant == invariant
 
 
 def test_a_scan_inside_a_loop_that_it_depends_on():

@@ -1,9 +1,9 @@
-"""A broken law is named, with the node, its sources and the pass; the graph shows the node."""
+"""A broken invariant is named, with node, sources and pass; the graph shows the node."""
 
 import pytest
 
 from weft.ir.build import buffer, call, index_of, load, param, range_, sink, store
-from weft.ir.dtypes import ANY, dtypes
+from weft.ir.dtypes import ANY, COMPLEX, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, name
 from weft.ir.scalar import KINDS
 from weft.ir.spec.common import kinds_text
@@ -24,7 +24,7 @@ def fault(root: UOp, spec: Spec, pass_name: str | None = None) -> InternalError:
     return caught.value
 
 
-def test_the_message_names_law_node_and_pass():
+def test_the_message_names_invariant_node_and_pass():
     mixed = make(Op.ADD, f32, (x, i))
     error = fault(sink(x * 2.0, make(Op.EXP, f32, (mixed,))), TENSOR_SPEC, "normalize")
     assert error.what == "ADD breaks an invariant of the tensor graph: the sources have one dtype"
@@ -45,7 +45,7 @@ def test_the_message_names_law_node_and_pass():
     assert ">   v0 = b0 + b1" in str(error)
 
 
-def test_the_message_says_how_a_law_is_broken():
+def test_the_message_says_how_a_invariant_is_broken():
     error = fault(make(Op.SQRT, i32, (i,)), TENSOR_SPEC)
     assert error.what == (
         "SQRT breaks an invariant of the tensor graph: "
@@ -64,10 +64,10 @@ def test_an_op_of_another_level_is_not_legal():
     assert "RANGE" not in legal
 
 
-def test_a_law_of_the_whole_graph_marks_its_node():
+def test_a_invariant_of_the_whole_graph_marks_its_node():
     p, r = param(0, f32, (4,)), range_(0, 4)
-    place = index_of(p, (r,))
-    error = fault(sink(store(place, load(place))), KERNEL_SPEC, "rangeify")
+    address = index_of(p, (r,))
+    error = fault(sink(store(address, load(address))), KERNEL_SPEC, "rangeify")
     assert error.what == "RANGE breaks an invariant of the kernel: no range is free at the root"
     assert error.facts[:2] == (("pass", "rangeify"), ("because", "nothing closes range 0"))
     assert ">   r0 < 4" in error.ir_lines
@@ -83,20 +83,24 @@ def test_rows_are_tried_in_order_and_a_legal_graph_passes():
     spec = Spec(
         "test graph",
         [
-            row("the law of all", (Op.SINK, Op.CONST), lambda node: True),
-            row("the law of sinks", Op.SINK, lambda node: not node.src or "it has sources"),
+            row("the invariant of all", (Op.SINK, Op.CONST), lambda node: True),
+            row("the invariant of sinks", Op.SINK, lambda node: not node.src or "it has sources"),
         ],
     )
     verify(sink(), spec)
     assert spec.ops == {Op.SINK, Op.CONST}
     first = spec.fault_of(sink(parse("return 1")))
     assert first is not None
-    assert (first.law, first.detail) == ("the law of sinks", "it has sources")
+    assert (first.invariant, first.detail) == ("the invariant of sinks", "it has sources")
 
 
 def test_every_elementwise_op_has_its_kinds():
     assert KINDS.keys() == ELEMENTWISE
-    assert all(mask and not mask & ~ANY for mask in KINDS.values())
+    assert all(mask and not mask & ~(ANY | COMPLEX) for mask in KINDS.values())
+    takes_complex = {name(op) for op, mask in KINDS.items() if mask & COMPLEX}
+    assert takes_complex == {
+        *("ADD", "MUL", "NEG", "DIV", "EQUAL", "WHERE", "REAL", "IMAG"),
+    }
     takes_bool = {name(op) for op, mask in KINDS.items() if mask & dtypes.bool.kind}
     assert takes_bool == {
         *("ADD", "MUL", "LESS", "LESS_EQUAL", "EQUAL", "AND", "OR", "XOR", "NOT"),

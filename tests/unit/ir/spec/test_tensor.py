@@ -1,4 +1,4 @@
-"""Every law of a tensor graph accepts a legal node and rejects an illegal one."""
+"""Every invariant of a tensor graph accepts a legal node and rejects an illegal one."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COUNT, Op, name
 from weft.ir.spec.spec import verify
 from weft.ir.spec.tensor import TENSOR_SPEC
-from weft.ir.uop import UOp, const, make
+from weft.ir.uop import UOp, complex_from, const, make
 from weft.support.errors import InternalError
 
 f32, i32, index, void = dtypes.float32, dtypes.int32, dtypes.index, dtypes.void
@@ -34,12 +34,12 @@ def move(op: int, source: UOp, arg: object, *sizes: UOp) -> UOp:
     return make(op, source.dtype, (source, *sizes), arg)
 
 
-def gather(*indices: UOp, gate: UOp = true) -> UOp:
-    return make(Op.INDEX, f32, (x, gate, *indices))
+def gather(*indices: UOp, mask: UOp = true) -> UOp:
+    return make(Op.INDEX, f32, (x, mask, *indices))
 
 
-def write(place: UOp, value: UOp) -> UOp:
-    return make(Op.STORE, void, (place, value))
+def write(address: UOp, value: UOp) -> UOp:
+    return make(Op.STORE, void, (address, value))
 
 
 body = param(0, f32, (4, 8)) * 2.0
@@ -51,7 +51,7 @@ def custom(dtype: DType = f32, slot: int = 0) -> UOp:
     return make(Op.CUSTOM_GRADIENT, dtype, (x, y), (gradients, 1, (slot,)))
 
 
-# law -> a node that obeys it and one that breaks it.
+# invariant -> a node that obeys it and one that breaks it.
 CASES: dict[str, tuple[UOp, UOp]] = {
     "a tensor has no vector dtype": (half, const(f32.vector(4), 0.5)),
     "a constant is a canonical value of its dtype": (
@@ -88,6 +88,14 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.WHERE, f32, (x, x, y)),
     ),
     "a cast keeps the number of lanes": (x.cast(i32), make(Op.CAST, void, (x,))),
+    "COMPLEX is of two floats of the dtype of its parts": (
+        complex_from(x, y),
+        make(Op.COMPLEX, dtypes.complex128, (x, y)),
+    ),
+    "a part has the dtype of parts": (
+        complex_from(x, y).real,
+        make(Op.REAL, dtypes.float64, (complex_from(x, y),)),
+    ),
     "a bitcast keeps the number of bits and of lanes": (
         make(Op.BITCAST, i32, (x,)),
         make(Op.BITCAST, dtypes.int64, (x,)),
@@ -140,10 +148,10 @@ CASES: dict[str, tuple[UOp, UOp]] = {
     ),
     "there is a bool mask, and integer indices, at most one per axis": (
         gather(rows),
-        gather(rows, gate=x),
+        gather(rows, mask=x),
     ),
     "the indices and the mask have one shape, or are scalars": (
-        gather(rows, rows, gate=rows < 4),
+        gather(rows, rows, mask=rows < 4),
         gather(rows, make(Op.IOTA, i32, (), (8,))),
     ),
     "a STAGE is global and has no indices yet": (
@@ -163,7 +171,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.AFTER, f32, (x, write(x, y))),
         make(Op.AFTER, f32, (x, y)),
     ),
-    "DETACH has no arg": (make(Op.DETACH, f32, (x,)), make(Op.DETACH, f32, (x,), 1)),
+    "DETACH and INLINE have no arg": (make(Op.DETACH, f32, (x,)), make(Op.DETACH, f32, (x,), 1)),
     "the arg of COPY is a device": (
         make(Op.COPY, f32, (x,), "CUDA"),
         make(Op.COPY, f32, (x,), 0),
@@ -200,7 +208,7 @@ FURTHER_FAULTS = {
     "SHL of bool": make(Op.SHL, dtypes.bool, (true, true)),
     "DIV of integers": make(Op.DIV, i32, (rows, rows)),
     "sizes that are bools": move(Op.RESHAPE, buffer(77, f32, (1,), "CPU"), (True,)),
-    "a size without a place": move(Op.RESHAPE, x, (4, 8), n),
+    "a size without an address": move(Op.RESHAPE, x, (4, 8), n),
     "a size of another dtype": make(Op.RESHAPE, f32, (x, rows), (4, None)),
     "RESHAPE to nothing": move(Op.RESHAPE, x, (0, None), n),
     "EXPAND to another rank": move(Op.EXPAND, small, (4, 4, 8)),
@@ -226,17 +234,17 @@ FURTHER_FAULTS = {
 }
 
 
-def test_every_law_has_a_case():
-    assert {entry.law for entry in TENSOR_SPEC.rows} == CASES.keys()
+def test_every_invariant_has_a_case():
+    assert {entry.invariant for entry in TENSOR_SPEC.rows} == CASES.keys()
 
 
-@pytest.mark.parametrize("law", CASES)
-def test_law(law: str):
-    good, bad = CASES[law]
+@pytest.mark.parametrize("invariant", CASES)
+def test_invariant(invariant: str):
+    good, bad = CASES[invariant]
     verify(good, TENSOR_SPEC)
     fault = TENSOR_SPEC.fault_of(bad)
     assert fault is not None
-    assert (fault.node, fault.law) == (bad, law)
+    assert (fault.node, fault.invariant) == (bad, invariant)
 
 
 @pytest.mark.parametrize("case", FURTHER_FAULTS)
@@ -245,8 +253,8 @@ def test_further_faults(case: str):
 
 
 LEGAL = (
-    "DETACH COPY SHARD BIND REDUCE SCAN INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL BUFFER PARAM "
-    "IOTA"
+    "DETACH INLINE COPY SHARD BIND REDUCE SCAN INDEX STORE STAGE AFTER TUPLE ITEM SINK CALL "
+    "BUFFER PARAM IOTA"
 )
 
 
@@ -255,7 +263,8 @@ def test_legal_ops():
     assert set(LEGAL.split()).isdisjoint(illegal)
     assert illegal == {
         *("RANGE", "LOAD", "READ", "MEMORY", "VECTOR", "LANES", "SPECIAL", "END"),
-        *("BARRIER", "SHUFFLE", "KERNEL", "LINEAR", "PROGRAM"),
+        *("BARRIER", "SHUFFLE", "KERNEL", "LINEAR", "PROGRAM", "CONTRACT", "TENSOR_MAP"),
+        *("COPY_BOX", "MBARRIER", "MMA", "MMA_GROUP"),
     }
 
 

@@ -26,7 +26,7 @@ r0, r1, r2 = range_(0, 64), range_(1, 64), range_(2, 64)
 n = variable("n", 1, 64)
 true = const(dtypes.bool, True)
 x, y, z = (param(slot, f32, (4, 8)) for slot in range(3))
-place = index_of(x, (r0, r1))
+address = index_of(x, (r0, r1))
 
 
 def softmax() -> UOp:
@@ -50,7 +50,9 @@ def staged_kernel() -> UOp:
     tile = make(Op.STAGE, f32, (value, j, j), ("local", (65,)))
     read = make(Op.READ, f32, (tile, true, 63 - k))
     written = store(index_of(out, (i * 64 + k,)), read - 1.0, (i, k))
-    return make(Op.KERNEL, void, (written,), ("turn", ((0, "grid"), (1, "thread"), (2, "thread"))))
+    return make(
+        Op.KERNEL, void, (written,), ("iteration", ((0, "grid"), (1, "thread"), (2, "thread")))
+    )
 
 
 def linear_program() -> UOp:
@@ -87,7 +89,7 @@ kernel "matmul" r0 grid, r1 grid, r2 loop:
   v0 = reduce ADD over r2: load p1[r0, r2] * load p2[r2, r1]
   store p0[r0, r1] = max(v0, 0.0) for r0, r1""",
     staged_kernel: """\
-kernel "turn" r0 grid, r1 thread, r2 thread:
+kernel "iteration" r0 grid, r1 thread, r2 thread:
   p0 = param 0: float32[1024]
   p1 = param 1: float32[1024]
   r0 < 16
@@ -162,7 +164,7 @@ def test_mark_finds_nodes_in_bodies_and_in_lists():
 
 
 def test_mark_shows_only_the_lines_around():
-    chain = [load(place)]
+    chain = [load(address)]
     for _ in range(200):
         chain.append(make(Op.SIN, f32, (chain[-1] * chain[-1],)))
     lines = mark(chain[-1], chain[100]).splitlines()

@@ -27,7 +27,7 @@ from weft.ir.build import (
 from weft.ir.dtypes import SCALARS, dtypes
 from weft.ir.ops import COMPARE, COUNT, ELEMENTWISE, INFO, Op, name
 from weft.ir.text import dump, parse, show
-from weft.ir.uop import UOp, bool_like, const, make
+from weft.ir.uop import UOp, bool_like, complex_from, const, make
 
 f32, i32, index, void = dtypes.float32, dtypes.int32, dtypes.index, dtypes.void
 
@@ -45,19 +45,22 @@ x, y, z = (param(slot, f32, (4, 8)) for slot in range(3))
 r0, r1, r2 = range_(0, 64), range_(1, 64), range_(2, 64)
 n = variable("n", 1, 64)
 true = const(dtypes.bool, True)
-place = index_of(x, (r0, r1))
-staged = make(Op.STAGE, f32, (load(place), r1, r0, r1), ("local", (64,)))
+address = index_of(x, (r0, r1))
+staged = make(Op.STAGE, f32, (load(address), r1, r0, r1), ("local", (64,)))
 condition = r0 < 4
 pair = make(Op.TUPLE, void, (x, r0))
-vector = make(Op.VECTOR, f32.vector(2), (load(place), load(place)))
+vector = make(Op.VECTOR, f32.vector(2), (load(address), load(address)))
 
 EXAMPLES: dict[int, UOp] = {
     Op.CONST: const(f32, 2.5),
     Op.RANGE: r0,
     Op.VARIABLE: n,
     Op.NOT: ~condition,
-    Op.WHERE: condition.where(load(place), 0.0),
+    Op.WHERE: condition.where(load(address), 0.0),
     Op.CAST: r0.cast(f32),
+    Op.COMPLEX: complex_from(x, y),
+    Op.REAL: complex_from(x, y).real,
+    Op.IMAG: complex_from(x, y).imag,
     Op.BITCAST: make(Op.BITCAST, i32, (x,)),
     Op.BUFFER: buffer(7, f32, (4, n), "CPU:1"),
     Op.PARAM: param(3, f32, (n, 4, n * 2)),
@@ -69,19 +72,20 @@ EXAMPLES: dict[int, UOp] = {
     Op.SHRINK: make(Op.SHRINK, f32, (x, n), ((0, 2), (0, None))),
     Op.FLIP: make(Op.FLIP, f32, (x,), (1,)),
     Op.DETACH: make(Op.DETACH, f32, (x,)),
+    Op.INLINE: make(Op.INLINE, f32, (x,)),
     Op.COPY: make(Op.COPY, f32, (x,), "CUDA:1"),
     Op.SHARD: make(Op.SHARD, f32, (x,), (("CPU", "CPU:1"), 0, (3, 1))),
     Op.BIND: bind(n, 5),
     Op.REDUCE: reduce_axes(x, Op.MAX, (0, 1)),
     Op.SCAN: scan_axis(x, Op.ADD, 1),
     Op.SCATTER: scatter(x, x, const(dtypes.bool, True), (n,), Op.ADD),
-    Op.INDEX: place,
-    Op.LOAD: load(place),
-    Op.STORE: store(place, load(place), (r0, r1)),
+    Op.INDEX: address,
+    Op.LOAD: load(address),
+    Op.STORE: store(address, load(address), (r0, r1)),
     Op.STAGE: staged,
     Op.READ: make(Op.READ, f32, (staged, condition, r2)),
     Op.MEMORY: make(Op.MEMORY, f32, (), ("acc", "register", 4)),
-    Op.AFTER: make(Op.AFTER, f32, (x, store(place, load(place), (r0, r1)))),
+    Op.AFTER: make(Op.AFTER, f32, (x, store(address, load(address), (r0, r1)))),
     Op.VECTOR: vector,
     Op.LANES: make(Op.LANES, f32, (vector,), (1,)),
     Op.SPECIAL: make(Op.SPECIAL, index, (n,), ("group", 0)),
@@ -89,8 +93,8 @@ EXAMPLES: dict[int, UOp] = {
     Op.BARRIER: make(Op.BARRIER, void, ()),
     Op.TUPLE: pair,
     Op.ITEM: make(Op.ITEM, index, (pair,), 1),
-    Op.SINK: sink(store(place, load(place)), x),
-    Op.KERNEL: make(Op.KERNEL, void, (store(place, load(place)),), ("k", ((0, "grid"),))),
+    Op.SINK: sink(store(address, load(address)), x),
+    Op.KERNEL: make(Op.KERNEL, void, (store(address, load(address)),), ("k", ((0, "grid"),))),
     Op.LINEAR: make(Op.LINEAR, void, (r0, x, make(Op.END, void, (r0,)))),
     Op.CALL: call(x + y, z, x),
     Op.PROGRAM: make(Op.PROGRAM, void, (x, n), ("k", "C:C:any", 'a\n"b"', "", (0,), (n,), (1,))),
@@ -103,7 +107,7 @@ EXAMPLES: dict[int, UOp] = {
 def example(op: int) -> UOp:
     if op in EXAMPLES:
         return EXAMPLES[op]
-    sources = (x, y, z)[: INFO[op].least]
+    sources = ((x, y, z) * 4)[: INFO[op].least]
     return make(op, bool_like(x) if op in COMPARE else f32, sources)
 
 
@@ -129,12 +133,12 @@ def test_uniform_form_holds_an_unusual_node(op: int):
 def test_nodes_that_break_laws_come_back():
     for root in (
         make(Op.ADD, f32, (x, r0)),
-        make(Op.ADD, f32, (load(place), const(index, 2))),
+        make(Op.ADD, f32, (load(address), const(index, 2))),
         make(Op.ADD, f32, (const(index, 2), const(f32, 2))),
         make(Op.LESS, f32, (x, y)),
         make(Op.REDUCE, f32, (x, r0), (Op.ADD, (1,))),
         make(Op.REDUCE, f32, (x,), (Op.ADD, ())),
-        make(Op.SCAN, f32, (load(place), r0), (Op.ADD, ())),
+        make(Op.SCAN, f32, (load(address), r0), (Op.ADD, ())),
         make(Op.SCAN, f32, (x, r0), (Op.ADD, (1,))),
         make(Op.STAGE, f32, (x, r0), ("local", (1, 2, 3))),
         make(Op.PARAM, f32, (), (0, (None, 4))),
@@ -241,7 +245,7 @@ def test_calls_nest_and_share_bodies():
 
 
 def test_a_deep_chain_comes_back():
-    chain = load(place)
+    chain = load(address)
     for i in range(100_000):
         chain = make(Op.EXP2, f32, (chain,)) if i % 2 else chain * chain
     assert_round_trip(chain)
@@ -281,9 +285,9 @@ def test_nodes_pickle_through_the_text():
 
 
 def random_graph(rng: random.Random) -> UOp:
-    values = [load(place), const(f32, 0.5), load(index_of(y, (r1, r0 * 4 % 8), condition))]
+    values = [load(address), const(f32, 0.5), load(index_of(y, (r1, r0 * 4 % 8), condition))]
     indices = [r0, r1, n, const(index, 3), make(Op.SPECIAL, index, (n,), ("local", 0))]
-    effects = [store(place, values[0])]
+    effects = [store(address, values[0])]
     same = [Op.ADD, Op.MUL, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN, Op.NEG, Op.TRUNCDIV]
     for _ in range(rng.randrange(1, 60)):
         pool = rng.choice((values, indices))
@@ -294,8 +298,8 @@ def random_graph(rng: random.Random) -> UOp:
             pool.append(make(op, some[0].dtype, tuple(some[: INFO[op].least])))
         elif kind == 6:
             op = rng.choice(sorted(COMPARE))
-            gate = make(op, dtypes.bool, (some[0], some[1]))
-            pool.append(make(Op.WHERE, some[1].dtype, (gate, some[1], some[2])))
+            mask = make(op, dtypes.bool, (some[0], some[1]))
+            pool.append(make(Op.WHERE, some[1].dtype, (mask, some[1], some[2])))
         elif kind == 7:
             spot = index_of(x, (rng.choice(indices), rng.choice(indices)), rng.choice(indices) < 3)
             values.append(load(spot))

@@ -1,7 +1,8 @@
-"""Loops, conditions, gates, vectors, grids and local memory, on C and on OpenCL."""
+"""Loops, conditions, masks, vectors, grids and local memory, on C and on OpenCL."""
 
 import pytest
 
+from tests.opencl import needs_opencl
 from tests.unit.render.c_family_cases import (
     DEVICES,
     after,
@@ -14,7 +15,6 @@ from tests.unit.render.c_family_cases import (
     i32,
     loop,
     memory,
-    needs_opencl,
     number,
     program,
     special,
@@ -24,15 +24,15 @@ from weft.ir.build import load, store, variable
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 
 
-def floats(count: int) -> Memory:
-    return Memory(f32, count, [0.1 * i - 1.5 for i in range(count)])
+def floats(count: int) -> ElementMemory:
+    return ElementMemory(f32, count, [0.1 * i - 1.5 for i in range(count)])
 
 
-def integers(count: int) -> Memory:
-    return Memory(i32, count, range(count))
+def integers(count: int) -> ElementMemory:
+    return ElementMemory(i32, count, range(count))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -45,7 +45,7 @@ def test_a_row_is_summed_into_a_register(device: str):
     add = store(at(cleared, 0), load(at(cleared, 0)) + load(at(x, i * 5 + j)) * 0.1)
     write = store(at(out, i), load(at(after(acc, end(j)), 0)))
     code = program(i, clear, i * 5, j, add, end(j), write, end(i))
-    check(device, code, [Memory(f32, 4), floats(20)])
+    check(device, code, [ElementMemory(f32, 4), floats(20)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -55,7 +55,7 @@ def test_a_load_stays_before_the_store_that_follows_it(device: str):
     before = load(at(x, 0))
     change = store(at(x, 0), const(f32, 7))
     code = program(before, change, store(at(out, 0), before * 2.0))
-    check(device, code, [floats(1), Memory(f32, 1)])
+    check(device, code, [floats(1), ElementMemory(f32, 1)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -65,7 +65,7 @@ def test_a_load_stays_before_the_loop_that_stores(device: str):
     i = loop(0, 4)
     fill = store(at(x, i), const(f32, 7))
     code = program(before, i, fill, end(i), store(at(out, 0), before))
-    check(device, code, [floats(4), Memory(f32, 1)])
+    check(device, code, [floats(4), ElementMemory(f32, 1)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -84,8 +84,8 @@ def test_loops_nest_and_may_be_empty(device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gated_loads_and_stores_touch_nothing(device: str):
-    # Without the gates these reach far outside, which a device does not survive.
+def test_masked_loads_and_stores_touch_nothing(device: str):
+    # Without the masks these reach far outside, which a device does not survive.
     x, out = argument(0, 4), argument(1, 8)
     i = loop(0, 8)
     far = i * 100_000_000 - 100_000_000
@@ -98,16 +98,16 @@ def test_gated_loads_and_stores_touch_nothing(device: str):
     pair = make(Op.VECTOR, f32.vector(2), (value, last))
     wide_outside = store(at(out, far, inside, lanes=2), pair)
     code = program(i, far, inside, value, wide, write, outside, wide_outside, end(i))
-    check(device, code, [floats(4), Memory(f32, 8)])
+    check(device, code, [floats(4), ElementMemory(f32, 8)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gates_that_are_known(device: str):
+def test_masks_that_are_known(device: str):
     x, out = argument(0, 4), argument(1, 4)
     never = const(dtypes.bool, False)
     value = load(at(x, 1_000_000_000, never))
     code = program(store(at(out, 0), value + 1.0), store(at(out, 1_000_000_000, never), value))
-    check(device, code, [floats(4), Memory(f32, 4)])
+    check(device, code, [floats(4), ElementMemory(f32, 4)])
 
 
 @pytest.mark.parametrize("lanes", [2, 3, 4, 8, 16])
@@ -124,13 +124,13 @@ def test_vectors_at_any_element(device: str, lanes: int):
     write = store(at(out, i * 2 + 1, lanes=lanes), chosen)
     keep = store(at(kept, i, lanes=lanes), make(Op.NOT, flag.dtype, (flag,)))
     code = program(i, write, keep, end(i))
-    bits = Memory(dtypes.bool, 40, [i % 3 == 0 for i in range(40)])
-    check(device, code, [floats(40), bits, Memory(f32, 40), Memory(dtypes.bool, 40)])
+    bits = ElementMemory(dtypes.bool, 40, [i % 3 == 0 for i in range(40)])
+    check(device, code, [floats(40), bits, ElementMemory(f32, 40), ElementMemory(dtypes.bool, 40)])
 
 
 @pytest.mark.parametrize("lanes", [2, 3, 4])
 @pytest.mark.parametrize("device", DEVICES)
-def test_lanes_with_gates_of_their_own(device: str, lanes: int):
+def test_lanes_with_masks_of_their_own(device: str, lanes: int):
     x, flags, out = argument(0, 8), argument(1, 8, dtypes.bool), argument(2, 8)
     i = loop(0, 8)
     small, shown = const(i32.vector(lanes), 0), const(i32.vector(lanes), 5)
@@ -143,8 +143,8 @@ def test_lanes_with_gates_of_their_own(device: str, lanes: int):
     flag = load(at(flags, i - 5, inside, lanes=lanes))
     result = make(Op.WHERE, value.dtype, (flag, value, const(value.dtype, 9)))
     code = program(i, store(at(out, i - 5, inside, lanes=lanes), result), end(i))
-    bits = Memory(dtypes.bool, 8, [i % 3 == 0 for i in range(8)])
-    check(device, code, [floats(8), bits, Memory(f32, 8)])
+    bits = ElementMemory(dtypes.bool, 8, [i % 3 == 0 for i in range(8)])
+    check(device, code, [floats(8), bits, ElementMemory(f32, 8)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -164,7 +164,7 @@ def test_vectors_in_a_register_array(device: str):
     done = after(acc, end(k))
     writes = [store(at(out, i, lanes=4), load(at(done, i, lanes=4))) for i in (0, 4)]
     code = program(*starts, k, *adds, end(k), *writes)
-    check(device, code, [floats(32), Memory(f32, 8)])
+    check(device, code, [floats(32), ElementMemory(f32, 8)])
 
 
 def grid_program(extents: tuple[int, ...]) -> tuple[UOp, list[UOp]]:
@@ -182,7 +182,7 @@ def test_grids(device: str, extents: tuple[int, ...]):
     out = argument(0, 24, i32)
     value = position * 100 + counters[0] * 7 + counters[-1]
     code = program(*counters, store(at(out, position), value), groups=extents)
-    check(device, code, [Memory(i32, 24)])
+    check(device, code, [ElementMemory(i32, 24)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -196,7 +196,7 @@ def test_symbolic_grids(device: str):
         groups=(n * 2, n), variables=(n,),
     )  # fmt: skip
     for size in (1, 3, 8):
-        check(device, code, [Memory(dtypes.int64, 128)], {"n": size}, (size * 2, size))
+        check(device, code, [ElementMemory(dtypes.int64, 128)], {"n": size}, (size * 2, size))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -209,7 +209,7 @@ def test_threads_without_a_barrier(device: str):
         g, t, u, mine, store(at(out, position), load(at(after(own, mine), 0))),
         groups=(3,), threads=(4, 2),
     )  # fmt: skip
-    check(device, code, [Memory(i32, 24)])
+    check(device, code, [ElementMemory(i32, 24)])
 
 
 @needs_opencl
@@ -242,7 +242,7 @@ def test_tiled_matmul_with_local_memory_and_barriers():
         end(k0), write,
         groups=(2, 2), threads=(tile_size, tile_size),
     )  # fmt: skip
-    check("OPENCL", code, [Memory(f32, 64), floats(64), floats(64)])
+    check("OPENCL", code, [ElementMemory(f32, 64), floats(64), floats(64)])
 
 
 @needs_opencl
@@ -261,7 +261,7 @@ def test_a_sum_over_the_threads_of_a_group():
     first = when(9, t.equal(0))
     write = store(at(out, g), load(at(after(tree, done), 0)))
     code = program(t, g, *steps, first, write, end(first), groups=(3,), threads=(8,))
-    check("OPENCL", code, [floats(24), Memory(f32, 3)])
+    check("OPENCL", code, [floats(24), ElementMemory(f32, 3)])
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -275,4 +275,4 @@ def test_local_memory_of_one_thread(device: str):
         g, g * 6, i, fill, end(i), filled, j, store(at(out, g * 6 + j), mirrored), end(j),
         groups=(2,),
     )  # fmt: skip
-    check(device, code, [floats(12), Memory(f32, 12)])
+    check(device, code, [floats(12), ElementMemory(f32, 12)])

@@ -41,5 +41,5 @@ def test_kernels(where: str, name: str, is_plain: bool, seed: int):
     run_kernel(case.kernel, expected, case.variables)
     run_on(machine, program, result, case.variables, groups)
     for slot, (want, got) in enumerate(zip(expected, result, strict=True)):
-        for place, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
-            assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {place}: {x} != {y}"
+        for address, (x, y) in enumerate(zip(want.values, got.values, strict=True)):
+            assert is_close(x, y, want.dtype, case.exact), f"slot {slot} at {address}: {x} != {y}"

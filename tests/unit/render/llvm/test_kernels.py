@@ -10,7 +10,7 @@ from weft.ir.dtypes import FLOAT
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.program import Program
 from weft.reference.kernel import run_kernel
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.render.llvm.renderer import render
 from weft.runtime.host import host_target
 from weft.runtime.llvm.compiler import compile_ptx
@@ -25,20 +25,21 @@ def program(name: str, target: Target, recipe: str) -> Program:
     """What codegen makes of a case: nothing in it that the target lacks."""
     made = generate(CASES[name]().kernel, target, RECIPES[recipe])
     for node in made.instructions.src:
-        is_native = node.op not in ELEMENTWISE or node.op in target.native_ops
+        is_native = node.op not in ELEMENTWISE or node.op in target.written_ops
         is_small_float = node.dtype.kind == FLOAT and node.dtype.scalar not in target.native_dtypes
         # Bits that an instruction of the target turns into a float32.
         is_widened = node.op == Op.BITCAST and node.dtype.scalar in target.widened_dtypes
-        assert is_native and (is_widened or not is_small_float)
+        is_rounded = node.op == Op.CAST and node.dtype.scalar in target.rounded_dtypes
+        assert is_native and (is_widened or is_rounded or not is_small_float)
     return made
 
 
-def verify_same(name: str, found: list[Memory], expected: list[Memory]) -> None:
+def verify_same(name: str, found: list[ElementMemory], expected: list[ElementMemory]) -> None:
     for slot, (got, want) in enumerate(zip(found, expected, strict=True)):
-        for place, (x, y) in enumerate(zip(got.values, want.values, strict=True)):
+        for address, (x, y) in enumerate(zip(got.values, want.values, strict=True)):
             assert x is not None and y is not None
             assert is_close(y, x, want.dtype, CASES[name]().exact), (
-                f"argument {slot} at {place}: {x}, not {y}"
+                f"argument {slot} at {address}: {x}, not {y}"
             )
 
 

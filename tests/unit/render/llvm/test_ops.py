@@ -29,7 +29,7 @@ from weft.ir.dtypes import BOOL, FLOAT, INT, INTEGER, DType, Scalar, dtypes
 from weft.ir.ops import COMPARE, UNARY, Op, name
 from weft.ir.scalar import KINDS
 from weft.ir.uop import UOp, bool_like, const, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.target.cpu import LLVM_OPS, NATIVE_DTYPES
 
 DTYPES = sorted(NATIVE_DTYPES, key=lambda dtype: dtype.name)
@@ -80,22 +80,22 @@ def test_every_op(dtype: DType, lanes: int, target: object):
     size = PAIRS * len(ops)
     values, truths = argument(0, dtype, size), argument(1, dtypes.bool, size)
     lefts, rights, shifts = (argument(slot, dtype, PAIRS) for slot in (2, 3, 4))
-    turn = counter(0, PAIRS // lanes)
-    base = turn * lanes
+    iteration = counter(0, PAIRS // lanes)
+    base = iteration * lanes
     x, y, amount = (get(at(source, base, lanes=lanes)) for source in (lefts, rights, shifts))
     stores = []
     for position, op in enumerate(ops):
         result = apply(op, x, amount if op in SHIFTS else y)
         out = truths if op in bools else values
         stores.append(put(at(out, base + position * PAIRS, lanes=lanes), result))
-    code = program(turn, *stores, end(turn))
+    code = program(iteration, *stores, end(iteration))
     chosen = pairs(dtype)
     arguments = [
-        Memory(dtype, size),
-        Memory(dtypes.bool, size),
-        Memory(dtype, PAIRS, [left for left, _ in chosen]),
-        Memory(dtype, PAIRS, [right for _, right in chosen]),
-        Memory(dtype, PAIRS, amounts(dtype)),
+        ElementMemory(dtype, size),
+        ElementMemory(dtypes.bool, size),
+        ElementMemory(dtype, PAIRS, [left for left, _ in chosen]),
+        ElementMemory(dtype, PAIRS, [right for _, right in chosen]),
+        ElementMemory(dtype, PAIRS, amounts(dtype)),
     ]
     used = arguments[: len(code.parameters)]
     wrong = [
@@ -128,10 +128,10 @@ def test_constant_amounts_outside_of_the_width_do_what_loaded_ones_do(
         amount = get(at(argument(3, dtype, size), start, lanes=lanes))
         stores.append(put(at(loaded, start, lanes=lanes), make(op, x.dtype, (x, amount))))
     arguments = [
-        Memory(dtype, size),
-        Memory(dtype, size),
-        Memory(dtype, size, values * len(amounts)),
-        Memory(dtype, size, [amount for amount in amounts for _ in values]),
+        ElementMemory(dtype, size),
+        ElementMemory(dtype, size),
+        ElementMemory(dtype, size, values * len(amounts)),
+        ElementMemory(dtype, size, [amount for amount in amounts for _ in values]),
     ]
     constants, variables, *_ = run_native(program(*stores), arguments, {}, device(targets()[0]))
     wanted = [(-1 if op == Op.SHR and value < 0 else 0) for value in values] * len(amounts)
@@ -148,15 +148,18 @@ def test_every_cast(source: DType, lanes: int):
         values = [*values, *big, *(-x for x in big)]
     values += [0] * (-len(values) % lanes)
     size = len(values)
-    turn = counter(0, size // lanes)
-    base = turn * lanes
+    iteration = counter(0, size // lanes)
+    base = iteration * lanes
     x = get(at(argument(0, source, size), base, lanes=lanes))
     stores = []
     for slot, dtype in enumerate(DTYPES, 1):
         result = make(Op.CAST, dtype.vector(lanes), (x,))
         stores.append(put(at(argument(slot, dtype, size), base, lanes=lanes), result))
-    code = program(turn, *stores, end(turn))
-    agree(code, [Memory(source, size, values), *(Memory(dtype, size) for dtype in DTYPES)])
+    code = program(iteration, *stores, end(iteration))
+    agree(
+        code,
+        [ElementMemory(source, size, values), *(ElementMemory(dtype, size) for dtype in DTYPES)],
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -173,15 +176,15 @@ def test_every_cast(source: DType, lanes: int):
 def test_bitcast(source: DType, target: DType, lanes: int):
     values = [value for value in edge_values(source) if value == value]
     values += [0] * (-len(values) % lanes)
-    turn = counter(0, len(values) // lanes)
-    x = get(at(argument(0, source, len(values)), turn * lanes, lanes=lanes))
+    iteration = counter(0, len(values) // lanes)
+    x = get(at(argument(0, source, len(values)), iteration * lanes, lanes=lanes))
     result = make(Op.BITCAST, target.vector(lanes), (x,))
     code = program(
-        turn,
-        put(at(argument(1, target, len(values)), turn * lanes, lanes=lanes), result),
-        end(turn),
+        iteration,
+        put(at(argument(1, target, len(values)), iteration * lanes, lanes=lanes), result),
+        end(iteration),
     )
-    agree(code, [Memory(source, len(values), values), Memory(target, len(values))])
+    agree(code, [ElementMemory(source, len(values), values), ElementMemory(target, len(values))])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
@@ -193,10 +196,10 @@ def test_where(dtype: DType, lanes: int):
     code = program(put(at(out, 0, lanes=lanes), make(Op.WHERE, x.dtype, (chosen, x, y))))
     values = edge_values(dtype)
     arguments = [
-        Memory(dtype, 64),
-        Memory(dtype, 64, list(itertools.islice(itertools.cycle(values), 64))),
-        Memory(dtype, 64, list(itertools.islice(itertools.cycle(values[::-1]), 64))),
-        Memory(dtypes.bool, 64, [i % 3 == 1 for i in range(64)]),
+        ElementMemory(dtype, 64),
+        ElementMemory(dtype, 64, list(itertools.islice(itertools.cycle(values), 64))),
+        ElementMemory(dtype, 64, list(itertools.islice(itertools.cycle(values[::-1]), 64))),
+        ElementMemory(dtypes.bool, 64, [i % 3 == 1 for i in range(64)]),
     ]
     agree(code, arguments)
 
@@ -208,8 +211,12 @@ def test_one_condition_for_all_lanes():
         put(at(argument(0, I32), 0, lanes=4), make(Op.WHERE, x.dtype, (condition, x, y)))
     )
     for chosen, expected in ((True, [1, 2, 3, 4]), (False, [5, 6, 7, 8])):
-        arguments = [Memory(I32, 4), Memory(I32, 4, [1, 2, 3, 4]), Memory(I32, 4, [5, 6, 7, 8])]
-        arguments.append(Memory(dtypes.bool, 1, [chosen]))
+        arguments = [
+            ElementMemory(I32, 4),
+            ElementMemory(I32, 4, [1, 2, 3, 4]),
+            ElementMemory(I32, 4, [5, 6, 7, 8]),
+        ]
+        arguments.append(ElementMemory(dtypes.bool, 1, [chosen]))
         found = run_native(code, arguments, {}, device(targets()[0]))
         assert found[0].values == expected
 
@@ -222,15 +229,22 @@ def test_extreme_against_a_constant_is_exact_on_either_side(
 ):
     values = edge_values(dtype)
     size = len(values)
-    turn = counter(0, size)
-    x, c = get(at(argument(2, dtype, size), turn)), const(dtype, constant)
+    iteration = counter(0, size)
+    x, c = get(at(argument(2, dtype, size), iteration)), const(dtype, constant)
     code = program(
-        turn,
-        put(at(argument(0, dtype, size), turn), make(op, dtype, (x, c))),
-        put(at(argument(1, dtype, size), turn), make(op, dtype, (c, x))),
-        end(turn),
+        iteration,
+        put(at(argument(0, dtype, size), iteration), make(op, dtype, (x, c))),
+        put(at(argument(1, dtype, size), iteration), make(op, dtype, (c, x))),
+        end(iteration),
     )
-    agree(code, [Memory(dtype, size), Memory(dtype, size), Memory(dtype, size, values)])
+    agree(
+        code,
+        [
+            ElementMemory(dtype, size),
+            ElementMemory(dtype, size),
+            ElementMemory(dtype, size, values),
+        ],
+    )
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 7, 16, -1, -2, -7, 0])
@@ -240,15 +254,17 @@ def test_extreme_against_a_constant_is_exact_on_either_side(
 def test_division_by_a_constant(dtype: DType, divisor: int):
     values = edge_values(dtype)
     size = len(values)
-    turn = counter(0, size)
-    x = get(at(argument(0, dtype, size), turn))
+    iteration = counter(0, size)
+    x = get(at(argument(0, dtype, size), iteration))
     ops = (Op.FLOORDIV, Op.FLOORMOD, Op.TRUNCDIV, Op.TRUNCMOD)
     stores = [
-        put(at(argument(slot, dtype, size), turn), make(op, dtype, (x, const(dtype, divisor))))
+        put(
+            at(argument(slot, dtype, size), iteration), make(op, dtype, (x, const(dtype, divisor)))
+        )
         for slot, op in enumerate(ops, 1)
     ]
-    code = program(turn, *stores, end(turn))
-    agree(code, [Memory(dtype, size, values), *(Memory(dtype, size) for _ in ops)])
+    code = program(iteration, *stores, end(iteration))
+    agree(code, [ElementMemory(dtype, size, values), *(ElementMemory(dtype, size) for _ in ops)])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
@@ -260,7 +276,7 @@ def test_constants(dtype: DType):
         put(at(wide, 4 * i, lanes=4), const(dtype.vector(4), value))
         for i, value in enumerate(values[:16])
     ]
-    agree(program(*stores), [Memory(dtype, 256), Memory(dtype, 256)])
+    agree(program(*stores), [ElementMemory(dtype, 256), ElementMemory(dtype, 256)])
 
 
 def test_lanes_and_vectors():
@@ -282,7 +298,7 @@ def test_lanes_and_vectors():
     for step in steps:
         stores.append(put(at(out, position, lanes=step.dtype.lanes), step))
         position += step.dtype.lanes
-    agree(program(*stores), [Memory(I32, 64), Memory(I32, 64, list(range(64)))])
+    agree(program(*stores), [ElementMemory(I32, 64), ElementMemory(I32, 64, list(range(64)))])
 
 
 def test_lanes_of_bools():
@@ -299,8 +315,8 @@ def test_lanes_of_bools():
     for step in steps:
         stores.append(put(at(out, position, lanes=step.dtype.lanes), step))
         position += step.dtype.lanes
-    given = Memory(I32, 64, [0, 5, 2, 7] + [3] * 60)
-    agree(program(*stores), [Memory(dtypes.bool, 64), given])
+    given = ElementMemory(I32, 64, [0, 5, 2, 7] + [3] * 60)
+    agree(program(*stores), [ElementMemory(dtypes.bool, 64), given])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
@@ -312,12 +328,17 @@ def test_memory_inside_the_kernel_holds_every_dtype(dtype: DType):
     first = put(at(register, 0, lanes=16), x)
     copied = get(at(make(Op.AFTER, dtype, (register, first)), 4, lanes=8))
     second = put(at(local, 2, lanes=8), copied)
-    turn = counter(0, 8)
-    seen = get(at(make(Op.AFTER, dtype, (local, second)), turn + 2))
+    iteration = counter(0, 8)
+    seen = get(at(make(Op.AFTER, dtype, (local, second)), iteration + 2))
     code = program(
-        first, copied, second, turn, put(at(argument(0, dtype, 8), turn), seen), end(turn)
+        first,
+        copied,
+        second,
+        iteration,
+        put(at(argument(0, dtype, 8), iteration), seen),
+        end(iteration),
     )
-    agree(code, [Memory(dtype, 8), Memory(dtype, 16, values)])
+    agree(code, [ElementMemory(dtype, 8), ElementMemory(dtype, 16, values)])
 
 
 def test_the_tables_cover_what_the_target_promises():

@@ -22,6 +22,7 @@ from tests.unit.render.llvm_programs import (
 )
 from weft import Tensor
 from weft.codegen.generate import generate
+from weft.codegen.opts.table import Split, Vectorize
 from weft.ir.build import param, sink, store, variable
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import COMPARE, Op
@@ -74,20 +75,20 @@ def test_shared_memory_and_a_barrier():
     assert "st.shared" in text and "ld.shared" in text
 
 
-def test_loops_gates_and_variables():
+def test_loops_masks_and_variables():
     size = variable("n", 1, 64)
     keeper = memory("acc", "register", 1)
     me = special("thread", 64)
     clear = put(at(keeper, 0), const(F32, 0.0))
-    turn = counter(0, make(Op.CAST, I32, (size,)))
-    place = at(after(keeper, clear), 0)
-    loaded = get(at(argument(1), turn + me, turn + me < 64))
-    add = put(place, get(place) + loaded)
-    close = end(turn)
+    iteration = counter(0, make(Op.CAST, I32, (size,)))
+    address = at(after(keeper, clear), 0)
+    loaded = get(at(argument(1), iteration + me, iteration + me < 64))
+    add = put(address, get(address) + loaded)
+    close = end(iteration)
     total = get(at(after(keeper, add, close), 0))
     guard = when(7, me < 10)
     code = program(
-        *(size, clear, turn, add, close, total, guard),
+        *(size, clear, iteration, add, close, total, guard),
         *(put(at(argument(0), me), total), end(guard)),
         threads=(64,),
     )
@@ -112,8 +113,8 @@ def test_every_op_compiles(dtype: DType):
     stores = []
     for position, op in enumerate(ops_on(dtype)):
         out = argument(1, dtypes.bool, 1 << 20) if op in COMPARE else argument(0, dtype, 1 << 20)
-        place = at(out, index + position * 4096)
-        stores.append(put(place, apply(op, x, y)))
+        address = at(out, index + position * 4096)
+        stores.append(put(address, apply(op, x, y)))
     for slot, target in enumerate(DTYPES, 4):
         cast = make(Op.CAST, target, (x,))
         stores.append(put(at(argument(slot, target, 4096), index), cast))
@@ -213,3 +214,16 @@ def test_extremes_of_integers_take_no_negations(dtype: DType, found: str):
     other = "max.s32" if found == "max.u32" else "max.u32"
     assert found in text and other not in text
     assert text.count("xor.b32") >= text.count(found)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_pairs_are_rounded_at_once(name: str, lanes: int):
+    x = Tensor(param(1, F32, (256 * lanes,))) if lanes > 1 else Tensor(param(1, F32, (255,)))
+    dtype = getattr(dtypes, name)
+    root = sink(store(param(0, dtype, x.shape), x.cast(dtype).uop))
+    (call,) = make_schedule(root, TARGET).kernels.src
+    opts = (Split(0, lanes), Vectorize(1)) if lanes > 1 else ()
+    text = compile_ptx(render(generate(call.arg, TARGET, opts), TARGET), TARGET)
+    short = {"float16": "f16", "bfloat16": "bf16"}[name]
+    assert text.count(f"cvt.rn.{short}x2.f32") == max(lanes // 2, 1)

@@ -27,7 +27,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
-from weft.reference.memory import Memory
+from weft.reference.memory import ElementMemory
 from weft.render.llvm.renderer import render
 from weft.runtime.host import host_target
 from weft.support.errors import InternalError
@@ -45,8 +45,8 @@ def copied(index: UOp) -> UOp:
 
 
 def test_addresses_are_computed_in_64_bits_where_nothing_wraps():
-    turn = counter(0, 8)
-    found = text(turn, copied(turn * 4 + 3), end(turn))
+    iteration = counter(0, 8)
+    found = text(iteration, copied(iteration * 4 + 3), end(iteration))
     assert "mul nsw i64" in found and "add nsw i64" in found
     assert "i32" not in found
 
@@ -59,14 +59,14 @@ def test_what_may_wrap_keeps_its_width():
 
 
 def test_a_counter_that_is_also_a_value_has_both_widths():
-    turn = counter(0, 8)
-    found = text(turn, put(at(argument(0, I32), turn * 2), turn), end(turn))
+    iteration = counter(0, 8)
+    found = text(iteration, put(at(argument(0, I32), iteration * 2), iteration), end(iteration))
     assert "trunc i64" in found and "store i32" in found
 
 
 def test_a_loop_that_is_known_to_run_is_tested_at_its_end_only():
-    turn = counter(0, 8)
-    assert text(turn, copied(turn), end(turn)).count("icmp") == 1
+    iteration = counter(0, 8)
+    assert text(iteration, copied(iteration), end(iteration)).count("icmp") == 1
 
 
 def product_and_sum() -> tuple[UOp, UOp, UOp]:
@@ -100,15 +100,15 @@ def test_fusing_rounds_once():
         pytest.skip("this CPU has no fused multiply-add")
     _, _, total = product_and_sum()
     exact = 1.0 + 2.0**-23
-    arguments = [Memory(F32, 1, [x]) for x in (0.0, exact, exact, -(1.0 + 2.0**-22))]
+    arguments = [ElementMemory(F32, 1, [x]) for x in (0.0, exact, exact, -(1.0 + 2.0**-22))]
     code = program(put(at(argument(0, size=1), 0), total))
     assert run_native(code, arguments, {}, cpu)[0].values == [2.0**-46]
     assert run_native(code, arguments, {}, device(host_target(1)))[0].values == [0.0]
 
 
 def test_the_text_is_the_same_every_time():
-    turn = counter(0, 8)
-    steps = [turn, copied(turn * 4), end(turn)]
+    iteration = counter(0, 8)
+    steps = [iteration, copied(iteration * 4), end(iteration)]
     assert text(*steps) == text(*steps)
 
 
@@ -146,7 +146,7 @@ def test_refuses_what_no_cpu_program_has():
     assert "inside" in refusal(program(put(at(inside, 0), const(F32, 0.0))))
     odd = dataclasses.replace(program(copied(number(0))), name="no name")
     assert "no name" in refusal(odd)
-    assert "is no instruction" in refusal(program(make(Op.SINK, dtypes.void, ())))
+    assert "expected an instruction, got SINK" in refusal(program(make(Op.SINK, dtypes.void, ())))
 
 
 def test_refuses_a_source_that_is_not_listed():
@@ -164,12 +164,12 @@ def test_accumulators_leave_the_stack():
     wide = F32.vector(8)
     keeper = memory("acc", "register", 8)
     clear = put(at(keeper, 0, lanes=8), const(wide, 0.0))
-    turn = counter(0, 8)
-    place = at(make(Op.AFTER, F32, (keeper, clear)), 0, lanes=8)
-    more = put(place, get(place) + get(at(argument(1), turn * 8, lanes=8)))
-    final = get(at(make(Op.AFTER, F32, (keeper, more, end(turn))), 0, lanes=8))
-    code = program(clear, turn, more, end(turn), put(at(argument(0), 0, lanes=8), final))
+    iteration = counter(0, 8)
+    address = at(make(Op.AFTER, F32, (keeper, clear)), 0, lanes=8)
+    more = put(address, get(address) + get(at(argument(1), iteration * 8, lanes=8)))
+    final = get(at(make(Op.AFTER, F32, (keeper, more, end(iteration))), 0, lanes=8))
+    code = program(clear, iteration, more, end(iteration), put(at(argument(0), 0, lanes=8), final))
     if targets()[0].arch.startswith("x86_64"):
         assert "rsp" not in compile_assembly(render(code, AVX2), AVX2)
-    found = run_native(code, [Memory(F32, 64), numbers(64)], {}, device(targets()[-1]))
+    found = run_native(code, [ElementMemory(F32, 64), numbers(64)], {}, device(targets()[-1]))
     assert found[0].values[:8] == [sum(range(lane, 64, 8)) for lane in range(8)]

@@ -4,7 +4,7 @@ from weft.ir.build import param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.uop import UOp, make
-from weft.schedule.fuse.cost import Work
+from weft.schedule.fuse.cost import ElementCost
 from weft.schedule.fuse.kernel import Kernel
 from weft.target.target import Target
 
@@ -25,19 +25,19 @@ def test_shared_parts_count_once():
     x = p(1, 8)
     for _ in range(50):
         x = x * x + x
-    assert close(Work(TARGET).in_full(x), LOAD + 100 * COSTS.op)
+    assert close(ElementCost(TARGET).in_full(x), LOAD + 100 * COSTS.op)
 
 
 def test_views_and_casts_are_free():
     x = make(Op.RESHAPE, dtypes.float32, (p(1, 8) + 1.0,), (2, 4)).cast(dtypes.float64)
-    assert close(Work(TARGET).in_full(x), LOAD + COSTS.op)
+    assert close(ElementCost(TARGET).in_full(x), LOAD + COSTS.op)
 
 
 def test_what_is_repeated_often_costs_the_same_whoever_was_asked_before():
     x = make(Op.EXP, dtypes.float32, (p(1, 8) + 1.0,))
     kernel = Kernel(0, (32, 8))
     uses = [(kernel, tuple(kernel.order), 32 * 8)]
-    work = Work(TARGET)
+    work = ElementCost(TARGET)
     first = work.compare(x, uses, [], 32)
     work.of(x * 2.0)
     assert work.compare(x, uses, [], 32) == first

@@ -111,8 +111,8 @@ def test_what_needs_no_other_device_copies_nothing():
     assert not copies(memory.sharded(node))
 
 
-def test_a_large_fold_moves_pieces():
-    """Each device folds a third and hands it on: it sends 4 thirds, not 2 wholes."""
+def test_a_large_reduction_moves_pieces():
+    """Each device reduces a third and hands it on: it sends 4 thirds, not 2 wholes."""
     sizes = {}
     for width in (5, 60_000):
         layout = even_layout(THREE, 0, 3)

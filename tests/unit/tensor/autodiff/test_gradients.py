@@ -51,7 +51,7 @@ def test_leaves_get_gradients():
     middle.sum().backward()
     assert x.grad.tolist() == [3.0, 4.0]
     assert y.grad is None
-    assert middle.grad is None
+    assert middle.grad.tolist() == [1.0, 1.0]
     (x * x).sum().backward()
     assert x.grad.tolist() == [5.0, 8.0]
 
@@ -109,7 +109,7 @@ def test_mistakes():
     with pytest.raises(DTypeError, match="requires_grad: a tensor of int32"):
         Tensor([1], requires_grad=True)
     with pytest.raises(ArgumentError, match="does not depend on target 0"):
-        x.sum().gradient(Tensor(numbers("float32", (2,))))
+        x.sum().gradient(Tensor(numbers("float32", (2,))), materialize_grads=False)
 
 
 def test_leaves_that_require_a_gradient_get_one_alone():

@@ -153,7 +153,7 @@ def test_facts():
     assert x.size(-1) == 3
     assert x.is_floating_point()
     assert repr(x).endswith("lazy>")
-    assert repr(x.realize()).endswith("realized>")
+    assert "realized" in repr(x.realize())
 
 
 def test_casts():

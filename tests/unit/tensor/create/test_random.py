@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from weft import jit
+from weft.engine.compile import CompileStatistics
+from weft.engine.counters import GlobalCounters
 from weft.ir.dtypes import dtypes
 from weft.ir.uop import const
 from weft.reference.tensor import evaluate
 from weft.support.errors import ArgumentError
 from weft.tensor import Tensor
-from weft.tensor.create.random_state import threefry
+from weft.tensor.create.random_state import random_state, restore_random_state, threefry
 
 # Key, counter and result for 20 rounds, from the known answers of the Random123 library.
 KNOWN = (
@@ -134,3 +137,43 @@ def test_multinomial_without_replacement_draws_each_position_once():
 def test_multinomial_refuses_more_than_there_is():
     with pytest.raises(ArgumentError, match="multinomial: 3 of 2 positions"):
         Tensor([0.5, 0.5]).multinomial(3)
+
+
+def test_draws_do_not_wait_for_each_other():
+    """Each of several draws is one kernel, and those of one shape are the same one."""
+    Tensor.manual_seed(5)
+    GlobalCounters.reset()
+    before = CompileStatistics.generated + CompileStatistics.from_disk
+    drawn = [Tensor.rand(7, 3) for _ in range(5)]
+    drawn[0].realize(*drawn[1:])
+    assert GlobalCounters.kernel_count <= 6  # with what the seed wrote
+    assert CompileStatistics.generated + CompileStatistics.from_disk - before <= 2
+    Tensor.manual_seed(5)
+    again = [Tensor.rand(7, 3).tolist() for _ in range(5)]
+    assert [each.tolist() for each in drawn] == again
+
+
+def test_a_traced_function_goes_on_where_draws_ended():
+    draw = jit(lambda x: x * 0 + Tensor.rand(3))
+    zeros = Tensor.zeros(3).realize()
+    for has_trace in (False, True):
+        Tensor.manual_seed(6)
+        mixed = [Tensor.rand(3).tolist(), draw(zeros).tolist(), Tensor.rand(3).tolist()]
+        mixed += [draw(zeros).tolist(), Tensor.rand(3).tolist()]
+        Tensor.manual_seed(6)
+        assert mixed == [Tensor.rand(3).tolist() for _ in range(5)], has_trace
+
+
+def test_the_counter_has_two_words():
+    """Draws go on past 2**32 numbers, counted by Python or written."""
+    Tensor.manual_seed(8)
+    state = random_state()
+    state["devices"] = {
+        name: [*words[:2], 0xFFFFFFFE, 3]
+        for name, words in (state["devices"] or {"CPU": [8, 0, 0, 0]}).items()
+    }
+    restore_random_state(state)
+    first = [Tensor.rand(4).tolist(), Tensor.rand(4).tolist()]
+    assert next(iter(random_state()["devices"].values()))[2:] == [6, 4]
+    restore_random_state(state)
+    assert Tensor.rand(8).tolist() == first[0] + first[1]

@@ -95,10 +95,10 @@ def test_a_mask_takes_one_value_for_each_element():
         x[x > 1] = Tensor([7, 8, 9])
 
 
-def test_an_index_tensor_outside_its_axis_reads_zero_and_writes_nothing():
+def test_a_computed_index_outside_its_axis_reads_zero_and_writes_nothing():
     x = Tensor([1, 2, 3])
-    assert x[Tensor([0, 5, -1, -4])].tolist() == [1, 0, 3, 0]
-    x[Tensor([0, 5])] = 9
+    assert x[Tensor([0, 5, -1, -4]) + 0].tolist() == [1, 0, 3, 0]
+    x[Tensor([0, 5]) + 0] = 9
     assert x.tolist() == [9, 2, 3]
 
 

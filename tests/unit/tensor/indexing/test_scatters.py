@@ -46,9 +46,9 @@ def test_nothing_to_add():
     assert empty.index_add(1, Tensor([0, 1]), empty).shape == (0, 2)
 
 
-def test_numbers_outside_add_nothing():
+def test_computed_numbers_outside_add_nothing():
     x = Tensor([1, 1, 1])
-    found = x.index_add(0, Tensor([5, -4, -1, 2]), Tensor([10, 20, 30, 40]))
+    found = x.index_add(0, Tensor([5, -4, -1, 2]) + 0, Tensor([10, 20, 30, 40]))
     assert found.tolist() == [1, 1, 71]
 
 

@@ -5,6 +5,7 @@ import datetime
 import io
 import itertools
 import os
+import threading
 import time
 
 import numpy as np
@@ -97,3 +98,25 @@ def deque_that_is_emptied():
 @warned
 def generator_without_a_seed():
     return lambda x: x * np.random.default_rng().random(), lambda: None
+
+
+@warned
+def generator_that_is_sent_to():
+    numbers = (float(number) for number in range(9))
+    return lambda x: x * numbers.send(None), lambda: None
+
+
+@warned
+def whether_a_lock_is_held():
+    lock = threading.Lock()
+    return lambda x: x * (2.0 if lock.locked() else 3.0), lambda: lock.acquire()
+
+
+@warned
+def how_errors_are_handled():
+    return lambda x: x * len(np.geterr()["divide"]), lambda: None
+
+
+@warned
+def number_of_the_thread():
+    return lambda x: x * (threading.get_ident() % 97), lambda: None

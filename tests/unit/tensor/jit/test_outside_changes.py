@@ -12,6 +12,7 @@ from tests.unit.tensor.jit import (
     outside_modules,
     outside_names,
     outside_objects,
+    outside_python,
     outside_warned,
 )
 from tests.unit.tensor.jit.outside_table import CHANGES, WARNED
@@ -23,6 +24,7 @@ FILES = (
     outside_modules,
     outside_names,
     outside_objects,
+    outside_python,
     outside_warned,
 )
 

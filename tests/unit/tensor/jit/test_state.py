@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import subprocess
 import sys
 import threading
 import warnings
@@ -266,7 +267,6 @@ def test_arrays_are_not_returned():
     "read",
     [
         lambda x: f"{x.sum():.2f}",
-        lambda x: print(x),
         lambda x: float(x.sum()),
         lambda x: x[x > 1],
         lambda x: range(x.sum().int()),
@@ -297,6 +297,22 @@ def test_attributes_in_slots_are_seen():
     options = Options()
     options.scale = 5.0
     assert scaled(Tensor([1.0])).item() == 5.0
+
+
+FIRST_IN_A_PROCESS = """
+from weft import Tensor, jit
+rates = [2.0]
+scaled = jit(lambda x: x * rates[0])
+first = scaled(Tensor([1.0])).item()
+rates[0] = 3.0
+assert (first, scaled(Tensor([1.0])).item()) == (2.0, 3.0)
+"""
+
+
+def test_the_first_function_that_a_process_traces_is_watched_too():
+    # Python 3.12 turns instructions on when a trace begins, if a frame has asked before that.
+    done = subprocess.run([sys.executable, "-c", FIRST_IN_A_PROCESS], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_frozen_objects_are_traced_once():
@@ -427,3 +443,23 @@ def test_variables_of_the_call_itself_are_not_outside():
     assert f(Tensor([1.0])).tolist() == [20.0]
     factor = 3.0
     assert f(Tensor([1.0])).tolist() == [29.0] and f.traces == 2
+
+
+def test_functions_inside_are_found_without_a_search_of_the_heap(monkeypatch):
+    """The frame that made a comprehension has its cells; those from outside are guarded."""
+    factors, searched = [1.0, 2.0], []
+    search = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *of: searched.append(of) or search(*of))
+
+    @jit
+    def f(x):
+        size = x.shape[0]
+        for _ in range(3):
+            x = x + sum([factors[each] * size for each in range(2)])
+            x = x * max(factors[each] for each in range(2))
+        return x
+
+    assert f(Tensor([1.0])).tolist() == [50.0]
+    assert searched == []
+    factors = [0.0, 1.0]
+    assert f(Tensor([1.0])).tolist() == [4.0] and f.traces == 2

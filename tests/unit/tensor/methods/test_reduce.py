@@ -1,5 +1,6 @@
 """Reductions and what is made of them, against PyTorch."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,27 @@ def test_statistics():
             lambda x, p=p: x.normalize(p), x, other=lambda x, p=p: functional.normalize(x, p)
         )
     assert str(Tensor([1.0]).var().item()) == "nan"
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, -3.7, 1e-20])
+@pytest.mark.parametrize("shape", [(100_000, 100_000), (3, 1_000_003), (7, 70_001)])
+def test_sums_of_equal_terms_round_once(shape: tuple[int, int], value: float):
+    x = Tensor.full(shape, value)
+    one = float(np.float32(value))
+    count = shape[0] * shape[1]
+    assert x.sum().item() == pytest.approx(one * count, rel=1e-6)
+    assert x.mean().item() == pytest.approx(one, rel=1e-6)
+    assert x.max().item() == one
+    row = Tensor([value, 2 * value]).reshape(2, 1).expand(2, shape[1])
+    np.testing.assert_allclose(row.sum(1).numpy(), [one * shape[1], 2 * one * shape[1]], rtol=1e-6)
+
+
+def test_sums_of_equal_terms_of_other_dtypes():
+    assert Tensor.full((5, 7), 3, dtype="int8").sum().item() == 105
+    assert Tensor.full((1 << 20, 1 << 12), 3).sum(dtype="int32").item() == 0  # wraps, as adding
+    assert Tensor.full((3, 100_000), 2.5, dtype="float16").sum(1).tolist() == [math.inf] * 3
+    assert Tensor.full((3, 100_000), 2.5, dtype="bfloat16").sum().item() == 749_568
+    assert Tensor.full((5, 7), True).sum().item() == 35
+    assert Tensor.full((0, 7), 3.0).sum().item() == 0
+    assert np.isnan(Tensor.full((9,), math.nan).sum().item())
+    assert Tensor.full((9,), -math.inf).sum().item() == -math.inf

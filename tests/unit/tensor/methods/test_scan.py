@@ -61,3 +61,13 @@ def test_wrong_arguments():
         Tensor(1.0).diff()
     with pytest.raises(ArgumentError, match="both x and dx"):
         x.cumulative_trapezoid(x, dx=1.0)
+
+
+@pytest.mark.parametrize("shape", [(2_000_003,), (3, 400_000), (5000, 7)])
+def test_long_sums_lose_no_more_than_their_last_digits(shape: tuple[int, ...]):
+    """A scan adds one by one, so in float32 its error would grow with the number of elements."""
+    x = np.full(shape, 0.1, np.float32)
+    axis = int(np.argmax(shape))
+    exact = np.cumsum(x.astype(np.float64), axis)
+    for made in (Tensor(x), Tensor.full(shape, 0.1)):
+        np.testing.assert_allclose(made.cumsum(axis).numpy(), exact, rtol=2e-7)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import assert_like_torch, numbers
-from weft import ArgumentError, Tensor
+from weft import ArgumentError, Tensor, Variable
 
 pytestmark = pytest.mark.peers("torch")
 
@@ -26,6 +26,18 @@ def test_conv2d(groups: int, stride: int, dilation: int, padding: int):
         *(x, w, bias),
         other=lambda x, w, b: functional.conv2d(x, w, b, **rest),
     )
+
+
+def test_the_batch_of_a_convolution_may_be_symbolic():
+    """One program convolves batches of all sizes, with its gradient."""
+    x, w = (Tensor(numbers("float32", shape)).realize() for shape in ((4, 2, 5, 5), (3, 2, 3, 3)))
+    batch = Variable("batch", 1, 4)
+    for rows in (1, 3, 4):
+        cut = x[: batch.bind(rows)]
+        result, wanted = cut.conv2d(w, padding=1), x[:rows].conv2d(w, padding=1)
+        slopes = [each.sum().gradient(w)[0].numpy() for each in (result, wanted)]
+        np.testing.assert_allclose(result.numpy(), wanted.numpy(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(*slopes, rtol=1e-5, atol=1e-5)
 
 
 def test_convolutions_of_other_ranks():

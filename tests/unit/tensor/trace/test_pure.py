@@ -77,7 +77,7 @@ def test_every_transform_sees_writes(name):
         np.testing.assert_allclose(slope(each, x), wanted_slope, rtol=1e-5)
 
 
-def test_the_last_value_for_a_place_stays():
+def test_the_last_value_for_a_address_stays():
     def repeated(x):
         y = x * 1
         y[Tensor([1, 1])] = x[0:2] * 10
@@ -111,7 +111,7 @@ def writing(state, how):
             state[0:1] = x[0:1]
         elif how == "index":
             state[Tensor([1])] = x[0:1]
-        elif how == "place":
+        elif how == "address":
             state[x.argmin().reshape(1)] = 5.0
         else:
             state.assign(state + x)
@@ -123,7 +123,7 @@ def writing(state, how):
 
 
 @pytest.mark.parametrize("is_lazy", [False, True])
-@pytest.mark.parametrize("how", ["assign", "slice", "index", "place", "raise"])
+@pytest.mark.parametrize("how", ["assign", "slice", "index", "address", "raise"])
 @pytest.mark.parametrize("kind", ["eager", "function", "checkpoint", "grad", "jvp"])
 def test_writes_to_tensors_of_others_are_those_of_the_function(kind, how, is_lazy):
     x = Tensor([10.0, 20.0])

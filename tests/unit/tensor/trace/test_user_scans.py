@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft import associative_scan, function, grad, jit, scan, vmap
+from weft import associative_reduce, associative_scan, function, grad, jit, scan, vmap
 from weft.engine.counters import GlobalCounters
 from weft.ir.walk import bodies
 from weft.support.errors import ArgumentError, ArgumentTypeError, NotSupported, ShapeError
@@ -107,7 +107,7 @@ def test_gradients_of_a_scan_are_those_of_the_loop():
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9)
 
 
-def test_trees_and_turns_without_inputs():
+def test_trees_and_iterations_without_inputs():
     def fibonacci(pair: tuple[Tensor, Tensor], x: None) -> Any:
         assert x is None
         a, b = pair
@@ -118,7 +118,7 @@ def test_trees_and_turns_without_inputs():
     assert found["a"].tolist() == [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
 
 
-def test_a_graph_of_many_turns_has_few_bodies():
+def test_a_graph_of_many_iterations_has_few_bodies():
     found = scan(cell(Tensor(random(3, 3))), Tensor(random(3)), Tensor(random(1000, 3)))[1]
     assert len(bodies(found.uop)) <= 10
 
@@ -151,7 +151,7 @@ KEPT = Tensor.zeros(3).contiguous().realize()
         (lambda x: scan(lambda c, x: c, x[0], x), ArgumentTypeError, "returned Tensor"),
         (lambda x: scan(lambda c, x: (c[:2], x), x[0], x), ShapeError, "shape or dtype changes"),
         (lambda x: scan(lambda c, x: (c, x), x[0], x, length=4), ArgumentError, r"\[2, 4\]"),
-        (lambda x: scan(lambda c, x: (c, x), x[0]), ArgumentError, "how many turns"),
+        (lambda x: scan(lambda c, x: (c, x), x[0]), ArgumentError, "how many iterations"),
         (lambda x: scan(written, x[0], x), NotSupported, "writes to a tensor"),
         (lambda x: scan(lambda c, x: (c, x), None, None), ArgumentTypeError, "no tensor"),
         (lambda x: associative_scan(lambda a, b: a[:, :1], x), ShapeError, "fn: a shape"),
@@ -163,3 +163,48 @@ def test_what_is_refused(call: Callable[[Tensor], Any], kind: type, text: str):
     with pytest.raises(kind, match=text):
         call(Tensor.ones(2, 3))
     assert KEPT.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 64, 65, 130, 1000])
+def test_associative_reduce_is_the_last_prefix(size: int):
+    rng = np.random.default_rng(size)
+    a, b = (rng.uniform(0.5, 1.0, (size, 3)).astype(np.float32) for _ in range(2))
+    total = associative_reduce(join, {"a": Tensor(a), "b": Tensor(b)})
+    last = associative_scan(join, {"a": Tensor(a), "b": Tensor(b)})
+    for name in "ab":
+        np.testing.assert_allclose(total[name].numpy(), last[name].numpy()[-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_associative_reduce_keeps_the_order_of_an_axis(axis: int):
+    array = np.random.default_rng(0).standard_normal((13, 13, 2, 2)).astype(np.float32) / 2
+    if axis == -1:
+        found = associative_reduce(lambda a, b: a, Tensor(array), axis)
+        np.testing.assert_array_equal(found.numpy(), array[..., 0])
+        return
+    found = associative_reduce(lambda a, b: a @ b, Tensor(array), axis)
+    wanted = np.moveaxis(array, axis, 0)
+    product = wanted[0]
+    for each in wanted[1:]:
+        product = product @ each
+    np.testing.assert_allclose(found.numpy(), product, rtol=1e-3, atol=1e-6)
+
+
+def test_gradients_of_an_associative_reduce():
+    x = Tensor(np.random.default_rng(1).uniform(0.9, 1.1, 100).astype(np.float32))
+    ours = associative_reduce(lambda a, b: a * b, x).gradient(x)[0]
+    np.testing.assert_allclose(ours.numpy(), x.prod().gradient(x)[0].numpy(), rtol=1e-4)
+
+
+def test_an_associative_reduce_reads_its_data_once():
+    x = Tensor(np.ones(1 << 18, dtype=np.float32)).realize()
+    GlobalCounters.reset()
+    associative_reduce(lambda a, b: a * b, x).realize()
+    assert GlobalCounters.kernel_count <= 8
+    # The argument of the first call is copied once; the levels read it once and an eighth of it.
+    assert GlobalCounters.global_mem < 4 * (1 << 18) * 3.5
+
+
+def test_an_empty_axis_has_no_reduction():
+    with pytest.raises(ShapeError, match="empty axis"):
+        associative_reduce(lambda a, b: a + b, Tensor.zeros(0, 2))

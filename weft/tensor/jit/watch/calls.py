@@ -7,10 +7,14 @@ that nobody can guard, such as the clock; that warns.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import contextvars
 import functools
+import importlib
+import operator
 import random
+import sys
 import weakref
 from collections.abc import Iterable
 from types import (
@@ -38,8 +42,10 @@ _SHALLOW: Final = {
     all, any, enumerate, filter, iter, len, map, max, min, next, range, reversed, sorted, sum, zip,
     list, tuple, dict, set, frozenset,
 }  # fmt: skip
+# Functions of C that these may be handed, which look below.
+_LOOKERS: Final = (operator.attrgetter, operator.methodcaller)
 _BLIND: Final = {
-    callable, id, isinstance, issubclass, type, object, super, property, classmethod, staticmethod,
+    callable, id, type, object, super, property, classmethod, staticmethod,
     setattr, delattr, print, weakref.ref, slice, hash,
 }  # fmt: skip
 # Parts of Python and NumPy whose functions depend on their arguments alone.
@@ -61,6 +67,11 @@ _CHANGES_UNREAD: Final = [
     "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
     "discard", "__setitem__", "__delitem__",
 ]  # fmt: skip
+# How NumPy has been told to go about errors and text; threads; what the collector knows.
+_SETTINGS: Final = (
+    "_get_extobj_dict", "geterrobj", "get_printoptions", "getbufsize", "get_ident",
+    "get_native_id", "get_count", "get_stats", "get_objects", "get_referrers",
+)  # fmt: skip
 _NOW: Final = ("now", "today", "utcnow", "default_rng", "RandomState", "Random", "SeedSequence")
 
 
@@ -79,11 +90,14 @@ def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any
         reads.add_function(callee)
         if is_weft(callee.__module__):
             consume(reads, args, False)
-        elif callee.__defaults__ is not None and reads.is_outside(callee):
-            reads.note("attribute", callee, "__defaults__", callee.__defaults__)
+        elif callee is importlib.import_module:
+            return _module(reads, args, frame)
         return ()
     if kind is functools.partial:
         known = reads.mark if reads.is_outside(callee) else lambda thing: thing
+        if reads.is_outside(callee):
+            for name in ("func", "args", "keywords"):
+                reads.note("attribute", callee, name, getattr(callee, name))
         known(callee.keywords)
         reads.content(callee.keywords)
         held = [(known(each),) for each in (*callee.args, *callee.keywords.values())]
@@ -131,6 +145,8 @@ def _construct(reads: Reads, kind: Any, args: Arguments, frame: Any) -> Iterable
         return ()
     if kind.__name__ in _NOW and not args:
         reads.warn(f"makes a {kind.__name__} without a seed")
+    if kind.__module__ == "decimal":
+        _decimal_context(reads)
     followed = any(type(lookup(kind, name)) is FunctionType for name in ("__init__", "__new__"))
     if followed and not is_weft(kind.__module__):
         return ()
@@ -182,16 +198,34 @@ def _builtin(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable
     home = getattr(callee, "__module__", None) or type(callee).__module__
     if name in _NOW and not args:
         reads.warn(f"calls {home}.{name}() without a seed")
+    if name in _SETTINGS:
+        reads.warn(f"calls {home}.{name}")
     return _opaque(reads, str(home), name, args)
 
 
 def _shallow(reads: Reads, args: Arguments) -> list[Any]:
-    """The items of all arguments, or what has none as it is."""
+    """The items of all arguments, or what has none as it is.
+
+    A function of C among them, as `operator.attrgetter`, may look at all that the items have.
+    """
+    if any(type(value) in _LOOKERS for each in args for value in each):
+        return consume(reads, args, True)
     found: list[Any] = []
     for each in args:
         for value in each:
             found += reads.content(value) or (value,)
+            if type(value) is BuiltinFunctionType and type(value.__self__) is not ModuleType:
+                consume(reads, [(value.__self__,)], True)  # a method, as `get` of a dict
     return found
+
+
+def _decimal_context(reads: Reads) -> None:
+    """How decimal numbers are rounded, which the thread has set."""
+    import decimal
+
+    context = decimal.getcontext()
+    for name in ("prec", "rounding"):
+        reads.note("attribute", context, name, getattr(context, name))
 
 
 def _opaque(reads: Reads, home: str, name: str, args: Arguments) -> Iterable[Any]:
@@ -225,12 +259,14 @@ def _method(reads: Reads, owner: Any, name: str, args: Arguments) -> Iterable[An
         for key in args[0]:
             reads.write(owner, key)
         return ()
-    if name == "__next__":
+    if name in ("__next__", "send", "throw"):
         return _next(reads, [(owner,)], None)
     if issubclass(kind, contextvars.ContextVar) and name == "get":
         default = [each[0] for each in args if each][:1]
         found = reads.called(owner.get, tuple(default))
         return found or reads.called(owner.get, (MISSING,))
+    if name == "locked" and reads.is_outside(owner):
+        reads.warn(f"asks whether a {kind.__name__} is locked")
     if issubclass(kind, np.ndarray):
         reads.content(owner)
         return consume(reads, args, True)
@@ -280,7 +316,7 @@ def _getattr(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
         for name in args[1]:
             if type(name) is str:
                 found += reads.attribute(thing, name)
-        if not args[1]:  # a computed name: any of them
+        if not any(type(name) is str for name in args[1]):  # a computed name: any of them
             found += reads.deep_content(thing, True)
     return [*found, *(value for each in args[2:] for value in each)]
 
@@ -297,6 +333,27 @@ def _vars(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
 
 def _globals(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
     return (reads.mark(frame.f_globals),)
+
+
+def _module(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    """An import by a function: the module is an entry of the table of modules."""
+    names = [name for name in (args[0] if args else ()) if type(name) is str]
+    for name in names:
+        if not is_weft(name):
+            reads.entry(sys.modules, name)
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def _is_of_class(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
+    """What is of a class: of an abstract one that can change, for classes are registered."""
+    if len(args) == 2:
+        kinds = [part for each in args[1] for part in (each if type(each) is tuple else (each,))]
+        for kind in kinds:
+            if type(kind) is abc.ABCMeta and not is_weft(kind.__module__):
+                for thing in args[0]:
+                    own = thing if issubclass(type(thing), type) else type(thing)
+                    reads.called(issubclass, (own, kind))
+    return ()
 
 
 def _dir(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
@@ -323,5 +380,7 @@ _OWN: Final[dict[Any, Any]] = {
     next: _next,
     input: _outside_world("input"),
     open: _outside_world("open"),
-    builtins.__import__: lambda reads, args, frame: (),
+    builtins.__import__: _module,
+    isinstance: _is_of_class,
+    issubclass: _is_of_class,
 }

@@ -10,14 +10,14 @@ change that is not seen.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from weft.tensor.jit.watch.calls import cached, call, consume
 from weft.tensor.jit.watch.guards import ENTRY, MISSING
 from weft.tensor.jit.watch.lookup import STANDARD, is_weft, lookup
-from weft.tensor.jit.watch.opcodes import Step
+from weft.tensor.jit.watch.opcodes import Bytecode
 from weft.tensor.jit.watch.reads import Reads
 
 Values = tuple[Any, ...]  # what a place on the stack may hold
@@ -28,13 +28,15 @@ _CODE: Final = (FunctionType, BuiltinFunctionType, ModuleType, type)
 class Followed:
     """A frame that runs."""
 
-    def __init__(self, frame: Any, steps: dict[int, Step], cells: dict[str, list[Any]]) -> None:
+    def __init__(
+        self, frame: Any, steps: dict[int, Bytecode], cells: dict[str, list[Any]]
+    ) -> None:
         self.stack: list[Values] = []
         self.returned: list[Any] = []  # by frames that the running instruction called
         self.after: list[Callable[[], Any]] = []  # gives results where no frame was called
         self._steps = steps
         self._cells = cells
-        self._step: Step | None = None
+        self._step: Bytecode | None = None
         self._results: list[Values] = []
         self._seen: set[tuple[int, int]] = set()
         self.guards_globals = not str(frame.f_globals.get("__name__")).startswith("weft.")
@@ -61,7 +63,7 @@ class Followed:
         else:
             self._results = handler(self, step, frame, reads)
 
-    def _finish(self, current: Step, reads: Reads) -> None:
+    def _finish(self, current: Bytecode, reads: Reads) -> None:
         """Put what the last instruction gave on the stack, which is as deep as `current` says."""
         last = self._step
         assert last is not None
@@ -91,7 +93,11 @@ class Followed:
     def cells(self, name: str) -> list[Any]:
         return self._cells.get(name, [])
 
-    def is_repeated(self, step: Step, values: Values) -> bool:
+    def cells_of(self, names: Iterable[str]) -> dict[str, list[Any]]:
+        """Those of a function that this frame made; its own variables are new in each call."""
+        return {name: self._cells[name] for name in names if name in self._cells}
+
+    def is_repeated(self, step: Bytecode, values: Values) -> bool:
         """Whether these many objects went through this instruction before."""
         if len(values) <= _MOST_REPEATED:
             return False
@@ -101,7 +107,7 @@ class Followed:
         return is_known
 
 
-Handler = Callable[[Followed, Step, Any, Reads], list[Values]]
+Handler = Callable[[Followed, Bytecode, Any, Reads], list[Values]]
 _HANDLERS: dict[str, Handler] = {}
 
 
@@ -120,28 +126,28 @@ def _local(frame: Any, name: str) -> Values:
 
 
 @_handles("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_AND_CLEAR")
-def _load_local(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_local(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [_local(frame, step.value)]
 
 
 @_handles("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
-def _load_locals(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_locals(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [_local(frame, name) for name in step.value]
 
 
 @_handles("STORE_FAST_LOAD_FAST")
-def _store_and_load(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _store_and_load(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     own.after = [lambda: _local(frame, step.value[1])]  # once it is stored
     return [()]
 
 
 @_handles("LOAD_CONST", "LOAD_SMALL_INT")
-def _load_constant(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_constant(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [(step.value,)]
 
 
 @_handles("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-def _load_global(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_global(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     name = step.value
     if step.name != "LOAD_GLOBAL" and name in frame.f_locals:  # the body of a class
         return [_local(frame, name)]
@@ -150,6 +156,7 @@ def _load_global(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Va
         found = frame.f_builtins.get(name, MISSING)
         if own.guards(found):
             reads.note(ENTRY, frame.f_globals, name, MISSING)
+            reads.entry(frame.f_builtins, name)
     elif own.guards(found):
         reads.entry(frame.f_globals, name)
     values = () if found is MISSING else (found,)
@@ -157,14 +164,14 @@ def _load_global(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Va
 
 
 @_handles("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
-def _load_cell(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_cell(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     for cell in own.cells(step.value):
         reads.cell(cell, step.value)
     return [_local(frame, step.value)]
 
 
 @_handles("LOAD_ATTR", "LOAD_METHOD")
-def _load_attribute(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_attribute(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     values = own.top(1)[0]
     count = 1 + step.effect
     if own.is_repeated(step, values):
@@ -176,7 +183,7 @@ def _load_attribute(own: Followed, step: Step, frame: Any, reads: Reads) -> list
 
 
 @_handles("LOAD_SUPER_ATTR")
-def _load_super(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _load_super(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     _, kinds, things = own.top(3)
     found: list[Any] = []
     for kind in kinds:
@@ -188,7 +195,7 @@ def _load_super(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Val
     return [tuple(found)] * (3 + step.effect)
 
 
-def _subscript(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _subscript(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     containers, keys = own.top(2)
     found: list[Any] = []
     if own.is_repeated(step, containers):
@@ -207,7 +214,7 @@ _HANDLERS["BINARY_SUBSCR"] = _subscript
 
 
 @_handles("BINARY_OP")
-def _operate(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _operate(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     if step.arg == _SUBSCRIPT:
         return _subscript(own, step, frame, reads)
     return _consume(own, step, frame, reads)
@@ -224,20 +231,33 @@ def _subscript_number() -> int:
 _SUBSCRIPT: Final = _subscript_number()
 
 
-def _consume(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _consume(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     """An instruction that may look at all of its operands' contents, and gives something new."""
     results = 1 if step.name in _ONE_RESULT else 0
     found: list[Any] = []
+    special = _special_methods(step.name)
     for values in own.top(max(1, results - step.effect)):
         if own.is_repeated(step, values):
             continue
         for value in values:
             found += reads.content(value)
+            if special:
+                reads.special(value, special)
     return [tuple(found)] * results
 
 
+def _special_methods(name: str) -> tuple[str, ...]:
+    """What an instruction looks for in the class of its operands, and does without."""
+    if name == "COMPARE_OP":
+        return ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+    if name == "CONTAINS_OP":
+        return ("__contains__", "__iter__")
+    is_test = ("JUMP" in name and "_IF_" in name) or name in ("TO_BOOL", "UNARY_NOT")
+    return ("__bool__", "__len__") if is_test else ()
+
+
 @_handles("MATCH_CLASS")
-def _match_class(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _match_class(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     things, kinds, names = own.top(3)
     found: list[Any] = []
     for thing in things:
@@ -249,13 +269,13 @@ def _match_class(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Va
 
 
 @_handles("UNPACK_SEQUENCE", "UNPACK_EX")
-def _unpack(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _unpack(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     (found,) = _items(own, step, reads)
     return [found] * (1 + step.effect)
 
 
 @_handles("GET_ITER", "GET_YIELD_FROM_ITER")
-def _iterate(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _iterate(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     for value in own.top(1)[0]:
         if type(lookup(type(value), "__iter__")) is FunctionType:
             reads.kind(value)
@@ -270,7 +290,7 @@ def describe(value: Any) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def _items(own: Followed, step: Step, reads: Reads) -> list[Values]:
+def _items(own: Followed, step: Bytecode, reads: Reads) -> list[Values]:
     values = own.top(1)[0]
     if own.is_repeated(step, values):
         return [()]
@@ -281,17 +301,17 @@ def _items(own: Followed, step: Step, reads: Reads) -> list[Values]:
 
 
 @_handles("FOR_ITER")
-def _next_item(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _next_item(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [own.top(1)[0]]
 
 
 @_handles("COPY")
-def _copy(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _copy(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [own.top(step.arg)[0]]
 
 
 @_handles("SWAP")
-def _swap(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _swap(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     stack = own.stack
     if 0 < step.arg <= len(stack):
         stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
@@ -299,17 +319,17 @@ def _swap(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
 
 
 @_handles("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP")
-def _build(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _build(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return [sum(own.top(1 - step.effect), ())]
 
 
 @_handles("LIST_TO_TUPLE", "CALL_INTRINSIC_1")
-def _same(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _same(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return own.top(1)
 
 
 @_handles("IMPORT_NAME")
-def _import(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _import(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     import sys
 
     found = sys.modules.get(step.value, MISSING)
@@ -319,7 +339,7 @@ def _import(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]
 
 
 @_handles("IMPORT_FROM")
-def _import_from(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _import_from(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     found: list[Any] = []
     for module in own.top(1)[0]:
         found += reads.attribute(module, step.value)
@@ -327,7 +347,7 @@ def _import_from(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Va
 
 
 @_handles("CALL", "CALL_KW", "CALL_FUNCTION_EX")
-def _call(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _call(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     operands = own.top(1 - step.effect)
     callees = {id(each): each for values in operands[:2] for each in values if callable(each)}
     args = operands[2:] if step.name != "CALL_KW" else operands[2:-1]
@@ -349,14 +369,14 @@ def _call(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
 
 
 @_handles("STORE_ATTR", "DELETE_ATTR")
-def _store_attribute(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _store_attribute(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     for thing in own.top(1)[0]:
         reads.write(thing, step.value)
     return []
 
 
 @_handles("STORE_SUBSCR", "DELETE_SUBSCR")
-def _store_item(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _store_item(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     containers, keys = own.top(2)
     for container in containers:
         for key in keys:
@@ -365,13 +385,13 @@ def _store_item(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Val
 
 
 @_handles("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME")
-def _store_global(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _store_global(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     reads.write(frame.f_globals, step.value)
     return []
 
 
 @_handles("STORE_DEREF", "DELETE_DEREF")
-def _store_cell(own: Followed, step: Step, frame: Any, reads: Reads) -> list[Values]:
+def _store_cell(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     for cell in own.cells(step.value):
         reads.write(cell, step.value)
     return []

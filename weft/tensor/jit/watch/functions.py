@@ -19,29 +19,27 @@ def find_function(reads: Reads, frame: Any) -> list[Any]:
         method = _method(reads, frame)
         known = [method] if method is not None else []
     if not known and code.co_freevars:
-        known = [each for each in _referrers(code) if each.__code__ is code]
-        if not _is_made_here(frame):
-            for each in known:
-                reads.mark(each)
+        known = [reads.mark(each) for each in _referrers(code) if each.__code__ is code]
     if len(known) > 1:
         known = [each for each in known if _has_cells(each, frame)]
     return known
 
 
-def _is_made_here(frame: Any) -> bool:
-    """Whether a function that is running made this one: a comprehension, a function inside.
+def find_maker(frame: Any) -> Any:
+    """The running frame that made this one's function: of a comprehension, a function inside.
 
     Its variables are those of the running call. What they have from outside is known already.
     """
     code, caller = frame.f_code, frame.f_back
     while caller is not None:
         if code in caller.f_code.co_consts:
-            return True
+            return caller
         caller = caller.f_back
-    return False
+    return None
 
 
 def _referrers(code: CodeType) -> list[Any]:
+    """Functions with this code. It looks at every object that there is."""
     return [each for each in gc.get_referrers(code) if type(each) is FunctionType]
 
 

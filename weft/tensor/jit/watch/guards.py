@@ -10,7 +10,7 @@ from __future__ import annotations
 import array
 import functools
 import keyword
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ from weft.ir.uop import UOp
 from weft.support.source_line import SourceLine
 from weft.tensor.core import Core
 from weft.tensor.jit.host import KeptArray
-from weft.tensor.jit.signature import SCALARS, Identity
+from weft.tensor.jit.signature import SCALARS, WeakIdentity
 
 MISSING: Final = type("Missing", (), {"__repr__": lambda self: "missing"})()
 HEAP: Final = 1 << 9  # the flag of a class that can be changed
@@ -47,7 +47,7 @@ class Content:
         # Numbers tell objects apart as long as all of them live.
         self._ids: list[int] | None = list(map(id, items))
         forget = functools.partial(_forget_ids, ref(self))
-        self._refs = [ref(item, forget) for item in items if kept(item).__class__ is Identity]
+        self._refs = [ref(item, forget) for item in items if kept(item).__class__ is WeakIdentity]
 
     @classmethod
     def of(cls, container: Any) -> Content:
@@ -71,6 +71,9 @@ def _forget_ids(content: ref[Content], _: ref[Any]) -> None:
 def items_of(container: Any) -> list[Any]:
     """All that a container of C has, without a call of the user's code; an array is its bytes."""
     kind = type(container)
+    if issubclass(kind, OrderedDict):  # which has an order of its own
+        keys = list(OrderedDict.__iter__(container))
+        return [*keys, *(dict.__getitem__(container, key) for key in keys)]
     if issubclass(kind, dict):
         return [*dict.keys(container), *dict.values(container)]
     if issubclass(kind, MappingProxyType):
@@ -175,17 +178,22 @@ def kept(thing: Any) -> Any:
     """A value as a guard keeps it: plain values as they are, and objects as themselves."""
     if thing is MISSING or _is_plain(thing):
         return thing
-    return Identity(thing) if type(thing).__weakrefoffset__ else Held(thing)
+    return WeakIdentity(thing) if type(thing).__weakrefoffset__ else Held(thing)
 
 
 def _is_plain(thing: Any) -> bool:
     if type(thing) is tuple:
         return all(map(_is_plain, thing))
-    return issubclass(type(thing), (*SCALARS, UOp))
+    return is_scalar(type(thing)) or issubclass(type(thing), UOp)
+
+
+def is_scalar(kind: type) -> bool:
+    """Whether objects of a class are their value; one of the user's may have attributes too."""
+    return issubclass(kind, SCALARS) and not kind.__flags__ & HEAP
 
 
 def unwrapped(value: Any) -> Any:
-    return value() if value.__class__ is Identity or value.__class__ is Held else value
+    return value() if value.__class__ is WeakIdentity or value.__class__ is Held else value
 
 
 def _agrees(found: Any, value: Any) -> bool:
@@ -242,7 +250,7 @@ def _compiled(guards: list[Guard]) -> Callable[[], bool]:
     lines = ["def check():", "  try:", "    o = None"]
     for group in groups.values():
         owner = _named(scope, group[0].owner)
-        lines.append(f"    o = {owner}{'()' if group[0].owner.__class__ is Identity else ''}")
+        lines.append(f"    o = {owner}{'()' if group[0].owner.__class__ is WeakIdentity else ''}")
         for guard in group:
             lines += [f"    {line}" for line in _lines(scope, guard)]
     lines += ["  except Exception:", "    return False", "  return True"]
@@ -260,7 +268,7 @@ def _named(scope: dict[str, Any], thing: Any) -> str:
 def _lines(scope: dict[str, Any], guard: Guard) -> list[str]:
     kind, _, key, value, _ = guard
     wanted = _named(scope, value)
-    if value.__class__ is Identity:
+    if value.__class__ is WeakIdentity:
         wanted += "()"
     if kind == CONTENT:
         return [f"if not {wanted}.is_in(o): return False"]
@@ -271,7 +279,7 @@ def _lines(scope: dict[str, Any], guard: Guard) -> list[str]:
     found = _expression(scope, guard)
     if value.__class__ is Held or value is MISSING:
         return [f"if {found} is not {wanted}: return False"]
-    if value.__class__ is Identity:  # None where the object is gone
+    if value.__class__ is WeakIdentity:  # None where the object is gone
         return [f"x = {found}", f"if x is None or x is not {wanted}: return False"]
     return [f"x = {found}", f"if x is not {wanted} and not same(x, {wanted}): return False"]
 

@@ -15,6 +15,8 @@ from weft.tensor.jit.watch.guards import MISSING
 
 # The parts of Weft that have state of the user's.
 LAYERS: Final = ("weft.nn", "weft.llm")
+# Among them, functions of their arguments alone: an optimizer's update reads what it is given.
+PURE: Final = ("weft.nn.optim.method", "weft.nn.optim.adaptive", "weft.nn.optim.descent")
 WEFT: Final = str(Path(__file__).parents[3]) + os.sep
 STANDARD: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _LIBRARY: Final = (WEFT, STANDARD, "<frozen ")
@@ -33,7 +35,7 @@ def random_state() -> Any:
 def is_weft(module: Any) -> bool:
     """Whether a module is a part of Weft that is the same in every call."""
     name = module if type(module) is str else ""
-    return name.split(".")[0] == "weft" and not name.startswith(LAYERS)
+    return name.split(".")[0] == "weft" and (not name.startswith(LAYERS) or name in PURE)
 
 
 def has_dict(thing: Any) -> bool:
@@ -46,6 +48,17 @@ def lookup(kind: type, name: str) -> Any:
         if name in each.__dict__:
             return each.__dict__[name]
     return MISSING
+
+
+def data_names(kind: type) -> list[str]:
+    """The attributes that a class of the user's has for its objects, methods left out."""
+    return [
+        name
+        for each in kind.__mro__
+        if each.__flags__ & 1 << 9  # one that can be changed
+        for name, value in each.__dict__.items()
+        if not name.startswith("__") and not hasattr(type(value), "__get__")
+    ]
 
 
 def plain(raw: Any) -> Any:

@@ -15,7 +15,7 @@ _ENDS: Final = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INT
 _JUMPS: Final = frozenset([*dis.hasjrel, *dis.hasjabs])
 
 
-class Step(NamedTuple):
+class Bytecode(NamedTuple):
     """An instruction; `depth` is that of the stack before it, `next` the offset after it."""
 
     name: str
@@ -27,19 +27,19 @@ class Step(NamedTuple):
     effect: int  # on the depth, where it does not jump
 
 
-def read_steps(code: CodeType) -> dict[int, Step]:
+def read_steps(code: CodeType) -> dict[int, Bytecode]:
     """Every instruction by its offset. A prefix of an argument stands for its instruction."""
     bytecode: Any = dis.Bytecode(code)
     instructions = list(bytecode)
     following = [each.offset for each in instructions[1:]] + [len(code.co_code)]
     depths = _depths(instructions, following, bytecode.exception_entries)
-    steps: dict[int, Step] = {}
+    steps: dict[int, Bytecode] = {}
     prefixes: list[int] = []
     for each, after in zip(instructions, following, strict=True):
         if each.opname == "EXTENDED_ARG":
             prefixes.append(each.offset)
             continue
-        step = Step(
+        step = Bytecode(
             each.opname,
             each.arg or 0,
             each.argval,

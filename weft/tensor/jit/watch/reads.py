@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterable
 from types import (
@@ -21,13 +22,14 @@ from types import (
     ModuleType,
 )
 from typing import Any, Final, NamedTuple
+from weakref import ref
 
 import numpy as np
 
 from weft.ir.uop import UOp
 from weft.support.source_line import SourceLine
 from weft.tensor.jit.host import KeptArray
-from weft.tensor.jit.signature import SCALARS, Identity
+from weft.tensor.jit.signature import WeakIdentity
 from weft.tensor.jit.watch.guards import (
     ATTRIBUTE,
     BUFFERS,
@@ -43,12 +45,14 @@ from weft.tensor.jit.watch.guards import (
     Content,
     Guard,
     Held,
+    is_scalar,
     items_of,
     kept,
     own_attributes,
 )
 from weft.tensor.jit.watch.lookup import (
     bound,
+    data_names,
     has_dict,
     is_of_library,
     is_weft,
@@ -57,15 +61,18 @@ from weft.tensor.jit.watch.lookup import (
     random_state,
     runs_python,
 )
+from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 
 CONTAINERS: Final = (list, dict, set, deque, MappingProxyType, *BUFFERS)
 _NOTHING: Final[dict[Any, Any]] = {}
 _VIEWS: Final = (type(_NOTHING.keys()), type(_NOTHING.values()), type(_NOTHING.items()))
-_OPAQUE: Final = (Tensor, UOp, *SCALARS)
 
 
 _NAMED: Final = (ATTRIBUTE, CELL, ENTRY)
+_PROXIES: Final = (weakref.ProxyType, weakref.CallableProxyType)
+# What an array has beside its elements, and can be given anew.
+_OF_ARRAYS: Final = ("shape", "strides", "dtype", "ndim", "size", "nbytes", "itemsize")
 
 
 class Warned(NamedTuple):
@@ -81,7 +88,7 @@ class Reads:
     def __init__(self) -> None:
         self.guards: dict[tuple[Any, ...], Guard] = {}
         self.warned: dict[str, Warned] = {}
-        self.tensors: list[Identity] = []
+        self.tensors: list[tuple[WeakIdentity, ref[Storage]]] = []
         self.functions: dict[CodeType, list[Any]] = {}
         self.frame: Any = None  # that reads now
         self.changed: set[int] = set()  # containers that the function fills or empties
@@ -95,11 +102,11 @@ class Reads:
     def mark(self, thing: Any) -> Any:
         """Say that something is outside; gives it back."""
         kind = type(thing)
-        if issubclass(kind, SCALARS) or id(thing) in self._outside or thing is MISSING:
+        if is_scalar(kind) or id(thing) in self._outside or thing is MISSING:
             return thing
         self._outside[id(thing)] = thing
         if issubclass(kind, Tensor):
-            self.tensors.append(Identity(thing))
+            self.tensors.append((WeakIdentity(thing), ref(thing._storage)))
         elif issubclass(kind, (tuple, frozenset)):
             for part in items_of(thing):
                 self.mark(part)
@@ -132,6 +139,18 @@ class Reads:
             if id(function) in self._outside:
                 self._outside[id(inner)] = inner
             function = inner
+
+    def function(self, function: Any) -> None:
+        """What a function that runs has of its own: its code, and the values of parameters."""
+        if not self.is_outside(function) or is_weft(function.__module__):
+            return
+        if not is_of_library(function.__code__.co_filename):  # a notebook that reloads changes it
+            self.note(ATTRIBUTE, function, "__code__", function.__code__)
+        if function.__defaults__ is not None:
+            self.note(ATTRIBUTE, function, "__defaults__", function.__defaults__)
+        if function.__kwdefaults__ is not None:
+            self.note(ATTRIBUTE, function, "__kwdefaults__", function.__kwdefaults__)
+            self.content(self.mark(function.__kwdefaults__))
 
     def is_outside(self, thing: Any) -> bool:
         return id(thing) in self._outside or issubclass(type(thing), (ModuleType, type))
@@ -239,13 +258,15 @@ class Reads:
         waiting = [thing]
         while waiting:
             part = waiting.pop()
-            if id(part) in seen or issubclass(type(part), (*_OPAQUE, ModuleType, type)):
+            if id(part) in seen or is_scalar(type(part)):
+                continue
+            if issubclass(type(part), (Tensor, UOp, ModuleType, type)):
                 continue
             seen[id(part)] = part
             waiting += self.content(part)
-            has_state = with_objects and self.is_outside(part) and type(part).__flags__ & HEAP
+            has_state = with_objects and self.is_outside(part) and has_dict(part)
             if has_state and type(part) is not FunctionType and not is_weft(type(part).__module__):
-                for name in list(own_attributes(part)):
+                for name in dict.fromkeys([*own_attributes(part), *data_names(type(part))]):
                     waiting += self.attribute(part, name)
         return list(seen.values())
 
@@ -308,12 +329,21 @@ class Reads:
         if self.is_outside(thing) and type(thing).__flags__ & HEAP:
             self.note(TYPE, thing, None, type(thing))
 
+    def special(self, thing: Any, names: Iterable[str]) -> None:
+        """Methods that Python looks for in the class of an object, also where there are none."""
+        if self.is_outside(thing) and type(thing).__flags__ & HEAP:
+            self.kind(thing)
+            for name in names:
+                self.class_attribute(type(thing), name)
+
     def attribute(self, thing: Any, name: str) -> Iterable[Any]:
         """`thing.name`; gives what it may be, unless code of Python runs that says so."""
         kind = type(thing)
         if issubclass(kind, Tensor):
             return self._of_tensor(thing, name)
-        if issubclass(kind, _OPAQUE):  # of a string, its methods
+        if kind in _PROXIES:
+            return self._of_proxy(thing, name)
+        if is_scalar(kind) or issubclass(kind, UOp):  # of a string, its methods
             raw = lookup(kind, name)
             return () if raw is MISSING or issubclass(kind, UOp) else bound(raw, thing)
         if issubclass(kind, ModuleType):
@@ -323,6 +353,14 @@ class Reads:
         if issubclass(kind, type):
             return self._of_class(thing, name)
         return self._of_object(thing, name)
+
+    def _of_proxy(self, proxy: Any, name: str) -> Iterable[Any]:
+        """An attribute of what a weak proxy stands for."""
+        try:
+            thing = proxy.__init__.__self__
+        except ReferenceError:  # it is gone
+            return ()
+        return self.attribute(self.mark(thing) if self.is_outside(proxy) else thing, name)
 
     def _of_module(self, module: ModuleType, name: str) -> Iterable[Any]:
         scope = own_attributes(module)
@@ -342,15 +380,17 @@ class Reads:
         if name == "__dict__":
             return (self.mark(self._proxy(kind)),)
         self.class_attribute(kind, name)
+        if raw is MISSING and type(kind) is not type:
+            return self._of_object(kind, name)
         if raw is MISSING:
-            return () if type(kind) is type else self._of_object(kind, name)
+            return self._of_slot(kind, name, lookup(type, name)) if hasattr(type, name) else ()
         if issubclass(type(raw), classmethod):
             return (MethodType(raw.__func__, kind),)
         return (self.mark(plain(raw)),)
 
     def _of_super(self, thing: Any, name: str) -> Iterable[Any]:
         owner = thing.__self__
-        kinds = (owner if issubclass(type(owner), type) else type(owner)).__mro__
+        kinds = thing.__self_class__.__mro__
         after = kinds[kinds.index(thing.__thisclass__) + 1 :]
         home = next((each for each in after if name in each.__dict__), None)
         if home is None:
@@ -361,13 +401,18 @@ class Reads:
     def class_attribute(self, kind: type, name: str) -> None:
         """Guard an attribute of a class, as a class or an object of it finds it."""
         raw = lookup(kind, name)
-        home = next((each for each in kind.__mro__ if name in each.__dict__), kind)
-        if not home.__flags__ & HEAP or is_weft(home.__module__):
+        home = next((each for each in kind.__mro__ if name in each.__dict__), None)
+        if home is None or not home.__flags__ & HEAP:  # one that comes before it may be given it
+            for each in kind.__mro__:
+                if each.__flags__ & HEAP and not is_weft(each.__module__):
+                    self.note(ENTRY, self._proxy(each), name, MISSING)
+            return
+        if is_weft(home.__module__):
             return
         value = plain(raw)
         is_stable = type(raw) is staticmethod or not hasattr(type(raw), "__get__")
         is_stable = is_stable or type(raw) in (FunctionType, property)
-        if raw is not MISSING and is_stable and type(kind) is type:
+        if is_stable and type(kind) is type:
             self.note(ATTRIBUTE, kind, name, value)
         else:
             self.note(ENTRY, self._proxy(home), name, raw)
@@ -427,9 +472,10 @@ class Reads:
         except AttributeError:
             return ()
         is_weft_object = is_weft(type(thing).__module__) and not issubclass(type(thing), Tensor)
-        if name == "__dict__" or issubclass(type(thing), np.ndarray) or is_weft_object:
+        is_view = issubclass(type(thing), np.ndarray) and name not in _OF_ARRAYS
+        if name == "__dict__" or is_view or is_weft_object:
             return (self.mark(found) if self.is_outside(thing) else found,)
-        is_stable = issubclass(type(found), SCALARS) or raw.__get__(thing, type(thing)) is found
+        is_stable = kept(found) is found or raw.__get__(thing, type(thing)) is found
         if not is_stable and self.is_outside(thing) and type(thing).__flags__ & HEAP:
             self.warn(f"reads {name!r} of a {type(thing).__name__}")
         if self.is_outside(thing) and is_stable:

@@ -17,18 +17,21 @@ import llvmlite
 import numpy as np
 
 from weft.tensor.jit.watch.frame import Followed
-from weft.tensor.jit.watch.functions import find_function
-from weft.tensor.jit.watch.lookup import LAYERS, STANDARD, WEFT
-from weft.tensor.jit.watch.opcodes import Step, read_steps
+from weft.tensor.jit.watch.functions import find_function, find_maker
+from weft.tensor.jit.watch.lookup import LAYERS, PURE, STANDARD, WEFT
+from weft.tensor.jit.watch.opcodes import Bytecode, read_steps
 from weft.tensor.jit.watch.reads import Reads
 
 _LAYERS: Final = tuple(os.path.join(WEFT, name.split(".")[1]) + os.sep for name in LAYERS)
+_PURE: Final = tuple(os.path.join(WEFT, *name.split(".")[1:]) + ".py" for name in PURE)
 # Files that Weft itself calls, too.
 _TOOLS: Final = tuple(
     [os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep for each in (np, llvmlite)]
 )
 # They write messages, once per trace as everything else; what they read is no value.
 _MESSAGES: Final = ("logging", "warnings", "traceback", "linecache")
+# Unless the function asks them for one.
+_ASKED: Final = ("getEffectiveLevel", "isEnabledFor", "hasHandlers", "getLevelName", "disable")
 
 
 class Watch:
@@ -36,7 +39,7 @@ class Watch:
 
     def __init__(self, function: Any, arguments: list[Any]) -> None:
         self.reads = Reads()
-        self._steps: dict[int, dict[int, Step]] = {}
+        self._steps: dict[int, dict[int, Bytecode]] = {}
         self._codes: list[CodeType] = []  # so that no id is used again
         self._frames: dict[FrameType, Followed] = {}
         self._followed: dict[str, bool] = {}
@@ -47,6 +50,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         self._before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # 3.12 asks here whether a frame wants instructions
         sys.settrace(self._enter_frame)
         return self
 
@@ -66,7 +70,9 @@ class Watch:
         if not self._is_called_by_user(frame):
             return None
         if frame.f_globals.get("__name__", "").split(".")[0] in _MESSAGES:
-            return None
+            is_asked = frame.f_code.co_name in _ASKED and frame.f_back in self._frames
+            if not is_asked:
+                return None
         frame.f_trace = self._in_frame  # before the next line: from 3.12 on it looks for this
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -94,11 +100,22 @@ class Watch:
             steps = self._steps[id(code)] = read_steps(code)
             self._codes.append(code)
         self.reads.frame = frame
+        return Followed(frame, steps, self._cells(frame))
+
+    def _cells(self, frame: FrameType) -> dict[str, list[Any]]:
+        """The cells of the variables that a frame has from functions around it."""
         cells: dict[str, list[Any]] = {}
+        code = frame.f_code
+        if code.co_freevars and code not in self.reads.functions:
+            maker = find_maker(frame)
+            if maker is not None:
+                around = self._frames.get(maker)
+                return {} if around is None else around.cells_of(code.co_freevars)
         for function in find_function(self.reads, frame):
+            self.reads.function(function)
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
                 cells.setdefault(name, []).append(cell)
-        return Followed(frame, steps, cells)
+        return cells
 
     def _in_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "opcode":
@@ -115,7 +132,7 @@ class Watch:
 def _is_followed(file: str) -> bool:
     if file.startswith(("<frozen importlib", "<weft")):
         return False
-    return not file.startswith(WEFT) or file.startswith(_LAYERS)
+    return not file.startswith(WEFT) or (file.startswith(_LAYERS) and file not in _PURE)
 
 
 def _is_tool(file: str) -> bool:

@@ -1,0 +1,209 @@
+"""Random attention with random scores, in one kernel and in several, compared with float64.
+
+    python -m fuzz.attention --count 300 --seed 1
+
+Shapes, heads that share keys, masks by position and in memory, biases, caps and what is done with
+the result are drawn; rows and blocks may be masked altogether. Each program runs with the products
+in one kernel, and as the cost decides, with blocks of rows joined or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.ir.uop import sweep
+from weft.support.settings import Context
+from weft.tensor import Tensor
+
+Arrays = dict[str, Any]
+Score = Callable[[Any, Arrays, Any], Any]  # of scores, further inputs, and the library
+TOLERANCE: Final = 2e-5
+MODES: Final = (
+    {"FUSE_PRODUCTS": "always"},
+    {"FUSE_PRODUCTS": "always", "JOIN": "always"},
+    {"FUSE_PRODUCTS": "always", "NOOPT": True},
+    {"FUSE_PRODUCTS": "", "JOIN": "never"},
+)
+
+
+class Case:
+    """One program: its inputs, and what is done with scores and with the result."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = draw = random.Random(seed)
+        self.queries = draw.choice((8, 16, 17, 31, 32, 33, 40, 64, 65, 96))
+        self.keys = draw.choice((8, 9, 31, 63, 64, 65, 96, 100, 127, 128, 129, 200, 257, 260))
+        self.size = draw.choice((4, 8, 12, 16, 20, 33))
+        self.columns = draw.choice((8, 9, 12, 16, 20, 24, 40))
+        self.group = draw.choice((1, 1, 2, 3))
+        self.heads = self.group * draw.choice((1, 2))
+        shared = self.heads // self.group
+        values = np.random.default_rng(seed)
+
+        def normal(*shape: int) -> Any:
+            return values.standard_normal(shape).astype(np.float32)
+
+        batch = draw.choice((1, 2))
+        self.arrays: Arrays = {
+            "q": normal(batch, self.heads, self.queries, self.size),
+            "k": normal(batch, shared, self.keys, self.size),
+            "v": normal(batch, shared, self.keys, self.columns),
+            "bias": normal(self.heads, self.queries, self.keys),
+            "row": normal(self.queries, 1),
+            "mask": values.random((self.queries, self.keys)) < draw.choice((0.05, 0.5, 0.9)),
+        }
+        self.steps = [draw.choice(list(STEPS)) for _ in range(draw.choice((0, 1, 1, 2, 3)))]
+        self.shift = draw.randint(-70, 70)
+        self.width = draw.randint(1, 90)
+        self.is_safe = draw.random() < 0.5
+        self.end = draw.choice(list(ENDS))
+
+    def __repr__(self) -> str:
+        shapes = {name: array.shape for name, array in self.arrays.items()}
+        return f"{shapes} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+
+    def result(self, arrays: Arrays, lib: Any) -> Any:
+        q, k, v = (arrays[name] for name in "qkv")
+        k, v = (lib.repeated(x, self.group) for x in (k, v))
+        s = lib.product(q, lib.swapped(k)) / float(np.sqrt(self.size))
+        i, j = lib.counted(self.queries).reshape(-1, 1), lib.counted(self.keys).reshape(1, -1)
+        for step in self.steps:
+            s = STEPS[step](self, s, arrays, i, j, lib)
+        top = lib.greatest(s)
+        top = lib.where(top == -np.inf, 0.0, top) if self.is_safe else top
+        e = lib.exp(s - top)
+        total = lib.total(e)
+        total = lib.where(total == 0.0, 1.0, total) if self.is_safe else total
+        return ENDS[self.end](lib.product(e / total, v), arrays)
+
+
+STEPS: Final[dict[str, Callable[..., Any]]] = {
+    "causal": lambda c, s, a, i, j, lib: lib.where(j <= i + c.shift, s, -np.inf),
+    "later": lambda c, s, a, i, j, lib: lib.where(j >= i + c.shift, s, -np.inf),
+    "window": lambda c, s, a, i, j, lib: lib.where(
+        (j <= i + c.shift) & (i + c.shift - j < c.width), s, -np.inf
+    ),
+    "either": lambda c, s, a, i, j, lib: lib.where((j <= i) | (j < c.width), s, -np.inf),
+    "mask": lambda c, s, a, i, j, lib: lib.where(a["mask"], s, -np.inf),
+    "bias": lambda c, s, a, i, j, lib: s + a["bias"],
+    "row": lambda c, s, a, i, j, lib: s * a["row"],
+    "far": lambda c, s, a, i, j, lib: s + (j - i) * 0.125,
+    "cap": lambda c, s, a, i, j, lib: lib.tanh(s / 3.0) * 3.0,
+    "large": lambda c, s, a, i, j, lib: s * 40.0,
+}
+ENDS: Final[dict[str, Callable[..., Any]]] = {
+    "plain": lambda o, a: o,
+    "scaled": lambda o, a: o * 2.0 + 1.0,
+    "row": lambda o, a: o * a["row"],
+    "heads": lambda o, a: o.swapaxes(1, 2).reshape(o.shape[0], o.shape[2], -1),
+    "twice": lambda o, a: o * o,
+    "mean": lambda o, a: o - o.mean(-1, keepdims=True),
+}
+
+
+class Plain:
+    """NumPy, in float64."""
+
+    where, exp, tanh = staticmethod(np.where), staticmethod(np.exp), staticmethod(np.tanh)
+    product, counted = staticmethod(np.matmul), staticmethod(np.arange)
+
+    @staticmethod
+    def swapped(x: Any) -> Any:
+        return x.swapaxes(-1, -2)
+
+    @staticmethod
+    def repeated(x: Any, times: int) -> Any:
+        return x.repeat(times, 1)
+
+    @staticmethod
+    def greatest(x: Any) -> Any:
+        return x.max(-1, keepdims=True)
+
+    @staticmethod
+    def total(x: Any) -> Any:
+        return x.sum(-1, keepdims=True)
+
+
+class Ours:
+    """Weft, by the same names."""
+
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        return condition.where(x, y)
+
+    @staticmethod
+    def exp(x: Any) -> Any:
+        return x.exp()
+
+    @staticmethod
+    def tanh(x: Any) -> Any:
+        return x.tanh()
+
+    @staticmethod
+    def product(x: Any, y: Any) -> Any:
+        return x @ y
+
+    @staticmethod
+    def counted(size: int) -> Any:
+        return Tensor.arange(size)
+
+    @staticmethod
+    def swapped(x: Any) -> Any:
+        return x.transpose(-1, -2)
+
+    @staticmethod
+    def repeated(x: Any, times: int) -> Any:
+        return x.repeat_interleave(times, 1)
+
+    @staticmethod
+    def greatest(x: Any) -> Any:
+        return x.max(axis=-1, keepdim=True)
+
+    @staticmethod
+    def total(x: Any) -> Any:
+        return x.sum(axis=-1, keepdim=True)
+
+
+def try_difference(case: Case, mode: dict[str, Any]) -> str | None:
+    """By how much a program is off, or None."""
+    exact = {n: a if a.dtype == bool else a.astype(np.float64) for n, a in case.arrays.items()}
+    with np.errstate(all="ignore"):
+        wanted = case.result(exact, Plain)
+    with Context(**mode, CACHE=False):
+        got = case.result({name: Tensor(a) for name, a in case.arrays.items()}, Ours).numpy()
+    if got.shape != wanted.shape or not np.array_equal(np.isnan(got), np.isnan(wanted)):
+        return f"shape {got.shape}, {np.isnan(got).sum()} NaN, not {np.isnan(wanted).sum()}"
+    is_large = "large" in case.steps
+    slack = TOLERANCE * (20 if is_large else 1) * np.nanmax(np.abs(wanted), initial=1.0)
+    off = np.nanmax(np.abs(got - wanted), initial=0.0)
+    return f"off by {off}" if off > slack else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    options = parser.parse_args(arguments)
+    print(f"seed {options.seed}", flush=True)
+    wrong = 0
+    for number in range(options.count):
+        case = Case(options.seed * 1_000_003 + number)
+        for mode in MODES:
+            problem = try_difference(case, mode)
+            if problem is not None:
+                wrong += 1
+                print(f"program {number}, {mode}: {problem}: {case}", flush=True)
+        if number % 20 == 19:
+            sweep()
+    print(f"{options.count} programs, {wrong} differences, seed {options.seed}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

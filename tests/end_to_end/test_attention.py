@@ -1,0 +1,196 @@
+"""Attention in one kernel: every kind of mask, no value for each query and key in memory."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from weft import Tensor, Variable, dtypes, jit
+from weft.ir.build import param, sink, store
+from weft.ir.shapes import largest_size, shape_of
+from weft.schedule.schedule import Schedule, make_schedule
+from weft.support.settings import Context
+from weft.target.cpu import cpu_target
+
+Score = Callable[[Tensor, Tensor, Tensor], Tensor]
+HEADS = 2
+
+
+def positions(rows: int, columns: int) -> tuple[Tensor, Tensor]:
+    return Tensor.arange(rows).reshape(rows, 1), Tensor.arange(columns).reshape(1, columns)
+
+
+def masked(condition: Tensor, scores: Tensor) -> Tensor:
+    return condition.where(scores, -math.inf)
+
+
+# A function of scores, queries and keys each; the same on NumPy's arrays below.
+SCORES: dict[str, Score] = {
+    "full": lambda s, i, j: s,
+    "causal": lambda s, i, j: masked(j <= i, s),
+    "window": lambda s, i, j: masked((j <= i) & (i - j < 21), s),
+    "both sides": lambda s, i, j: masked((i - j).abs() < 17, s),
+    "prefix": lambda s, i, j: masked((j <= i) | (j < 9), s),
+    "ALiBi": lambda s, i, j: s + (j - i).cast(dtypes.float32) * 0.25,
+    "softcap": lambda s, i, j: masked(j <= i, (s / 3.0).tanh() * 3.0),
+    "anticausal": lambda s, i, j: masked(j >= i, s),
+}
+
+
+def expected(name: str, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    s = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    i, j = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])[None]
+    seen = {
+        "causal": j <= i,
+        "window": (j <= i) & (i - j < 21),
+        "both sides": abs(i - j) < 17,
+        "prefix": (j <= i) | (j < 9),
+        "softcap": j <= i,
+        "anticausal": j >= i,
+    }.get(name, True)
+    s = {"ALiBi": s + (j - i) * 0.25, "softcap": np.tanh(s / 3) * 3}.get(name, s)
+    return weighted(np.where(seen, s, -np.inf), v)
+
+
+def weighted(s: np.ndarray, v: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        e = np.exp(s - s.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True) @ v
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, score: Score) -> Tensor:
+    scores = q @ k.transpose(-1, -2) / math.sqrt(int(q.shape[-1]))
+    return score(scores, *positions(int(q.shape[-2]), int(k.shape[-2]))).softmax(-1) @ v
+
+
+def drawn(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    random = np.random.default_rng(sum(map(sum, shapes)))
+    return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+
+def inputs(queries: int, keys: int, size: int) -> list[np.ndarray]:
+    return drawn(*((1, HEADS, n, size) for n in (queries, keys, keys)))
+
+
+def schedule_of(function: Callable[..., Tensor], shapes: list[tuple[int, ...]]) -> Schedule:
+    memory = [param(slot, dtypes.float32, shape) for slot, shape in enumerate(shapes)]
+    result = function(*map(Tensor, memory))
+    graph = sink(store(param(len(shapes), result.dtype, result.shape), result.uop))
+    return make_schedule(graph, cpu_target("x86_64", ("avx512f",), threads=2))
+
+
+@pytest.mark.parametrize("sizes", [(40, 300, 16), (65, 65, 24), (33, 63, 8), (32, 130, 20)])
+@pytest.mark.parametrize("name", SCORES)
+def test_blocks_of_keys_give_what_whole_rows_give(name: str, sizes: tuple[int, int, int]) -> None:
+    arrays = inputs(*sizes)
+    with Context(FUSE_PRODUCTS="always"):
+        got = attention(*map(Tensor, arrays), SCORES[name]).numpy()
+    np.testing.assert_allclose(got, expected(name, *arrays), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_no_value_for_each_query_and_key_is_in_memory(name: str) -> None:
+    shape = (1, HEADS, 1024, 64)
+    made = schedule_of(lambda q, k, v: attention(q, k, v, SCORES[name]), [shape] * 3)
+    assert len(made.kernels.src) == 1
+    assert not made.temporaries
+
+
+def with_mask(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return q.scaled_dot_product_attention(k, v, attn_mask=mask)
+
+
+@pytest.mark.parametrize("kind", ["bool", "added"])
+def test_masks_in_memory_are_read_block_by_block(kind: str) -> None:
+    shape, mask = (1, HEADS, 1024, 64), param(3, dtypes.float32, (1024, 1024))
+    memory = [*(param(slot, dtypes.float32, shape) for slot in range(3)), mask]
+    q, k, v, m = map(Tensor, memory)
+    result = with_mask(q, k, v, m > 0.0 if kind == "bool" else m)
+    graph = sink(store(param(4, dtypes.float32, shape), result.uop))
+    made = make_schedule(graph, cpu_target("x86_64", ("avx512f",), threads=2))
+    assert all(largest_size(shape_of(each)) < 1024 * 1024 for each in made.temporaries)
+
+
+@pytest.mark.parametrize("keys", [63, 200])
+def test_rows_that_may_attend_to_nothing_are_zeros(keys: int) -> None:
+    q, k, v = inputs(70, keys, 16)
+    random = np.random.default_rng(5)
+    mask = random.random((70, keys)) < 0.5
+    mask[3], mask[20:50], mask[:, 0] = False, False, False
+    bias = np.where(mask, random.standard_normal(mask.shape), -np.inf).astype(np.float32)
+    s = q @ k.swapaxes(-1, -2) / 4.0
+    for each, scores in ((mask, np.where(mask, s, -np.inf)), (bias, s + bias)):
+        want = np.nan_to_num(weighted(scores, v))
+        for setting in ("always", "never"):
+            with Context(FUSE_PRODUCTS=setting):
+                got = with_mask(*map(Tensor, (q, k, v, each))).numpy()
+            np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_heads_share_keys() -> None:
+    q, k, v = drawn((1, 4, 50, 16), (1, 2, 150, 16), (1, 2, 150, 16))
+    with Context(FUSE_PRODUCTS="always"):
+        got = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v), enable_gqa=True)
+        result = got.numpy()
+    want = expected("full", q, *(x.repeat(2, 1) for x in (k, v)))
+    np.testing.assert_allclose(result, want, atol=1e-5)
+
+
+def test_a_symbolic_number_of_keys() -> None:
+    q, k, v = drawn((2, 40, 16), (2, 300, 16), (2, 300, 16))
+    count = Variable("count", 1, 300)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, n: object) -> Tensor:
+        return q.scaled_dot_product_attention(k[:, :n], v[:, :n])
+
+    with Context(FUSE_PRODUCTS="always"):
+        step = jit(attend)
+        for keys in (1, 63, 64, 65, 299, 300):
+            got = step(*map(Tensor, (q, k, v)), count.bind(keys)).numpy()
+            want = expected("full", q, k[:, :keys], v[:, :keys])
+            np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_infinities_and_nan_are_where_whole_rows_have_them() -> None:
+    q, k, v = inputs(40, 200, 16)
+    q[0, 0, 3, 0], q[0, 1, 7, 2], v[0, 0, 150, 4] = np.nan, np.inf, np.inf
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            found.append(Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v)).numpy())
+    np.testing.assert_allclose(*found, atol=1e-5)
+
+
+def test_weights_that_are_read_elsewhere_keep_their_memory() -> None:
+    """What is between the products has another reader: three kernels, as without the form."""
+    shape = (1, HEADS, 1024, 64)
+
+    def both(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ k.transpose(-1, -2)).softmax(-1)
+        return weights @ v + weights.sum((-1, -2), keepdim=True)
+
+    assert any(
+        largest_size(shape_of(each)) >= 1024 * 1024
+        for each in schedule_of(both, [shape] * 3).temporaries
+    )
+
+
+def test_gradients_are_those_of_whole_rows() -> None:
+    q, k, v = inputs(40, 130, 16)
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            tensors = [Tensor(x) for x in (q, k, v)]
+            out = attention(*tensors, SCORES["causal"])
+            loss = (out * out).sum()
+            found.append([g.numpy() for g in loss.gradient(*tensors)])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_the_setting_forbids_the_form() -> None:
+    shape = (1, HEADS, 1024, 64)
+    with Context(FUSE_PRODUCTS="never"):
+        made = schedule_of(lambda q, k, v: attention(q, k, v, SCORES["full"]), [shape] * 3)
+    assert len(made.kernels.src) == 3

@@ -1,0 +1,54 @@
+"""Where elements of tiles are: in local memory, in registers, and in the tensors behind them."""
+
+from weft.ir.reduction.contract import (
+    Factor,
+    element_position,
+    sum_position,
+    swizzled,
+    thread_position,
+    tile_byte,
+)
+from weft.target.cuda_matrix import SUM_64X8
+
+
+def test_swizzled_rows_keep_their_bytes_and_columns_meet_in_no_bank():
+    for row in range(16):
+        places = {swizzled(128 * row + byte) for byte in range(128)}
+        assert places == set(range(128 * row, 128 * row + 128))
+    # The same 16 bytes of eight rows are in eight different parts of a line.
+    assert len({swizzled(128 * row) % 128 for row in range(8)}) == 8
+
+
+def test_sums_lie_as_the_target_says():
+    for thread in range(128):
+        for element in range(16):  # four elements of each eight columns
+            row, column = SUM_64X8.position(thread, element % 4)
+            assert sum_position(thread, element) == (row, column + element // 4 * 8)
+
+
+def test_each_element_of_a_tile_has_one_thread():
+    warps, columns = 8, 64
+    elements = 2 * 8 * columns // 32
+    places = {
+        thread_position(warp, lane, quad, element)
+        for warp in range(warps)
+        for lane in range(8)
+        for quad in range(4)
+        for element in range(elements)
+    }
+    assert places == {(row, column) for row in range(16 * warps) for column in range(columns)}
+    assert element_position(1, 1, 2, 1, 3, 4) == (16 + 8 + 2, 32 + 24 + 4)
+
+
+def test_tiles_along_the_sum_and_in_panels():
+    assert tile_byte(1024, 3, 5, 2, 0) == 1024 + 3 * 128 + 10
+    # Rows 64 to 127 are the second panel.
+    assert tile_byte(0, 70, 5, 2, 8192) == 8192 + 5 * 128 + 12
+
+
+def test_boxes_of_a_factor():
+    along = Factor("bfloat16", 0, (512, 256), (1, 512), ((1, 128),), 0, ((64,), (0,)))
+    across = Factor("bfloat16", 0, (256, 512), (1, 256), ((0, 128),), 1, ((0,), (64,)))
+    assert (along.box, along.panels) == ((64, 128), 1)
+    assert (across.box, across.panels) == ((64, 64), 2)
+    assert along.position(3, 5) == [5, 3] and across.position(3, 5) == [3, 5]

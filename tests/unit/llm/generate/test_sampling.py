@@ -1,0 +1,92 @@
+"""Sampling: each limit keeps what its definition says, draws follow their probabilities."""
+
+import numpy as np
+import pytest
+
+from weft import ArgumentError
+from weft.llm.generate.sampling import Sampler, Sampling, log_softmax
+
+LOGITS = np.log(np.array([0.5, 0.25, 0.125, 0.0625, 0.0625], np.float32))
+
+
+def kept(**options):
+    chances = Sampler(Sampling(temperature=1.0, **options)).probabilities(LOGITS)
+    return np.flatnonzero(chances).tolist()
+
+
+def test_limits_keep_the_likeliest():
+    assert kept() == [0, 1, 2, 3, 4]
+    assert kept(top_k=2) == [0, 1]
+    assert kept(top_p=0.5) == [0]
+    assert kept(top_p=0.51) == [0, 1]
+    assert kept(min_p=0.2) == [0, 1, 2]
+    assert kept(top_k=3, min_p=0.49) == [0, 1]
+    # The expected surprise is 1.3 nats: 0.25 (1.39) is nearest, then 0.5 (0.69).
+    assert kept(typical_p=0.2) == [1]
+    assert kept(typical_p=0.5) == [0, 1]
+
+
+def test_draws_follow_the_probabilities():
+    sampler = Sampler(Sampling(temperature=1.0, seed=0))
+    counts = np.bincount([sampler.draw(LOGITS).token for _ in range(20_000)], minlength=5)
+    np.testing.assert_allclose(counts / 20_000, np.exp(LOGITS), atol=0.01)
+
+
+def test_temperature_sharpens():
+    chances = Sampler(Sampling(temperature=0.5)).probabilities(LOGITS)
+    expected = np.exp(LOGITS) ** 2
+    np.testing.assert_allclose(chances, expected / expected.sum(), rtol=1e-5)
+
+
+def test_a_seed_repeats_and_greedy_needs_none():
+    drawn = [
+        [Sampler(Sampling(temperature=1.0, seed=seed)).draw(LOGITS).token for seed in range(50)]
+        for _ in range(2)
+    ]
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) > 2
+    assert Sampler(Sampling()).draw(LOGITS).token == 0
+
+
+def test_penalties_and_bias():
+    logits = np.array([2.0, 1.0, -1.0], np.float32)
+    once = Sampler(Sampling(repetition_penalty=2.0), [0, 2])
+    np.testing.assert_allclose(once.adjusted(logits), [1.0, 1.0, -2.0])
+    counted = Sampler(Sampling(presence_penalty=0.5, frequency_penalty=0.25), [0, 0, 1])
+    np.testing.assert_allclose(counted.adjusted(logits), [1.0, 0.25, -1.0])
+    window = Sampler(Sampling(presence_penalty=0.5, penalty_window=1), [0, 0, 1])
+    np.testing.assert_allclose(window.adjusted(logits), [2.0, 0.5, -1.0])
+    biased = Sampler(Sampling(logit_bias={2: 10.0, 99: 1.0}))
+    assert biased.draw(logits).token == 2
+    masked = Sampler(Sampling())
+    assert masked.draw(logits, np.array([False, False, True])).token == 2
+
+
+def test_logprobs_are_those_of_the_model():
+    drawn = Sampler(Sampling(logprobs=2, logit_bias={4: 100.0})).draw(LOGITS)
+    assert drawn.token == 4 and drawn.logprob == pytest.approx(np.log(0.0625), abs=1e-5)
+    assert [token for token, _ in drawn.top] == [0, 1]
+    np.testing.assert_allclose(np.exp(log_softmax(LOGITS)).sum(), 1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"temperature": -1},
+        {"temperature": float("nan")},
+        {"top_p": 0},
+        {"top_p": 1.5},
+        {"min_p": "x"},
+        {"top_k": -1},
+        {"repetition_penalty": 0},
+        {"typical_p": True},
+    ],
+)
+def test_impossible_values(wrong):
+    (name,) = wrong
+    with pytest.raises(ArgumentError, match=name):
+        Sampling(**wrong)
+
+
+def test_nothing_may_follow():
+    with pytest.raises(ArgumentError, match="no token may follow"):
+        Sampler(Sampling(temperature=1.0)).draw(LOGITS, np.zeros(5, bool))

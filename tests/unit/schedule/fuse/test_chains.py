@@ -1,0 +1,91 @@
+"""Which products and softmaxes become one kernel, and which do not."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from weft import Tensor
+from weft.ir.build import param, sink, store
+from weft.ir.dtypes import dtypes
+from weft.ir.walk import topological
+from weft.schedule.fuse.chains import find_chains
+from weft.support.settings import Context
+from weft.target.cpu import cpu_target
+from weft.target.cuda import cuda_target
+
+TARGET = cpu_target("x86_64", ("avx512f",), threads=2)
+N, D = 512, 64
+Function = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def scores(q: Tensor, k: Tensor) -> Tensor:
+    return q @ k.transpose(-1, -2)
+
+
+def unlike_maximum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    s = scores(q, k)
+    return (s - (s * 2.0).max(axis=-1, keepdim=True)).exp() @ v
+
+
+def two_products(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (scores(q, k) + scores(k, q)).softmax(-1) @ v
+
+
+def chains(function: Function, size: int = N, target=TARGET) -> int:
+    q, k, v = (Tensor(param(slot, dtypes.float32, (2, size, D))) for slot in range(3))
+    result = function(q, k, v).uop
+    graph = sink(store(param(3, dtypes.float32, result.shape), result))
+    return len(find_chains(graph, topological(graph), target).results)
+
+
+FOUND: dict[str, Function] = {
+    "softmax": lambda q, k, v: scores(q, k).softmax(-1) @ v,
+    "scaled and masked": lambda q, k, v: (
+        (q > 0.0)
+        .sum((1, 2), keepdim=True)
+        .cast(dtypes.bool)
+        .where(scores(q, k) / 8.0, -math.inf)
+        .softmax(-1)
+        @ v
+    ),
+    "values first": lambda q, k, v: (
+        v.transpose(-1, -2) @ scores(q, k).softmax(-1).transpose(-1, -2)
+    ),
+    "weights that are masked": lambda q, k, v: (scores(q, k).softmax(-1) * 2.0) @ v,
+}
+NOT_FOUND: dict[str, Function] = {
+    "along the queries": lambda q, k, v: scores(q, k).softmax(-2) @ v,
+    "the other way around": lambda q, k, v: scores(q, k).softmax(-1).transpose(-1, -2) @ v,
+    "no softmax": lambda q, k, v: scores(q, k).relu() @ v,
+    "another maximum": unlike_maximum,
+    "weights read twice": lambda q, k, v: (
+        scores(q, k).softmax(-1) @ v + scores(q, k).softmax(-1).sum()
+    ),
+    "two products": two_products,
+    "logarithms": lambda q, k, v: scores(q, k).log_softmax(-1) @ v,
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_chains_are_found(name: str) -> None:
+    assert chains(FOUND[name]) == 1
+
+
+@pytest.mark.parametrize("name", NOT_FOUND)
+def test_what_is_no_chain_keeps_its_memory(name: str) -> None:
+    for setting in ("", "always"):
+        with Context(FUSE_PRODUCTS=setting):
+            assert chains(NOT_FOUND[name]) == 0
+
+
+def test_short_rows_stay_in_memory_unless_asked() -> None:
+    assert chains(FOUND["softmax"], 64) == 0
+    with Context(FUSE_PRODUCTS="always"):
+        assert chains(FOUND["softmax"], 64) == 1
+    with Context(FUSE_PRODUCTS="never"):
+        assert chains(FOUND["softmax"]) == 0
+
+
+def test_machines_without_vectors_keep_three_kernels() -> None:
+    assert chains(FOUND["softmax"], target=cuda_target()) == 0

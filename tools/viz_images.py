@@ -1,0 +1,83 @@
+"""Pictures of every view of `weft viz` for the docs, taken in a headless Chromium.
+
+    python tools/viz_images.py TRACE PREFIX FOLDER [--width 1440 --height 900] [--only VIEW]
+
+Each view is taken in the light and in the dark; the docs show one of both. The extra `page` and
+Chromium are needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+from weft.viz.page import read_records
+from weft.viz.serve import make_server
+
+READY = ".graph .hint:has-text('nodes'), table.kernels, .lanes canvas, .picture svg"
+
+
+def addresses(trace: Path) -> dict[str, str]:
+    """The address of each view, of what costs most in a trace."""
+    spent: dict[int, float] = {}
+    kernels: dict[int, dict[str, Any]] = {}
+    largest: dict[str, Any] = {}
+    for record in read_records(trace):
+        if record["kind"] == "launch":
+            number = record["kernel"]
+            spent[number] = spent.get(number, 0.0) + record["end"] - record["start"]
+        elif record["kind"] == "kernel" and record.get("phase"):
+            kernels[record["id"]] = record
+        elif record["kind"] == "schedule":
+            largest = max(record, largest, key=lambda s: len(s.get("kernels", ())))
+    kernel = max(kernels.values(), key=lambda k: spent.get(k["id"], 0.0))
+    return {
+        "overview": "#/overview",
+        "model": "#/model",
+        "timeline": "#/timeline",
+        "fusion": f"#/fusion/{largest['id']}",
+        "fusion-kernel": f"#/fusion/{largest['id']}/{len(largest['kernels']) // 3}",
+        "passes": f"#/phase/{kernel['phase']}/4/3",
+        "kernel": f"#/kernel/{kernel['id']}/7",
+        "access": f"#/access/{kernel['id']}/0",
+    }
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trace", type=Path)
+    parser.add_argument("prefix")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--width", type=int, default=1440)
+    parser.add_argument("--height", type=int, default=900)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--themes", default="light,dark")
+    options = parser.parse_args()
+    size = {"width": options.width, "height": options.height}
+    with make_server(options.trace) as server, sync_playwright() as play:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        path = shutil.which("chromium") or shutil.which("chrome")
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        for theme in options.themes.split(","):
+            page = browser.new_page(viewport=size)
+            page.goto(f"http://127.0.0.1:{server.server_port}/?theme={theme}")
+            for name, address in addresses(options.trace).items():
+                if options.only and name not in options.only:
+                    continue
+                page.evaluate("address => { location.hash = address }", address)
+                page.wait_for_timeout(300)
+                page.wait_for_selector(READY, timeout=120_000)
+                page.wait_for_timeout(900)
+                page.screenshot(path=options.folder / f"{options.prefix}-{name}-{theme}.png")
+            page.close()
+        browser.close()
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the setting CHECK turns on: levels, redzones around memory, finite values."""

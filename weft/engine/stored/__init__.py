@@ -1,0 +1,1 @@
+"""What the engine keeps on disk: compiled programs, and schedules as lists of them."""

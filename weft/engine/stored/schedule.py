@@ -1,0 +1,98 @@
+"""Schedules on disk: which programs run on which slots, and where temporaries are.
+
+A process that meets a graph which another one has run goes from the graph to a running list
+without scheduling it and without generating code: it asks for the name of the graph, and loads
+programs by theirs. What a person wants to see, or to have checked, is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weft.engine.compile import disk_key, try_load
+from weft.engine.run import Prepared, Temporary, planned
+from weft.ir.build import param
+from weft.ir.dtypes import by_name
+from weft.ir.shapes import shape_of
+from weft.ir.text import dump, parse
+from weft.ir.uop import UOp
+from weft.ir.walk import topological
+from weft.rewrite.trace_file import current
+from weft.runtime.device import Device
+from weft.support.cache import DiskCache
+from weft.support.code_version import COMPILER, code_version
+from weft.support.settings import settings
+from weft.support.source_line import SourceLine
+
+_CACHE: Final = DiskCache("schedules", 3)
+
+
+def try_stored(body: UOp, device: Device) -> Prepared | None:
+    """The schedule of a graph over parameters as another process left it, with its programs."""
+    if settings.DEBUG or settings.CHECK or settings.SPEC or current() is not None:
+        return None
+    data = _CACHE.get(_key(body, device))
+    if data is None:
+        return None
+    stored = json.loads(data)
+    programs = try_load(stored["programs"], device)
+    if programs is None:  # the disk has forgotten one of them
+        return None
+    memory = [_memory_from(each) for each in stored["memory"]]
+    made = Prepared(
+        device,
+        body,
+        [
+            planned(programs[number], tuple([memory[part] for part in parts]), label=label)
+            for (number, *parts), label in zip(stored["launches"], stored["labels"], strict=True)
+        ],
+        tuple(map(parse, stored["variables"])),
+        tuple(Temporary(*each) for each in stored["temporaries"]),
+        stored["arena"],
+    )
+    made.places = stored["places"]
+    return made
+
+
+def put_stored(body: UOp, prepared: Prepared, keys: Sequence[str]) -> None:
+    """Keep a schedule for other processes; `keys` are those of the program of each step."""
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    used = dict.fromkeys(node for step in prepared.steps for node in step.memory)
+    memory = {node: number for number, node in enumerate(used)}
+    # The first node of each line; other programs have other lines for the same graph.
+    nodes: dict[SourceLine, int] = {}
+    for number, node in enumerate(topological(body)):
+        if node.line is not None:
+            nodes.setdefault(node.line, number)
+    stored = {
+        "programs": list(numbers),
+        "labels": [step.label for step in prepared.steps],
+        "places": [-1 if s.line is None else nodes.get(s.line, -1) for s in prepared.steps],
+        "memory": list(map(_memory_to, memory)),
+        "launches": [
+            (numbers[key], *map(memory.__getitem__, step.memory))
+            for key, step in zip(keys, prepared.steps, strict=True)
+        ],
+        "variables": [dump(variable) for variable in prepared.variables],
+        "temporaries": prepared.temporaries,
+        "arena": prepared.arena,
+    }
+    _CACHE.put(_key(body, prepared.device), json.dumps(stored).encode())
+
+
+def _memory_to(node: UOp) -> Any:
+    """A PARAM; as text where its size is symbolic."""
+    return dump(node) if node.src else (node.arg[0], node.dtype.name, shape_of(node))
+
+
+def _memory_from(stored: Any) -> UOp:
+    if isinstance(stored, str):
+        return parse(stored)
+    slot, dtype, shape = stored
+    return param(slot, by_name(dtype), tuple(shape))
+
+
+def _key(body: UOp, device: Device) -> str:
+    return disk_key(body, device, code_version((*COMPILER, "schedule")))

@@ -1,0 +1,255 @@
+"""Functions at the top of the package by PyTorch's names, which are no methods of a tensor.
+
+`weft.add(x, y)` and the like are the methods of `Tensor` themselves; see `weft.__getattr__`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import platform
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from weft.ir.dtypes import DType, dtypes, promote
+from weft.support.atomic_write import write_atomically
+from weft.support.errors import ArgumentError, FileFormatError, MissingFile
+from weft.tensor.create.random_state import random_state, restore_random_state
+from weft.tensor.linalg.combined import multi_dot
+from weft.tensor.tensor import Tensor
+
+Size = tuple  # type: ignore[type-arg]
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """The tensor itself, or a tensor of data. PyTorch: as_tensor."""
+    if isinstance(data, Tensor):
+        return data.to(device, dtype)
+    return Tensor(data, device=device, dtype=dtype)
+
+
+asarray = as_tensor
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether something is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return int(input.numel())
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices."""
+    return multi_dot(matrices)
+
+
+def range_(start: float, end: float, step: float = 1, **options: Any) -> Tensor:
+    """Numbers from start to end, both included."""
+    return Tensor.arange(start, end + step / 2, step, **options)
+
+
+def promote_types(type1: DType, type2: DType) -> DType:
+    """The dtype of a result of two."""
+    return promote(type1, type2)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """The dtype that an operation of two would have."""
+    pair = [each if isinstance(each, Tensor) else Tensor(each) for each in (tensor1, tensor2)]
+    return promote(pair[0].dtype, pair[1].dtype)
+
+
+def get_default_dtype() -> DType:
+    """The dtype of floats whose dtype nobody named."""
+    return dtypes.default_float
+
+
+def get_rng_state() -> dict[str, Any]:
+    """The state of random numbers."""
+    return random_state()
+
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Go on with random numbers where a state was taken."""
+    restore_random_state(new_state)
+
+
+def save(obj: Any, f: Any, **_: Any) -> None:
+    """Write an object with its tensors, as a pickle. PyTorch: save.
+
+    Files of named tensors that any program may read are written by `nn.state.safe_save`.
+    """
+    data = pickle.dumps(obj)
+    if hasattr(f, "write"):
+        f.write(data)
+        return
+    write_atomically(f, [data])
+
+
+def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) -> Any:
+    """Read what `save` wrote, or a file of PyTorch. PyTorch: load.
+
+    Files of PyTorch are read without running what they say. A file of `save` is a pickle, which
+    can run anything: `weights_only=False` says that it is trusted; otherwise only tensors and
+    plain containers are read.
+    """
+    data = f.read() if hasattr(f, "read") else _bytes_of(f)
+    if data[:2] == b"PK":
+        from weft.io import torch_load
+
+        return torch_load(Tensor(data))
+    if not weights_only:
+        return pickle.loads(data)
+    return _SafeUnpickler(data).load()
+
+
+def _bytes_of(path: Any) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as failure:
+        raise MissingFile(f"load: {path} cannot be read: {failure.strerror}") from None
+
+
+class _SafeUnpickler(pickle.Unpickler):
+    """Reads containers, numbers, arrays and tensors, and refuses every other name."""
+
+    ALLOWED: ClassVar = {
+        ("collections", "OrderedDict"),
+        ("numpy", "dtype"),
+        ("numpy", "ndarray"),
+        ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy.core.numeric", "_frombuffer"),
+        ("numpy._core.numeric", "_frombuffer"),
+    }
+
+    def __init__(self, data: bytes) -> None:
+        import io
+
+        super().__init__(io.BytesIO(data))
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in self.ALLOWED or module in (
+            "weft.tensor.host.interop",
+            "weft.tensor.tensor",
+            "weft.ir.dtypes",
+        ):
+            return super().find_class(module, name)
+        raise FileFormatError(
+            f"load: the file names {module}.{name}",
+            rule="only tensors and plain containers are read",
+            fix="if the file is trusted, pass weights_only=False",
+        )
+
+
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The index along each axis of numbers of the flat tensor."""
+    found = []
+    rest = indices
+    for size in reversed(tuple(shape)):
+        found.append(rest % size)
+        rest = rest // size
+    return tuple(reversed(found))
+
+
+def set_default_dtype(d: Any) -> None:
+    """Refuse: the default is a setting."""
+    raise ArgumentError(
+        "set_default_dtype: the default dtype is a setting",
+        fix=f"write WEFT_DEFAULT_FLOAT={getattr(d, 'name', d)} in the environment, or pass dtype=",
+    )
+
+
+def manual_seed(seed: int) -> None:
+    """Start random numbers at a seed."""
+    Tensor.manual_seed(seed)
+
+
+pi, e, inf, nan = np.pi, np.e, np.inf, np.nan
+
+
+def compile_(model: Any = None, **options: Any) -> Any:
+    """`jit` by PyTorch's name: trace a function of tensors once, and replay what it does.
+
+    PyTorch's options change nothing here: shapes are static, and what cannot be traced is run by
+    Python each time or refused with a message. PyTorch: compile.
+
+    >>> compile_(lambda x: x + 1)(Tensor([1.0])).tolist()
+    [2.0]
+    """
+    from weft.tensor.jit.jit import jit
+
+    known = ("backend", "disable", "dynamic", "fullgraph", "mode", "options")
+    for name in options:
+        if name not in known:
+            raise ArgumentError(f"compile: unknown argument {name!r}", rule=", ".join(known))
+    if model is None:
+        return jit
+    if options.get("disable"):
+        return model
+    if hasattr(model, "forward"):  # a module stays one
+        model.forward = jit(model.forward)
+        return model
+    return jit(model)
+
+
+def getenv(key: str, default: Any = 0) -> Any:
+    """An environment variable, in the type of the default. tinygrad: getenv.
+
+    >>> getenv("A_NAME_THAT_NOBODY_SETS", 3)
+    3
+    """
+    return type(default)(os.environ.get(key, default))
+
+
+def fetch(url: str, name: str | None = None, allow_caching: bool = True) -> Path:
+    """The path of a file that was downloaded once; a path of this machine is returned as it is.
+
+    >>> fetch("/etc").name
+    'etc'
+    """
+    if url.startswith(("/", ".")):
+        return Path(url)
+    folder = Path(os.environ.get("WEFT_DATA", Path.home() / ".cache" / "weft")) / "downloads"
+    path = folder / (name or hashlib.blake2b(url.encode(), digest_size=16).hexdigest())
+    if not path.is_file() or not allow_caching:
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                data = answer.read()
+        except OSError as failure:
+            raise MissingFile(
+                f"fetch: cannot download {url}",
+                facts=[("reason", str(failure))],
+                rule="a file is downloaded when it is first asked for",
+                fix=f"put it there yourself: {path}",
+            ) from None
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, [data])
+    return path
+
+
+def show_versions() -> None:
+    """Print what a report of a bug should say: versions, the machine and its devices."""
+    import llvmlite
+
+    from weft.engine.devices import default_device
+
+    rows = {
+        "weft": sys.modules["weft"].__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "llvmlite": llvmlite.__version__,
+        "system": platform.platform(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "device": default_device(),
+    }
+    for key, value in rows.items():
+        print(f"{key:9} {value}")

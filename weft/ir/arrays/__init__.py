@@ -1,0 +1,1 @@
+"""Values of every dtype in NumPy arrays, as the interpreters have them."""

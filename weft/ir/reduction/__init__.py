@@ -1,0 +1,1 @@
+"""Reductions as data: their ops, joins, products and tiles of products."""

@@ -1,0 +1,1 @@
+"""From logits to text: sampling, stop strings, grammars, speculation, beams."""

@@ -1,0 +1,1 @@
+"""A server of language models: OpenAI's HTTP interface, over an engine."""

@@ -1,0 +1,21 @@
+"""Lets the functions of `weft.nn.functional` refuse a first argument that is no tensor.
+
+It is imported last, and puts a checked function in the place of each that was imported before.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+
+from weft.nn.functional.inputs import require_tensors
+
+_PACKAGE = vars(sys.modules["weft.nn.functional"])
+require_tensors(
+    _PACKAGE,
+    [
+        name
+        for name, value in _PACKAGE.items()
+        if isinstance(value, FunctionType) and name[0] != "_" and name != "missing_name"
+    ],
+)

@@ -1,0 +1,135 @@
+"""Normalization: by batch, layer, group, instance, root mean square, length, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.support.errors import ArgumentError
+from weft.tensor.tensor import Tensor
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over the last axes, then times weight plus bias."""
+    return input.layer_norm(tuple(normalized_shape), weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Divided by the root of the mean square over the last axes, then times weight."""
+    return input.rms_norm(tuple(normalized_shape), weight, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 of groups of channels."""
+    return input.group_norm(num_groups, weight, bias, eps)
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Vectors along an axis, divided by their p-norm."""
+    result = input / input.norm(p, dim, keepdim=True).clamp(min_=eps)
+    return result if out is None else out.assign(result)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 of each channel: of the batch in training, else of what runs."""
+    if input.ndim == 1 and not input.numel():
+        return input
+    if training:
+        axes = (0, *range(2, input.ndim))
+        count = input.numel() // max(int(input.shape[1]), 1)
+        if count == 1:
+            raise ArgumentError(
+                f"batch_norm: one value for each channel of {input.shape}",
+                rule="a batch in training has several values for each channel",
+            )
+        mean, variance = input.mean(axes), input.var(axes, correction=0)
+        _run(running_mean, mean, momentum)
+        _run(running_var, variance * (count / max(count - 1, 1)), momentum)
+    elif running_mean is None or running_var is None:
+        raise ArgumentError(
+            "batch_norm: no running statistics", rule="they are needed outside of training"
+        )
+    else:
+        mean, variance = running_mean, running_var
+    return _scaled(input, mean, variance, weight, bias, eps)
+
+
+def _run(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        running.assign(running * (1 - momentum) + value.detach() * momentum)
+
+
+def _scaled(
+    x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None,
+    eps: float,
+) -> Tensor:  # fmt: skip
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    result = (x - mean.reshape(shape)) * (variance + eps).rsqrt().reshape(shape)
+    result = result if weight is None else result * weight.reshape(shape)
+    return result if bias is None else result + bias.reshape(shape)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 of each channel of each example."""
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    axes = tuple(range(2, input.ndim))
+    mean, variance = input.mean(axes, keepdim=True), input.var(axes, keepdim=True, correction=0)
+    count = input.numel() // max(int(input.shape[0] * input.shape[1]), 1)
+    _run(running_mean, mean.flatten(1).mean(0), momentum)
+    unbiased = variance.flatten(1).mean(0) * (count / max(count - 1, 1))
+    _run(running_var, unbiased, momentum)
+    result = (input - mean) * (variance + eps).rsqrt()
+    shape = (1, -1, *[1] * (input.ndim - 2))
+    result = result if weight is None else result * weight.reshape(shape)
+    return result if bias is None else result + bias.reshape(shape)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """x / (k + alpha · mean of squares of neighbouring channels) ** beta."""
+    if not input.numel():
+        return input
+    channels = int(input.shape[1])
+    shape = input.shape
+    squares = input.square().reshape((int(shape[0]), channels, -1)).movedim(1, -1)
+    padded = squares.pad((size // 2, (size - 1) // 2))
+    mean = padded.unfold(-1, size, 1).mean(-1).movedim(-1, 1).reshape(shape)
+    return input / (mean * alpha + k) ** beta

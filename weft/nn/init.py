@@ -1,0 +1,146 @@
+"""First values, written to tensors in place: the names of torch.nn.init."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft.support.errors import ArgumentError
+from weft.support.module_names import missing_name
+from weft.tensor.tensor import Tensor
+
+_GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2), "selu": 0.75}
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By what a layer's weights are scaled before an activation."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else param
+        return math.sqrt(2 / (1 + slope**2))
+    if nonlinearity.startswith("conv"):
+        return 1.0
+    if nonlinearity not in _GAINS:
+        raise ArgumentError(
+            f"calculate_gain: unknown nonlinearity {nonlinearity!r}",
+            rule="it is leaky_relu, conv…, " + ", ".join(_GAINS),
+        )
+    return _GAINS[nonlinearity]
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """How many numbers come in and go out of each element."""
+    if tensor.ndim < 2:
+        raise ArgumentError(
+            f"init: a tensor with {tensor.ndim} axes", rule="fans need two axes or more"
+        )
+    taps = math.prod(int(size) for size in tensor.shape[2:])
+    return int(tensor.shape[1]) * taps, int(tensor.shape[0]) * taps
+
+
+def _written(tensor: Tensor, value: Tensor) -> Tensor:
+    return tensor.assign(value.detach().cast(tensor.dtype))
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    """Numbers between two."""
+    drawn = Tensor.uniform(*tensor.shape, low=a, high=b, device=tensor.device)
+    return _written(tensor, drawn)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    """Numbers of a normal distribution."""
+    drawn = Tensor.normal(*tensor.shape, mean=mean, std=std, device=tensor.device)
+    return _written(tensor, drawn)
+
+
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
+) -> Tensor:
+    """Numbers of a normal distribution, cut off at two bounds."""
+    low, high = (0.5 * (1 + math.erf((each - mean) / std / math.sqrt(2))) for each in (a, b))
+    share = Tensor.uniform(*tensor.shape, low=2 * low - 1, high=2 * high - 1, device=tensor.device)
+    value = share.erfinv() * (std * math.sqrt(2)) + mean
+    return _written(tensor, value.clamp(a, b))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One value everywhere."""
+    return _written(tensor, tensor.full_like(val))
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Ones."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity."""
+    rows, columns = map(int, tensor.shape)
+    return _written(tensor, Tensor.eye(rows, columns, device=tensor.device))
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Glorot and Bengio's bounds."""
+    inputs, outputs = _fans(tensor)
+    bound = gain * math.sqrt(6 / (inputs + outputs))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Glorot and Bengio's deviation."""
+    inputs, outputs = _fans(tensor)
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / (inputs + outputs)))
+
+
+def _he(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"kaiming: mode is {mode!r}", rule='it is "fan_in" or "fan_out"')
+    fan = _fans(tensor)[0 if mode == "fan_in" else 1]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """He's bounds."""
+    bound = math.sqrt(3) * _he(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    """He's deviation."""
+    return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity))
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Rows, or columns, that are orthonormal, times a gain."""
+    rows = int(tensor.shape[0])
+    columns = int(tensor.numel()) // max(rows, 1)
+    drawn = Tensor.randn(max(rows, columns), min(rows, columns), device=tensor.device)
+    q, r = drawn.qr()
+    q = q * r.diagonal().sign()
+    q = q.transpose(0, 1) if rows < columns else q
+    return _written(tensor, q.reshape(tensor.shape) * gain)
+
+
+__getattr__ = missing_name(__name__)

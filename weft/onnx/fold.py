@@ -1,0 +1,322 @@
+"""What operators do to arrays that the host knows: the arithmetic of shapes, and strings.
+
+A function takes the call and the arrays, and returns arrays or `NotImplemented` where tensors are
+to do it. Elements of object arrays are symbolic sizes (or strings, which only move).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from weft.ir.uop import UOp
+from weft.onnx.elements import DTYPES, SMALL
+from weft.onnx.table import folds
+
+Array = Any
+
+_TO_NUMPY = {
+    TensorProto.FLOAT: np.float32,
+    TensorProto.DOUBLE: np.float64,
+    TensorProto.FLOAT16: np.float16,
+    TensorProto.INT8: np.int8,
+    TensorProto.INT16: np.int16,
+    TensorProto.INT32: np.int32,
+    TensorProto.INT64: np.int64,
+    TensorProto.UINT8: np.uint8,
+    TensorProto.UINT16: np.uint16,
+    TensorProto.UINT32: np.uint32,
+    TensorProto.UINT64: np.uint64,
+    TensorProto.BOOL: np.bool_,
+}
+
+
+def _is_symbolic(*arrays: Array) -> bool:
+    return any(
+        array.dtype == object and any(isinstance(cell, UOp) for cell in array.flat)
+        for array in arrays
+        if array is not None
+    )
+
+
+def settled(array: Array) -> Array:
+    """Sizes as int64 again where none of them is symbolic any more."""
+    if array.dtype != object or not array.size:
+        return array
+    is_known = all(isinstance(cell, (int, np.integer)) for cell in array.flat)
+    return array.astype(np.int64) if is_known else array
+
+
+def _is_text(*arrays: Array) -> bool:
+    return any(a is not None and a.dtype == object for a in arrays) and not _is_symbolic(*arrays)
+
+
+def _array(value: Any, like: Array) -> Array:
+    """The result of a function of NumPy as an array, also where it is a scalar."""
+    array = np.asarray(value)
+    return array if array.dtype == object or like is None else array.astype(like.dtype, copy=False)
+
+
+def _binary(name: str, function: Callable[[Any, Any], Any]) -> None:
+    @folds(name)
+    def folded(call: Any, x: Array, y: Array) -> Array:
+        if _is_text(x, y):
+            return NotImplemented
+        with np.errstate(all="ignore"):
+            return _array(function(x, y), None if _is_symbolic(x, y) else x)
+
+
+def _divided(x: Array, y: Array) -> Array:
+    if _is_symbolic(x, y):
+        return x // y
+    if x.dtype.kind == "f":
+        return x / y
+    if not np.all(y):
+        raise ZeroDivisionError("a division of integers by zero")
+    quotient = np.abs(x) // np.abs(y)
+    return np.where((x < 0) != (y < 0), -quotient.astype(np.int64), quotient)
+
+
+_binary("Add", lambda x, y: x + y)
+_binary("Sub", lambda x, y: x - y)
+_binary("Mul", lambda x, y: x * y)
+_binary("Div", _divided)
+
+
+def _comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
+    @folds(name)
+    def folded(call: Any, x: Array, y: Array) -> Array:
+        if _is_symbolic(x, y):
+            return NotImplemented
+        return np.asarray(function(x, y)).astype(np.bool_)
+
+
+_comparison("Equal", lambda x, y: x == y)
+_comparison("Less", lambda x, y: x < y)
+_comparison("LessOrEqual", lambda x, y: x <= y)
+_comparison("Greater", lambda x, y: x > y)
+_comparison("GreaterOrEqual", lambda x, y: x >= y)
+_comparison("And", np.logical_and)
+_comparison("Or", np.logical_or)
+_comparison("Xor", np.logical_xor)
+
+
+def _unary(name: str, function: Callable[[Any], Any]) -> None:
+    @folds(name)
+    def folded(call: Any, x: Array) -> Array:
+        if x.dtype == object:
+            return NotImplemented
+        with np.errstate(all="ignore"):
+            return _array(function(x), x)
+
+
+_unary("Neg", lambda x: -x)
+_unary("Abs", np.abs)
+_unary("Floor", np.floor)
+_unary("Ceil", np.ceil)
+_unary("Sqrt", np.sqrt)
+_unary("Not", np.logical_not)
+_unary("Reciprocal", np.reciprocal)
+
+
+@folds("Mod")
+def _mod(call: Any, x: Array, y: Array) -> Array:
+    if x.dtype.kind not in "iu" or call.get("fmod", 0) or not np.all(y):
+        return NotImplemented
+    return _array(np.mod(x, y), x)
+
+
+@folds("Min", "Max")
+def _extreme(call: Any, *arrays: Array) -> Array:
+    if any(array.dtype == object for array in arrays):
+        return NotImplemented
+    function = np.minimum if call.node.op == "Min" else np.maximum
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = function(result, array)
+    return _array(result, arrays[0])
+
+
+@folds("Shape")
+def _shape(call: Any, x: Array) -> Array:
+    return shape_array(x.shape, call)
+
+
+def shape_array(shape: tuple[Any, ...], call: Any) -> Array:
+    """A shape, or the axes of it from `start` to `end`, as a host array."""
+    cut = shape[slice(call.get("start", 0), call.get("end"))]
+    return sizes_array(cut)
+
+
+def sizes_array(sizes: Any) -> Array:
+    """Sizes as an array of int64, or of objects where one is symbolic."""
+    if any(isinstance(size, UOp) for size in sizes):
+        array = np.empty(len(sizes), dtype=object)
+        array[:] = list(sizes)
+        return array
+    return np.array([int(size) for size in sizes], dtype=np.int64)
+
+
+@folds("Size")
+def _size(call: Any, x: Array) -> Array:
+    return np.array(x.size, dtype=np.int64)
+
+
+@folds("Identity")
+def _identity(call: Any, x: Array) -> Array:
+    return x
+
+
+@folds("Cast")
+def _cast(call: Any, x: Array) -> Array:
+    to = call.get("to")
+    if to in SMALL or to not in _TO_NUMPY:
+        return NotImplemented
+    if _is_symbolic(x):
+        return x if DTYPES[to].is_int else NotImplemented
+    if x.dtype == object or x.dtype.kind not in "iufb":
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        return x.astype(_TO_NUMPY[to])
+
+
+@folds("Reshape")
+def _reshape(call: Any, x: Array, shape: Array) -> Array:
+    if _is_symbolic(shape):
+        return NotImplemented
+    sizes = [
+        x.shape[axis] if size == 0 and not call.get("allowzero", 0) else int(size)
+        for axis, size in enumerate(shape.reshape(-1))
+    ]
+    return x.reshape(sizes)
+
+
+@folds("Squeeze")
+def _squeeze(call: Any, x: Array, axes: Array = None) -> Array:
+    listed = call.get("axes") if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    return x.squeeze() if listed is None else x.squeeze(tuple(listed))
+
+
+@folds("Unsqueeze")
+def _unsqueeze(call: Any, x: Array, axes: Array = None) -> Array:
+    listed = call.get("axes") if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    return np.expand_dims(x, tuple(listed))
+
+
+@folds("Transpose")
+def _transpose(call: Any, x: Array) -> Array:
+    return x.transpose(call.get("perm"))
+
+
+@folds("Concat")
+def _concat(call: Any, *arrays: Array) -> Array:
+    return np.concatenate(arrays, call.get("axis", 1))
+
+
+@folds("Gather")
+def _gather(call: Any, x: Array, index: Array) -> Array:
+    axis = call.get("axis", 0)
+    size = x.shape[axis]
+    if np.any((index < -size) | (index >= size)):
+        raise IndexError(f"an index outside of an axis of size {size}")
+    return np.asarray(x.take(index, axis), dtype=x.dtype)
+
+
+@folds("Slice")
+def _slice(call: Any, x: Array, *rest: Array) -> Array:
+    if len(rest) < 2:
+        starts, ends, axes, steps = call.get("starts"), call.get("ends"), call.get("axes"), None
+    else:
+        starts, ends, axes, steps = (*rest, None, None)[:4]
+    if any(each is not None and _is_symbolic(np.asarray(each)) for each in (starts, ends)):
+        return NotImplemented
+    count = len(starts)
+    axes = range(count) if axes is None else axes
+    steps = [1] * count if steps is None else steps
+    key = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        start, end, step = int(start), int(end), int(step)
+        low = -x.shape[int(axis)] - 1
+        key[int(axis)] = slice(start, None if step < 0 and end <= low else end, step)
+    return x[tuple(key)]
+
+
+@folds("Expand")
+def _expand(call: Any, x: Array, shape: Array) -> Array:
+    if _is_symbolic(shape) or math.prod(int(size) for size in shape) > 1 << 16:
+        return NotImplemented
+    return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(map(int, shape)))))
+
+
+@folds("ConstantOfShape")
+def _constant_of_shape(call: Any, shape: Array) -> Array:
+    if _is_symbolic(shape) or math.prod(int(size) for size in shape) > 1 << 12:
+        return NotImplemented
+    value = call.get("value")
+    value = np.zeros(1, np.float32) if value is None else value
+    if value.dtype.kind not in "iufb":
+        return NotImplemented
+    return np.full([int(size) for size in shape], value.reshape(-1)[0], value.dtype)
+
+
+@folds("Range")
+def _range(call: Any, start: Array, limit: Array, delta: Array) -> Array:
+    if _is_symbolic(start, limit, delta) or start.dtype.kind not in "iu" or not delta.size:
+        return NotImplemented
+    first, last, step = (int(each.reshape(())) for each in (start, limit, delta))
+    if step == 0 or abs((last - first) / step) > 1 << 16:
+        return NotImplemented
+    return np.arange(first, last, step, dtype=start.dtype)
+
+
+@folds("Where")
+def _where(call: Any, condition: Array, x: Array, y: Array) -> Array:
+    return np.where(condition, x, y)
+
+
+@folds("ReduceProd")
+def _reduce_prod(call: Any, x: Array, axes: Array = None) -> Array:
+    listed = call.get("axes") if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    if x.dtype.kind not in "iu" or (not listed and call.get("noop_with_empty_axes", 0)):
+        return NotImplemented
+    keeps = bool(call.get("keepdims", 1))
+    return _array(x.prod(tuple(listed) if listed else None, keepdims=keeps), x)
+
+
+@folds("NonZero")
+def _nonzero(call: Any, x: Array) -> Array:
+    if x.dtype == object:
+        return NotImplemented
+    found = np.nonzero(np.atleast_1d(x))
+    return np.array(found, dtype=np.int64).reshape(max(x.ndim, 0) if x.ndim else 0, -1)
+
+
+@folds("Split")
+def _split(call: Any, x: Array, sizes: Array = None) -> Any:
+    axis = call.get("axis", 0)
+    listed = call.get("split") if sizes is None else [int(size) for size in sizes]
+    count = len(call.node.outputs)
+    if listed is None:
+        chunk = -(-x.shape[axis] // count)
+        listed = [max(0, min(chunk, x.shape[axis] - chunk * each)) for each in range(count)]
+    if sum(listed) != x.shape[axis] or len(listed) != count:
+        return NotImplemented
+    return tuple(np.split(x, np.cumsum(listed)[:-1], axis))
+
+
+@folds("Tile")
+def _tile(call: Any, x: Array, repeats: Array) -> Array:
+    if _is_symbolic(repeats) or x.size * math.prod(int(each) for each in repeats) > 1 << 16:
+        return NotImplemented
+    return np.tile(x, [int(each) for each in repeats])
+
+
+@folds("Flatten")
+def _flatten(call: Any, x: Array) -> Array:
+    axis = call.get("axis", 1)
+    axis = axis + x.ndim if axis < 0 else axis
+    return x.reshape(math.prod(x.shape[:axis]), -1)

@@ -1,0 +1,308 @@
+"""`Model`: a loaded graph that is called with tensors.
+
+A call is traced by the JIT once for each set of shapes. Where the graph needs values to be built,
+an input that they come from becomes static (a trace for each of its values); any other value makes
+the model run eagerly, node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from weft.ir.build import variable
+from weft.ir.dtypes import DType, dtypes
+from weft.onnx.dequantized import Dequantized
+from weft.onnx.elements import DTYPES, Small, element_name
+from weft.onnx.execute import Run, run_graph
+from weft.onnx.graph import Described, Graph, all_graphs
+from weft.onnx.values import NeedsValue, Weight, to_tensor
+from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
+from weft.tensor.host.convert import dtype_of as read_dtype
+from weft.tensor.jit.jit import jit
+from weft.tensor.tensor import Tensor
+
+Sizes = Mapping[str, tuple[int, int]]
+_MOST_STATIC_BYTES = 1 << 16
+
+
+class Model:
+    """A graph of ONNX as a function of tensors, with its weights.
+
+    `inputs` and `outputs` describe them. Called with tensors or arrays, by position or by name, it
+    returns the output, or a tuple of them; `run` takes and returns dicts.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        versions: dict[str, int],
+        device: str | None,
+        sizes: Sizes | None,
+        most_iterations: int,
+        uses_jit: bool,
+    ) -> None:
+        self.graph, self.opsets, self.device = graph, versions, device
+        self.inputs = [each for each in graph.inputs if each.name not in graph.weights]
+        self.optional_inputs = [each for each in graph.inputs if each.name in graph.weights]
+        self.outputs = graph.outputs
+        self.is_eager = not uses_jit
+        self._sizes = dict(sizes or {})
+        self._most_iterations = most_iterations
+        self._static: set[str] = set()
+        self._has_weights = False
+        self._dtype: DType | None = None
+        self._traced = jit(self._graph_outputs)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if len(args) > len(self.inputs) + len(self.optional_inputs):
+            raise ArgumentError(f"onnx: {len(args)} inputs for a model of {len(self.inputs)}")
+        order = [each.name for each in (*self.inputs, *self.optional_inputs)]
+        results = self._results({**dict(zip(order, args, strict=False)), **named})
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name."""
+        names = [each.name for each in self.outputs]
+        return dict(zip(names, self._results(dict(inputs)), strict=True))
+
+    def _results(self, given: dict[str, Any]) -> list[Any]:
+        self._require_names(given)
+        values = {name: self._input(name, value) for name, value in given.items()}
+        values = self._with_sizes(values)
+        is_plain = all(isinstance(value, Tensor) for value in values.values())
+        while is_plain and not self.is_eager:
+            self._make_weights()
+            try:
+                return list(self._call_traced(values))
+            except NeedsValue as needed:
+                if needed.name in values and needed.name not in self._static:
+                    self._static.add(needed.name)
+                else:
+                    self.is_eager = True
+        run = Run(self.device, False, self._most_iterations)
+        return [self._result(each) for each in run_graph(self.graph, values, run, {})]
+
+    def _make_weights(self) -> None:
+        """Make the tensors of all weights, so that a trace finds them."""
+        if self._has_weights:
+            return
+        for graph in all_graphs(self.graph):
+            for weight in graph.weights.values():
+                if not weight.is_host:
+                    weight.tensor(self.device)
+        self._has_weights = True
+
+    def _call_traced(self, values: dict[str, Any]) -> Any:
+        fixed = []
+        for name in sorted(self._static & set(values)):
+            array = values[name].numpy()
+            if array.nbytes > _MOST_STATIC_BYTES:
+                raise NeedsValue("")
+            fixed.append((name, array.dtype.str, array.shape, array.tobytes()))
+        free = {name: value for name, value in values.items() if name not in self._static}
+        return self._traced(free, tuple(fixed))
+
+    def _graph_outputs(self, values: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any]:
+        """What the JIT traces: outputs of tensors, where static inputs are known bytes."""
+        run = Run(self.device, True, self._most_iterations)
+        run.names = {id(value): name for name, value in values.items()}
+        known = {
+            name: np.frombuffer(content, dtype=kind).reshape(shape)
+            for name, kind, shape, content in fixed
+        }
+        results = run_graph(self.graph, {**values, **known}, run, {})
+        if not all(
+            isinstance(each, (Tensor, np.ndarray, Weight, Dequantized)) for each in results
+        ):
+            raise NeedsValue("")  # sequences, strings and small elements come from eager runs
+        ready = [run.tensor(each) for each in results]
+        if not all(isinstance(each, Tensor) for each in ready):
+            raise NeedsValue("")
+        return ready
+
+    def _require_names(self, given: dict[str, Any]) -> None:
+        wanted = [each.name for each in self.inputs]
+        known = {*wanted, *(each.name for each in self.optional_inputs)}
+        for name in given:
+            if name not in known:
+                raise ArgumentError(
+                    f"onnx: the model has no input {name!r}",
+                    rule="inputs are " + ", ".join(wanted),
+                )
+        optional = {each.name for each in self.inputs if each.kind == "optional"}
+        missing = [name for name in wanted if name not in given and name not in optional]
+        if missing:
+            raise ArgumentError(
+                f"onnx: inputs {', '.join(map(repr, missing))} are missing",
+                rule="inputs are " + ", ".join(wanted),
+            )
+        for name in optional - set(given):
+            given[name] = None
+
+    def _input(self, name: str, value: Any) -> Any:
+        """A value of the user's as one of the graph's, with the dtype and rank that it says."""
+        said = next(each for each in self.graph.inputs if each.name == name)
+        if isinstance(value, (list, tuple)) and said.kind != "tensor":
+            return [self._value(each) for each in value]
+        made = self._value(value)
+        if said.kind == "tensor" and isinstance(made, Tensor):
+            self._require_fit(said, made)
+        return made
+
+    def _value(self, value: Any) -> Any:
+        if value is None or isinstance(value, (Tensor, Small)):
+            return value
+        if (
+            isinstance(value, (list, tuple))
+            and value
+            and isinstance(value[0], (np.ndarray, Tensor))
+        ):
+            return [self._value(each) for each in value]
+        if isinstance(value, (str, list)) and not isinstance(value, np.ndarray):
+            value = np.array(value, dtype=object if _has_text(value) else None)
+        if not isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+            raise ArgumentTypeError(
+                f"onnx: an input of {type(value).__name__}",
+                rule="inputs are tensors, arrays, numbers, and lists for sequences",
+            )
+        array = np.asarray(value)
+        if array.dtype.kind in "OUS":
+            return array.astype(object)
+        made = to_tensor(array, self.device) if array.dtype.itemsize else array
+        if isinstance(made, Tensor) and array.size == 1:
+            return Tensor(array, device=self.device)  # an argument, not a constant of the graph
+        return made
+
+    def _require_fit(self, said: Described, value: Tensor) -> None:
+        if (
+            said.element in DTYPES
+            and self._dtype is None
+            and value.dtype is not DTYPES[said.element]
+        ):
+            raise ArgumentTypeError(
+                f"onnx: input {said.name!r} has elements of {value.dtype.name}",
+                rule=f"the model says {element_name(said.element)}",
+                fix=f"cast it: x.cast(dtypes.{DTYPES[said.element].name})",
+            )
+        if said.shape is None:
+            return
+        wanted = said.shape
+        pairs = zip(wanted, value.shape, strict=False)
+        fits = len(wanted) == value.ndim and all(
+            not isinstance(a, int) or a == b or not isinstance(b, int) for a, b in pairs
+        )
+        if not fits:
+            raise ShapeError(
+                f"onnx: input {said.name!r} has the shape {value.shape}",
+                rule=f"the model says {_shown_shape(wanted)}",
+            )
+
+    def _with_sizes(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Inputs whose named axes are symbolic: a longest tensor, cut to a bound size."""
+        if not self._sizes:
+            return values
+        bound: dict[str, Any] = {}
+        result = dict(values)
+        for said in self.inputs:
+            value = values.get(said.name)
+            if not isinstance(value, Tensor) or said.shape is None:
+                continue
+            for axis, name in enumerate(said.shape):
+                if isinstance(name, str) and name in self._sizes:
+                    value = self._cut(value, axis, name, bound)
+            result[said.name] = value
+        return result
+
+    def _cut(self, value: Tensor, axis: int, name: str, bound: dict[str, Any]) -> Tensor:
+        low, high = self._sizes[name]
+        size = value.shape[axis]
+        if not isinstance(size, int):
+            return value
+        if not low <= size <= high:
+            raise ShapeError(
+                f"onnx: size {size} of {name!r}", rule=f"sizes of {name!r} are {low} to {high}"
+            )
+        if name not in bound:
+            bound[name] = variable(_identifier(name), low, high).bind(size)
+        if int(bound[name]) != size:
+            raise ShapeError(f"onnx: {name!r} has the sizes {int(bound[name])} and {size}")
+        room = [(0, 0)] * value.ndim
+        room[axis] = (0, high - size)
+        key: list[Any] = [slice(None)] * value.ndim
+        key[axis] = slice(0, bound[name])
+        return value.pad(room).contiguous()[tuple(key)]
+
+    def _result(self, value: Any) -> Any:
+        if value is None or isinstance(value, Tensor):
+            return value
+        if isinstance(value, Weight):
+            value = value.array if value.element == 8 else value.tensor(self.device)
+        if isinstance(value, list):
+            return [self._result(each) for each in value]
+        if isinstance(value, dict):
+            return value
+        is_number = isinstance(value, np.ndarray) and not _is_text(value)
+        if is_number or isinstance(value, Dequantized):
+            return Run(self.device, False, 0).tensor(value)
+        return value
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights by name."""
+        named = {
+            name: weight.tensor(self.device)
+            for name, weight in self.graph.weights.items()
+            if not weight.is_host
+        }
+        return {name: value for name, value in named.items() if isinstance(value, Tensor)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Put other values into weights."""
+        own = self.state_dict()
+        for name, value in state.items():
+            if name not in own:
+                raise ArgumentError(f"onnx: the model has no weight {name!r}")
+            if tuple(value.shape) != tuple(own[name].shape):
+                raise ShapeError(
+                    f"onnx: weight {name!r} has the shape {value.shape}",
+                    rule=f"the model has {own[name].shape}",
+                )
+            own[name].assign(value.cast(own[name].dtype))
+            self.graph.weights[name].replace(own[name].realize())
+        self._traced = jit(self._graph_outputs)  # what was made of weights is made again
+
+    def to(self, target: Any) -> Model:
+        """The same model in another floating dtype, or on another device."""
+        if isinstance(target, str) and not hasattr(dtypes, target):
+            self.device = target
+        else:
+            self._dtype = read_dtype(target, dtypes.float32)
+            if not self._dtype.is_float:
+                raise ArgumentError(f"onnx: to({target})", rule="a model is of a floating dtype")
+        for name, value in self.state_dict().items():
+            changed = value.to(self.device)
+            if self._dtype is not None and value.dtype.is_float:
+                changed = changed.cast(self._dtype)
+            self.graph.weights[name].replace(changed.realize())
+        self._traced = jit(self._graph_outputs)
+        return self
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def _has_text(value: Any) -> bool:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, str)
+
+
+def _is_text(array: Any) -> bool:
+    return array.dtype == object and (not array.size or isinstance(array.flat[0], str))
+
+
+def _shown_shape(shape: tuple[Any, ...]) -> str:
+    return "(" + ", ".join("?" if size is None else str(size) for size in shape) + ")"

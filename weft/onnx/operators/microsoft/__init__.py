@@ -1,0 +1,1 @@
+"""Operators of com.microsoft that exports use: fused layers, attention, quantized products."""

@@ -1,0 +1,205 @@
+"""Quantized products and layers of com.microsoft."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft.ir.dtypes import dtypes
+from weft.onnx.integers import Integers, product_sums
+from weft.onnx.operators.quantization import (
+    _on_axis,
+    dequantize_linear,
+    dynamic_quantize_linear,
+    quantize_linear,
+    requantized,
+)
+from weft.onnx.table import MICROSOFT, op
+from weft.tensor.tensor import Tensor
+
+op("QuantizeLinear", domain=MICROSOFT, raw=True)(quantize_linear)
+op("DequantizeLinear", domain=MICROSOFT, raw=True)(dequantize_linear)
+
+
+def unpacked(packed: Tensor, bits: int) -> Tensor:
+    """Numbers of a few bits that share bytes, the low bits first: the last axis grows."""
+    if bits == 8:
+        return packed
+    count = 8 // bits
+    parts = [(packed >> (bits * n)) & ((1 << bits) - 1) for n in range(count)]
+    return Tensor.stack(*parts, dim=-1).reshape(*packed.shape[:-1], packed.shape[-1] * count)
+
+
+@op("MatMulNBits", domain=MICROSOFT)
+def matmul_nbits(
+    call: Any,
+    x: Tensor,
+    packed: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None = None,
+    groups: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """A product with a weight in blocks of few bits, each with a scale and a zero point."""
+    size, columns, bits = call.get("block_size"), call.get("N"), call.get("bits", 4)
+    depth = call.get("K")
+    if groups is not None:
+        raise call.error("g_idx is given", "blocks stand in their order")
+    blocks = -(-depth // size)
+    values = unpacked(packed.reshape(columns, blocks, -1), bits)  # (N, blocks, size)
+    if zeros is None:
+        middle: Any = float(1 << (bits - 1))
+    elif zeros.dtype.is_float:
+        middle = zeros.reshape(columns, blocks, 1).cast(scales.dtype)
+    else:
+        wide = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
+        middle = wide.reshape(columns, blocks, 1).cast(scales.dtype)
+    weight = (values.cast(scales.dtype) - middle) * scales.reshape(columns, blocks, 1)
+    weight = weight.reshape(columns, blocks * size)[:, :depth]
+    y = x.matmul(weight.transpose(0, 1).cast(x.dtype))
+    return y if bias is None else y + bias
+
+
+@op("DynamicQuantizeMatMul", domain=MICROSOFT)
+def dynamic_quantize_matmul(
+    call: Any,
+    x: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    small, x_scale, x_zero = dynamic_quantize_linear(call, x)
+    return matmul_integer_to_float(call, small, weight, x_scale, scale, x_zero, zero, bias)
+
+
+@op("MatMulIntegerToFloat", domain=MICROSOFT)
+def matmul_integer_to_float(
+    call: Any,
+    x: Tensor,
+    weight: Tensor,
+    x_scale: Tensor,
+    scale: Tensor,
+    x_zero: Tensor | None = None,
+    zero: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    right = Integers.of(call.run, weight, zero, weight.ndim - 1)
+    total = product_sums(Integers.of(call.run, x, x_zero), right)
+    y = total.cast(dtypes.float32) * (x_scale.reshape([1] * total.ndim)) * scale
+    return y if bias is None else y + bias
+
+
+def _floats(x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+    return Integers(x, zero, 0).whole().cast(dtypes.float32) * scale.reshape([1] * x.ndim)
+
+
+def _small(y: Tensor, scale: Tensor, zero: Tensor | None, like: Tensor) -> Tensor:
+    """Floats in the integers of an output."""
+    dtype = like.dtype if zero is None else zero.dtype
+    whole = (y / scale.reshape([1] * y.ndim)).round()
+    whole = whole if zero is None else whole + zero.reshape([1] * y.ndim).cast(dtypes.float32)
+    return whole.clamp(float(dtype.min), float(dtype.max)).cast(dtype)
+
+
+@op("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+def qlinear_binary(
+    call: Any,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero: Tensor | None,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero: Tensor | None,
+    y_scale: Tensor,
+    y_zero: Tensor | None = None,
+) -> Tensor:
+    left, right = _floats(a, a_scale, a_zero), _floats(b, b_scale, b_zero)
+    y = left + right if call.node.op == "QLinearAdd" else left * right
+    return _small(y, y_scale, y_zero, a)
+
+
+@op("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
+def qlinear_activation(
+    call: Any,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor | None,
+    y_scale: Tensor,
+    y_zero: Tensor | None = None,
+) -> Tensor:
+    wide = _floats(x, x_scale, x_zero)
+    is_sigmoid = call.node.op == "QLinearSigmoid"
+    y = wide.sigmoid() if is_sigmoid else wide.leaky_relu(call.get("alpha", 0.01))
+    return _small(y, y_scale, y_zero, x)
+
+
+@op("QLinearSoftmax", domain=MICROSOFT)
+def qlinear_softmax(
+    call: Any,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor | None,
+    y_scale: Tensor,
+    y_zero: Tensor | None = None,
+) -> Tensor:
+    wide, axis = _floats(x, x_scale, x_zero), call.get("axis", -1)
+    if call.get("opset", 13) < 13:
+        axis %= x.ndim
+        flat = wide.reshape(math.prod(x.shape[:axis]), -1)
+        return _small(flat.softmax(1).reshape(x.shape), y_scale, y_zero, x)
+    return _small(wide.softmax(axis), y_scale, y_zero, x)
+
+
+@op("QLinearConcat", domain=MICROSOFT)
+def qlinear_concat(call: Any, y_scale: Tensor, y_zero: Tensor, *values: Tensor) -> Tensor:
+    parts = [_floats(*values[at : at + 3]) for at in range(0, len(values), 3)]
+    joined = parts[0].cat(*parts[1:], dim=call.get("axis")) if len(parts) > 1 else parts[0]
+    return _small(joined, y_scale, y_zero, values[0])
+
+
+@op("QLinearGlobalAveragePool", domain=MICROSOFT)
+def qlinear_global_average_pool(
+    call: Any, x: Tensor, x_scale: Tensor, x_zero: Tensor, y_scale: Tensor, y_zero: Tensor
+) -> Tensor:
+    is_last = bool(call.get("channels_last", 0))
+    axes = tuple(range(1, x.ndim - 1)) if is_last else tuple(range(2, x.ndim))
+    return _small(_floats(x, x_scale, x_zero).mean(axes, True), y_scale, y_zero, x)
+
+
+@op("QLinearAveragePool", domain=MICROSOFT)
+def qlinear_average_pool(
+    call: Any,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor | None,
+    y_scale: Tensor,
+    y_zero: Tensor | None = None,
+) -> Tensor:
+    from weft.onnx.operators.pools import average_pool
+
+    return _small(average_pool(call, _floats(x, x_scale, x_zero)), y_scale, y_zero, x)
+
+
+@op("QGemm", domain=MICROSOFT)
+def qgemm(
+    call: Any,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero: Tensor,
+    c: Tensor | None = None,
+    y_scale: Tensor | None = None,
+    y_zero: Tensor | None = None,
+) -> Tensor:
+    a = a.transpose(0, 1) if call.get("transA", 0) else a
+    axis = 0 if call.get("transB", 0) else 1
+    right = Integers.of(call.run, b, b_zero, axis)
+    total = product_sums(Integers.of(call.run, a, a_zero), right, is_turned=axis == 0)
+    total = total if c is None else total + c
+    factor = a_scale.reshape(1, 1) * _on_axis(b_scale, 2, 1) * call.get("alpha", 1.0)
+    if y_scale is None or y_zero is None:
+        return total.cast(dtypes.float32) * factor
+    return requantized(total, factor, y_scale, y_zero)

@@ -1,0 +1,1 @@
+"""Operators of ai.onnx.ml: features, linear models, trees, maps."""

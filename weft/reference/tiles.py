@@ -1,0 +1,109 @@
+"""What CONTRACT means in a kernel: a tile of the product of two tensors in memory.
+
+The sum of a float product is that of its exact terms, rounded once. Matrix units round while they
+add, in an order of their own, so they agree with it up to the rounding of float32.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from weft.ir.dtypes import FLOAT, DType, Scalar, by_name, canonical
+from weft.ir.reduction.contract import (
+    ContractParts,
+    Factor,
+    contract_parts,
+    element_position,
+    sum_dtype,
+    thread_position,
+)
+from weft.ir.scalar import from_bits, to_bits
+from weft.ir.uop import UOp
+from weft.reference.memory import ElementMemory, Value
+
+Numbers = Sequence[int]
+
+
+def decoded(value: Scalar, stored: DType, dtype: DType) -> Scalar:
+    """An element of memory as a number: memory may hold its bits only."""
+    return value if stored is dtype else from_bits(dtype, to_bits(stored, value))
+
+
+def element_at(factor: Factor, memory: ElementMemory, at: Numbers) -> Scalar | None:
+    """An element of a tensor by its coordinates, as memory has it; None outside of the tensor."""
+    if any(not 0 <= x < size for x, size in zip(at, factor.sizes, strict=True)):
+        return None
+    terms = zip(at, factor.strides, strict=True)
+    return memory.get(factor.offset + sum(x * stride for x, stride in terms))
+
+
+def tile_product(
+    parts: ContractParts,
+    memories: tuple[ElementMemory, ElementMemory],
+    starts: tuple[Numbers, Numbers],
+) -> np.ndarray:
+    """All sums of a tile, rows by columns."""
+    left, right = (
+        _tile(factor, memory, start, parts)
+        for factor, memory, start in zip(parts.factors, memories, starts, strict=True)
+    )
+    product: np.ndarray = left @ right.T
+    return product
+
+
+def _tile(
+    factor: Factor, memory: ElementMemory, start: Numbers, parts: ContractParts
+) -> np.ndarray:
+    """The rows of a factor's tile along all steps of the sum."""
+    depth = parts.tile[2]
+    kind = np.float64 if factor.of.kind == FLOAT else np.int64
+    tile = np.zeros((factor.height, math.prod(parts.steps) * depth), kind)
+    for number, counters in enumerate(itertools.product(*map(range, parts.steps))):
+        moved = [
+            first + sum(c * move for c, move in zip(counters, moves, strict=True))
+            for first, moves in zip(start, factor.moves, strict=True)
+        ]
+        for row, along in np.ndindex(factor.height, depth):
+            inside = factor.position(row, along)
+            value = element_at(factor, memory, [a + b for a, b in zip(moved, inside, strict=True)])
+            if value is not None:
+                tile[row, number * depth + along] = decoded(value, memory.dtype, factor.of)
+    return tile
+
+
+Tiles = dict[object, np.ndarray]
+
+
+def contract_value(
+    node: UOp, memory: Callable[[UOp], ElementMemory], number: Callable[[UOp], int], tiles: Tiles
+) -> Value:
+    """An element of a product of tiles, or all that a thread has; `tiles` keeps whole products."""
+    parts = contract_parts(node)
+    first, second = ([number(x) for x in each] for each in parts.starts)
+    key = (node.arg, parts.memories, tuple(first), tuple(second))
+    if key not in tiles:
+        memories = (memory(parts.memories[0]), memory(parts.memories[1]))
+        tiles[key] = tile_product(parts, memories, (first, second))
+    tile, at = tiles[key], [number(x) for x in parts.positions]
+    if node.dtype.lanes == 1:
+        return as_element(tile[element_position(*at)], parts, node.dtype)
+    warp, lane, quad = at
+    terms = [thread_position(warp, lane, quad, n) for n in range(parts.elements)]
+    return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
+
+
+def as_element(value: object, parts: ContractParts, dtype: DType) -> Scalar:
+    """A sum as an element of the result, which a target may have as bits only."""
+    wanted = by_name(parts.element)
+    element = as_scalar(as_scalar(value, sum_dtype(parts.factors[0])), wanted)
+    return element if dtype is wanted else to_bits(wanted, element)
+
+
+def as_scalar(value: object, dtype: DType) -> Scalar:
+    """A sum in the dtype in which it is kept."""
+    number = float(value) if dtype.kind == FLOAT else int(value)  # type: ignore[arg-type, call-overload]
+    return canonical(dtype, number)

@@ -1,0 +1,109 @@
+"""PyTorch's names for what its layers are made of: results together with what was computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft.tensor.checks import known
+
+if TYPE_CHECKING:
+    from weft.tensor.tensor import Tensor
+
+
+def _statistics(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+    mean = x.mean(axes, keepdim=True)
+    return mean, (x.var(axes, keepdim=True, correction=0) + eps).rsqrt()
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Any) -> Tensor:
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
+def native_layer_norm(
+    self: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `layer_norm`, the mean and one over the deviation. PyTorch: native_layer_norm.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1.0, 3.0]]).native_layer_norm((2,), eps=0.0)[1].tolist()
+    [[2.0]]
+    """
+    axes = tuple(range(self.ndim - len(tuple(normalized_shape)), self.ndim))
+    mean, scale = _statistics(self, axes, eps)
+    return _affine((self - mean) * scale, weight, bias, tuple(normalized_shape)), mean, scale
+
+
+def native_group_norm(
+    self: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `group_norm`, the means and one over the deviations. PyTorch: native_group_norm.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1.0, 3.0]]).native_group_norm(None, None, 1, 2, 1, 1, 0.0)[1].tolist()
+    [[2.0]]
+    """
+    grouped = self.reshape((N, group, C // group * HxW))
+    mean, scale = _statistics(grouped, (2,), eps)
+    found = ((grouped - mean) * scale).reshape(self.shape)
+    shape = (1, C, *[1] * (self.ndim - 2))
+    return _affine(found, weight, bias, shape), mean.squeeze(2), scale.squeeze(2)
+
+
+def native_batch_norm(
+    self: Tensor,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `batch_norm`, and in training the means and one over the deviations.
+
+    PyTorch: native_batch_norm.
+
+    >>> from weft.tensor import Tensor
+    >>> x = Tensor([[1.0], [3.0]])
+    >>> x.native_batch_norm(None, None, None, None, True, 0.1, 0.0)[1].tolist()
+    [2.0]
+    """
+    shape = (1, -1, *[1] * (self.ndim - 2))
+    axes = (0, *range(2, self.ndim))
+    empty = self.zeros((0,), dtype=self.dtype, device=self.device)
+    if not training:
+        mean, scale = running_mean, (running_var + eps).rsqrt()
+        found = (self - mean.reshape(shape)) * scale.reshape(shape)
+        return _affine(found, weight, bias, shape), empty, empty
+    mean, scale = _statistics(self, axes, eps)
+    count = self.numel() // max(known(self.shape[1]), 1)
+    flat, variance = mean.flatten(), scale.flatten() ** -2 - eps
+    for running, new in (
+        (running_mean, flat),
+        (running_var, variance * (count / max(count - 1, 1))),
+    ):
+        if running is not None:
+            running.assign(running * (1 - momentum) + new.detach() * momentum)
+    found = _affine((self - mean) * scale, weight, bias, shape)
+    return found, flat, scale.flatten()
+
+
+def constant_pad_nd(self: Tensor, pad: Any, value: float = 0) -> Tensor:
+    """Return `pad` with a constant. PyTorch: constant_pad_nd.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1]).constant_pad_nd((1, 0), 7).tolist()
+    [7, 1]
+    """
+    return self.pad(tuple(pad), value=value)
+
+
+def native_dropout_backward(self: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Return the gradient of a dropout with this mask. PyTorch: native_dropout_backward.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0]).native_dropout_backward(Tensor([True]), 2.0).tolist()
+    [2.0]
+    """
+    return self * mask.cast(self.dtype) * scale

@@ -1,0 +1,1 @@
+"""Names of PyTorch for views, their copies, parts and pieces."""
