@@ -308,9 +308,7 @@ class _Spans:
     def all(self) -> list[Span]:
         return self.running + self.copying + self.making
 
-    def call_rows(
-        self, calls: Sequence[dict[str, Any]], names: dict[int, str]
-    ) -> list[CallRow]:
+    def call_rows(self, calls: Sequence[dict[str, Any]], names: dict[int, str]) -> list[CallRow]:
         """The jitted functions, the one that took longest first."""
         rows: dict[str, CallRow] = {}
         running, making = _Sorted(self.running), _Sorted(self.making)

@@ -36,6 +36,7 @@ from weft.tensor.jit.signature import (
     read_arguments,
     signature_of,
 )
+from weft.tensor.jit.watched import WATCHES, call_watched
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import tracing
@@ -162,10 +163,12 @@ class Jit:
             found = fast.try_inputs(args)
             if found is not None:
                 return fast.finish(args, *found)
-        if tracing.depth or not settings.JIT:
+        if tracing.depth or not (settings.JIT or WATCHES):
             return self.function(*args, **kwargs)
         if tracer.thread:
             wait_for_trace()
+        if WATCHES:
+            return call_watched(self, args, kwargs)
         if settings.CHECK == "jit":
             from weft.tensor.jit.check import call_checked
 
