@@ -198,7 +198,7 @@ def test_one_file_holds_everything(page, trace, tmp_path):
 
 def test_a_hundred_thousand_nodes_are_drawn_in_time(page, tmp_path):
     """Panning and zooming stay under a tenth of a second a frame, on a slow machine too."""
-    lines = [{"kind": "trace", "version": 3, "program": "large", "started": 0}]
+    lines = [{"kind": "trace", "version": 4, "program": "large", "started": 0}]
     count = 100_000
     for i in range(1, count + 1):
         src = sorted({max(1, i - 1 - (i * 7919) % 40), max(1, i - 1)} - {i}) if i > 1 else []

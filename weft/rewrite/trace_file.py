@@ -49,7 +49,7 @@ from weft.rewrite.module_path import module_path
 from weft.support.settings import Context, settings
 from weft.support.source_line import MODULES, SourceLine
 
-VERSION: Final = 3
+VERSION: Final = 4
 # Past this share of the limit a trace has no rewrites and no graphs any more, only what ran.
 _SHARE_OF_GRAPHS: Final = 0.8
 _MEGABYTE: Final = 1 << 20

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.engine.watch.memory_record import REST
 from weft.rewrite.trace_file import recording
+from weft.support.message import bytes_text
 from weft.viz.page import read_records
 
 Span = tuple[float, float]  # start and end
@@ -219,7 +220,7 @@ class Profile:
         for name, us, of in parts:
             row = f"  {name:{width}}  {_time(us):>9}  {100 * us / whole:3.0f} %  {of}"
             lines.append(row.rstrip())
-        memory = ", ".join(f"{on} {_bytes(size)}" for on, size in self.peak_memory.items())
+        memory = ", ".join(f"{on} {bytes_text(size)}" for on, size in self.peak_memory.items())
         if memory:
             lines.append(f"peak memory: {memory}")
         tables = (self._call_table(), self._kernel_table(), self._line_table())
@@ -265,7 +266,7 @@ class Profile:
     def _memory_table(self) -> Iterator[str]:
         for device, rows in self.alive_at_peak.items():
             if rows:
-                yield f"\nalive at the peak of {device}, {_bytes(self.peak_memory[device])}"
+                yield f"\nalive at the peak of {device}, {bytes_text(self.peak_memory[device])}"
             for row in rows[:_LINES]:
                 count = f"{row.tensors} x " if row.tensors > 1 else ""
                 yield f"  {row.size / 1e6:9.2f} MB  {count}{row.what}  {row.line}".rstrip()
@@ -362,10 +363,6 @@ def _rates(row: KernelRow) -> str:
     best = min(row.us) * 1e3 or 1.0
     share = "in cache" if row.is_cached else f"{100 * row.share:.0f} %"
     return f"{row.operations / best:9.1f} {row.moved / best:7.1f} {share:>9}"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.2f} GB"
 
 
 def _time(us: float) -> str:

@@ -16,6 +16,7 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.rewrite.trace_file import TraceFile
 from weft.runtime.device import Device
+from weft.schedule.decision import Decision
 from weft.schedule.schedule import Schedule
 from weft.support.source_line import user_line
 
@@ -51,10 +52,26 @@ def record_schedule(trace: TraceFile, device: Device, body: UOp, schedule: Sched
         at=trace.now(),
         graph=trace.graph(body),
         kernels=kernels,
-        decisions=list(map(str, schedule.log)),
+        decisions=[_decision(trace, decision) for decision in schedule.log],
         temporaries=temporaries,
         arena=schedule.plan.size,
     )
+
+
+def _decision(trace: TraceFile, decision: Decision) -> dict[str, Any]:
+    """A value, what was decided of it, and the numbers (microseconds) or the refusal."""
+    fields: dict[str, Any] = {
+        "text": str(decision),
+        "node": trace.graph(decision.node),
+        "to": "memory" if decision.is_stored else "inline",
+    }
+    if decision.node.line is not None:
+        fields["line"] = trace.line(decision.node.line)
+    if decision.reason:
+        return {**fields, "refused": decision.reason}
+    fields |= {"uses": decision.uses, "evaluations": decision.evaluations, "size": decision.size}
+    costs = {"recompute": decision.recompute, "memory": decision.memory}
+    return {**fields, **{name: round(cost / 1e3, 3) for name, cost in costs.items()}}
 
 
 def _name(body: UOp) -> str:
