@@ -26,6 +26,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import CollectorPaused, UOp
+from weft.ir.walk import try_line
 from weft.rewrite.trace_file import current
 from weft.runtime.device import Device
 from weft.schedule.schedule import Schedule, make_schedule
@@ -153,7 +154,7 @@ def _print_schedule(name: str, schedule: Schedule) -> None:
             print(report)
     if settings.DEBUG >= 3:
         for decision in schedule.log:
-            line = decision.node.line
+            line = try_line(decision.node)
             place = f"  {line.file}:{line.line}" if line is not None else ""
             print(f"  {decision}{place}")
         for call in schedule.kernels.src:

@@ -27,7 +27,7 @@ import numpy as np
 from weft.ir.ops import Op, mask_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.walk import topological, try_line
 from weft.support.settings import Context
 from weft.support.source_line import SourceLine, user_line
 from weft.tensor.jit.watched import WATCHES as CALL_WATCHES
@@ -234,9 +234,7 @@ class Recorder:
 
 def _place(node: UOp) -> tuple[str, str]:
     """The line that made a value, and its text."""
-    while node.line is None and node.src:
-        node = node.src[0]
-    return _words(node.line)
+    return _words(try_line(node))
 
 
 def _words(line: SourceLine | None) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from weft.ir.program import Program
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
+from weft.ir.walk import try_line
 from weft.rewrite.trace_file import TraceFile
 from weft.runtime.device import Device
 from weft.schedule.decision import Decision
@@ -65,8 +66,9 @@ def _decision(trace: TraceFile, decision: Decision) -> dict[str, Any]:
         "node": trace.graph(decision.node),
         "to": "memory" if decision.is_stored else "inline",
     }
-    if decision.node.line is not None:
-        fields["line"] = trace.line(decision.node.line)
+    line = try_line(decision.node)
+    if line is not None:
+        fields["line"] = trace.line(line)
     if decision.reason:
         return {**fields, "refused": decision.reason}
     fields |= {"uses": decision.uses, "evaluations": decision.evaluations, "size": decision.size}

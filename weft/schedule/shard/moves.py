@@ -16,6 +16,7 @@ from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.walk import try_line
 from weft.rewrite.trace_file import current
 
 # Bytes from which on devices reduce a piece each and exchange the results: that moves less.
@@ -127,7 +128,7 @@ def _note(collective: str, parts: Sequence[UOp], devices: Sequence[str]) -> None
     trace = current()
     if trace is None:
         return
-    line = next((part.line for part in parts if part.line is not None), None)
+    line = try_line(parts[0])
     trace.write(
         "collective",
         name=collective,
