@@ -17,6 +17,13 @@ from typing import Any
 from weft.viz.page import read_records
 from weft.viz.serve import make_server
 
+# The innermost loop of a kernel: the one that is worth being marked.
+INNER_LOOP = """() => {
+  const loops = [...document.querySelectorAll(".nest [data-loop]")];
+  const depth = (row) => (row.innerText.startsWith("for") ? parseInt(row.style.paddingLeft) : -1);
+  loops.sort((a, b) => depth(b) - depth(a))[0].click();
+}"""
+_FEW = 24  # nodes of a kernel that a picture shows well
 READY = ".graph .hint:has-text('nodes'), table.kernels, .lanes canvas, .picture svg"
 
 
@@ -25,6 +32,7 @@ def addresses(trace: Path) -> dict[str, str]:
     spent: dict[int, float] = {}
     kernels: dict[int, dict[str, Any]] = {}
     largest: dict[str, Any] = {}
+    groups: dict[int, list[dict[str, Any]]] = {}
     for record in read_records(trace):
         if record["kind"] == "launch":
             number = record["kernel"]
@@ -33,15 +41,19 @@ def addresses(trace: Path) -> dict[str, str]:
             kernels[record["id"]] = record
         elif record["kind"] == "schedule":
             largest = max(record, largest, key=lambda s: len(s.get("kernels", ())))
+        elif record["kind"] == "fusion":
+            groups[record["phase"]] = record["groups"]
     kernel = max(kernels.values(), key=lambda k: spent.get(k["id"], 0.0))
+    sizes = [len(group["nodes"]) for group in groups[largest["phase"]]]
+    middle = min(range(len(sizes)), key=lambda number: abs(sizes[number] - _FEW))
     return {
         "overview": "#/overview",
         "model": "#/model",
         "timeline": "#/timeline",
         "fusion": f"#/fusion/{largest['id']}",
-        "fusion-kernel": f"#/fusion/{largest['id']}/{len(largest['kernels']) // 3}",
+        "fusion-kernel": f"#/fusion/{largest['id']}/{middle}",
         "passes": f"#/phase/{kernel['phase']}/4/3",
-        "kernel": f"#/kernel/{kernel['id']}/7",
+        "kernel": f"#/kernel/{kernel['id']}",
         "access": f"#/access/{kernel['id']}/0",
     }
 
@@ -72,6 +84,9 @@ def main() -> None:
                 page.evaluate("address => { location.hash = address }", address)
                 page.wait_for_timeout(300)
                 page.wait_for_selector(READY, timeout=120_000)
+                if name == "kernel":
+                    page.wait_for_selector(".panes section:nth-child(4) .code")
+                    page.evaluate(INNER_LOOP)
                 page.wait_for_timeout(900)
                 page.screenshot(path=options.folder / f"{options.prefix}-{name}-{theme}.png")
             page.close()

@@ -46,6 +46,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import Arg, UOp
 from weft.ir.walk import topological
 from weft.rewrite.module_path import module_path
+from weft.support.errors import InternalError, UsageError
 from weft.support.settings import Context, settings
 from weft.support.source_line import MODULES, SourceLine
 
@@ -58,6 +59,7 @@ _MOST_WAITING: Final = 20_000
 _LONGEST_ARG: Final = 200
 _MOST_REFUSALS: Final = 200
 _TENSOR_OPS: Final = mask_of(*MOVEMENT)
+_LOOPS: Final = mask_of(Op.RANGE, Op.LOAD, Op.KERNEL, Op.LINEAR)
 
 
 class Here(threading.local):
@@ -274,8 +276,14 @@ def _short(arg: Arg) -> str:
 
 
 def _shape(node: UOp) -> str:
-    """The shape of a value, where it is known: below tensors nodes have none."""
-    return "" if not node.known_shape else ",".join(map(str, node.known_shape))
+    """The shape of a value, where it has one: below tensors nodes have none."""
+    shape = node.known_shape
+    if shape is None and node.dtype.name != "void" and not node.ops & _LOOPS:
+        try:
+            shape = shape_of(node)
+        except (InternalError, UsageError):  # a part of a kernel
+            return ""
+    return "" if not shape else ",".join(map(str, shape))
 
 
 def _limits(node: UOp) -> str:

@@ -163,9 +163,14 @@ def _stream(trace: TraceFile, device: Device) -> int:
     return 0 if device.timer is not None else trace.thread_number()
 
 
+def _short(name: str) -> str:
+    """The name of a function without the functions that it stands in."""
+    return name.rpartition("<locals>.")[2]
+
+
 def record_traced(trace: TraceFile, name: str, start: float) -> None:
     """A function that was run to see what it does, from `start` (`perf_counter`) to now."""
-    trace.write_later("traced", name=name, start=trace.at(start), end=trace.now())
+    trace.write_later("traced", name=_short(name), start=trace.at(start), end=trace.now())
 
 
 def record_call(trace: TraceFile, name: str, start: float, spent: float) -> None:
@@ -177,7 +182,7 @@ def record_call(trace: TraceFile, name: str, start: float, spent: float) -> None
     line = trace.line(user_line(skip=3))
     own = round((trace.spent - spent) * 1e6, 1)
     trace.write_later(
-        "call", name=name, start=trace.at(start), end=trace.at(end), own=own, line=line
+        "call", name=_short(name), start=trace.at(start), end=trace.at(end), own=own, line=line
     )
     trace.spent += time.perf_counter() - end
 
