@@ -241,7 +241,7 @@ def test_one_file_holds_everything(page, trace, tmp_path):
 
 
 def test_a_hundred_thousand_nodes_are_drawn_in_time(page, tmp_path):
-    """Panning and zooming stay under a tenth of a second a frame, on a slow machine too."""
+    """A frame of panning or zooming takes some 30 ms; a loaded machine may take ten times that."""
     lines = [{"kind": "trace", "version": VERSION, "program": "large", "started": 0}]
     count = 100_000
     for i in range(1, count + 1):

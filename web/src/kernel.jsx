@@ -64,7 +64,7 @@ export function KernelView({ trace, at, theme }) {
         <Card name="time" value={time(kernel.us / Math.max(1, runs))} note={`${runs} run${runs === 1 ? "" : "s"}, ${time(kernel.us)} in all`} />
         <Card name="compute" value={`${(flops / 1e9).toFixed(1)} GFLOP/s`} note={`${(kernel.operations / 1e6).toFixed(2)} M operations`} />
         <Card name="memory" value={`${(moved / 1e9).toFixed(1)} GB/s`} note={`${bytes(kernel.bytes)} moved`} />
-        <Card name="of the machine" value={`${(100 * share).toFixed(0)} %`} note={isCached ? "of its flops: operands in cache" : bound && `bound by ${bound}`} />
+        <Card name="of the machine" value={isCached ? "in cache" : `${(100 * share).toFixed(0)} %`} note={isCached ? `${(100 * share).toFixed(0)} % of its flops` : bound && `bound by ${bound}`} />
         <Card name="compile" value={time(kernel.compile)} note={`grid ${kernel.groups.join("×") || 1}, threads ${kernel.threads.join("×") || 1}`} />
       </div>
       {lines.length > 0 && <div class="lines">{[...new Map(lines.map((line) => [`${line.file}:${line.row}`, line])).values()].slice(0, 3).map((line) => <div><a>{line.file.split("/").pop()}:{line.row}</a><code>{line.text.split("\n")[0]}</code><span class="faint">{modulesOf(lines, line)}</span></div>)}</div>}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from weft.support.errors import DeviceError, MissingFile
 from weft.support.run_program import run_program
-from weft.support.settings import settings
 from weft.support.source_line import NOWHERE
 
 
@@ -19,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from weft.engine.devices import device
+    from weft.engine.devices import default_device, device
     from weft.viz.profile import profile
 
     path = Path(options.trace) if options.trace else None
@@ -32,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             raise
         except Exception as error:  # what the program did to there is of interest all the same
             failure = error
-    is_dry = isinstance(failure, DeviceError) and device(settings.DEVICE).stores_nothing
+    is_dry = isinstance(failure, DeviceError) and device(default_device()).stores_nothing
     if failure is not None:
         found.note = _note(failure, is_dry)
     print(found, file=sys.stderr)

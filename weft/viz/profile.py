@@ -131,7 +131,12 @@ class Profile:
     @property
     def python_time(self) -> float:
         """What is left: neither kernels nor compiling, nor calls around them, nor the profile."""
-        return max(0.0, self.wall - sum(us for _, us, _ in self._parts()))
+        return max(0.0, self.wall - sum(us for _, us, _ in self._known_parts()))
+
+    def parts(self) -> list[tuple[str, float, str]]:
+        """Where the time went: what, how many microseconds, and of what; they add up to `wall`."""
+        known = [row for row in self._known_parts() if row[1]]
+        return [*known, ("Python and all else", self.python_time, "")]
 
     def read(self, path: Path, wall: float | None = None) -> None:
         """Take the numbers of a trace; `wall` is the time of all, in microseconds."""
@@ -196,7 +201,7 @@ class Profile:
         if line and not row.is_dry:
             self.lines[line] = self.lines.get(line, 0.0) + spent
 
-    def _parts(self) -> list[tuple[str, float, str]]:
+    def _known_parts(self) -> list[tuple[str, float, str]]:
         """Where the time went but for Python: what, how much, and of what."""
         launches = sum(len(row.us) for row in self.kernels)
         calls = sum(len(row.calls) for row in self.calls)
@@ -212,8 +217,7 @@ class Profile:
 
     def __str__(self) -> str:
         whole = self.wall or 1.0
-        parts = [row for row in self._parts() if row[1]]
-        parts.append(("Python and all else", self.python_time, ""))
+        parts = self.parts()
         width = max(len(name) for name, _, _ in parts)
         lines = [self.note] if self.note else []
         lines += [f"{_time(self.wall)} in all"]

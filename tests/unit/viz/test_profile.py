@@ -32,7 +32,7 @@ def trace(tmp_path_factory):
 
 
 def parts_of(found):
-    return [us for _, us, _ in found._parts()] + [found.python_time]
+    return [us for _, us, _ in found.parts()]
 
 
 def test_times_add_up(trace):
@@ -110,6 +110,13 @@ def test_a_program_that_raises_is_profiled_to_there(tmp_path, capfd):
         main(["profile", str(program)])
     text = capfd.readouterr().err
     assert "the program raised ZeroDivisionError" in text and "map_7" in text
+
+
+def test_an_error_of_a_device_is_no_dry_run(tmp_path, capfd):
+    program = tmp_path / "train.py"
+    program.write_text("from weft import Tensor\nTensor.ones(7, device='NOWHERE').realize()\n")
+    assert main(["profile", str(program)]) == 1
+    assert "unknown device 'NOWHERE'" in capfd.readouterr().err
 
 
 def test_operands_in_a_cache_are_not_three_times_the_peak():
