@@ -164,6 +164,22 @@ def test_perfetto_has_a_span_for_each_launch(trace):
     json.dumps(events)
 
 
+def test_perfetto_has_rows_for_calls_and_streams(tmp_path):
+    path = tmp_path / "t.jsonl"
+    span = {"start": 1.0, "end": 2.0}
+    records = [
+        {"kind": "trace", "version": VERSION},
+        {"kind": "call", "name": "step", "own": 0.0, **span},
+        {"kind": "copy", "source": "CPU", "target": "CUDA", "stream": 0, "bytes": 8, **span},
+        {"kind": "copy", "source": "CPU", "target": "CUDA", "stream": 2, "bytes": 8, **span},
+        {"kind": "collective", "name": "all-reduce", "at": 1.0, "devices": [], "bytes": []},
+        {"kind": "a kind of the future"},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    rows = [event["tid"] for event in to_perfetto(path)["traceEvents"]]
+    assert rows == ["calls", "CUDA", "CUDA stream 2", "collectives"]
+
+
 def test_the_page_holds_the_trace_and_asks_nobody(trace):
     path, _ = trace
     page = render_page(path)
