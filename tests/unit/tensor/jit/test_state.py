@@ -463,3 +463,40 @@ def test_functions_inside_are_found_without_a_search_of_the_heap(monkeypatch):
     assert searched == []
     factors = [0.0, 1.0]
     assert f(Tensor([1.0])).tolist() == [4.0] and f.traces == 2
+
+
+class Registry:
+    """Forgets objects when they die, as caches of other libraries do."""
+
+    def __init__(self):
+        self.values, self.refs = {}, {}
+
+    def add(self, thing):
+        key = id(thing)
+        self.values[key] = 0
+        self.refs[key] = weakref.ref(thing, lambda _: self.forget(key))
+
+    def forget(self, key):
+        self.values.pop(key)
+        self.refs.pop(key)
+
+
+def test_what_the_collector_calls_is_not_of_the_function():
+    registry = Registry()
+    cycle = type("Cycle", (), {})()
+    cycle.itself = cycle
+    registry.add(cycle)
+
+    @jit
+    def function(x):
+        gc.collect()  # as Python does by itself, at any moment
+        return x + 1
+
+    x = Tensor([0.0]).realize()
+    gc.disable()
+    try:
+        del cycle
+        assert function(x).item() == 1
+    finally:
+        gc.enable()
+    assert not registry.values  # it ran, and nothing warned
