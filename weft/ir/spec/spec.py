@@ -54,7 +54,7 @@ def row(invariant: str, ops: int | Iterable[int], check: Callable[[UOp], Verdict
 
 @cache
 def _mark_of(rows: tuple[Row, ...]) -> int:
-    """Specs that differ in their invariants of whole graphs alone share the mark of their nodes."""
+    """Specs with the same invariants of single nodes share the mark of those."""
     return new_mark()
 
 
