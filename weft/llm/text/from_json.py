@@ -108,7 +108,7 @@ def _json(path: Path, text: str) -> dict[str, Any]:
     except ValueError as failure:
         raise FileFormatError(f"tokenizer: expected JSON in {path}: {failure}") from None
     if not isinstance(found, dict):
-        raise FileFormatError(f"tokenizer: expected a JSON object in {path}, got a {type(found).__name__}")
+        raise FileFormatError(f"tokenizer: expected an object in {path}")
     return found
 
 
