@@ -63,7 +63,7 @@ class Optimizer(NamedErrors):
         self.param_groups.append(group)
         self._groups.append(None)
         has_method = type(self).method is not Optimizer.method
-        if has_method and any(each.requires_grad is not False for each in group["params"]):
+        if has_method and any(map(_can_learn, group["params"])):
             # Now, not in the first step: a jitted step would begin with a new state in each call.
             self._group(len(self._groups) - 1)
 
@@ -163,12 +163,15 @@ class _Group:
         self, method: Method, group: dict[str, Any], options: dict[str, Any], state: Any
     ) -> None:
         params = [each for each in group["params"] if each.requires_grad is not False]
-        self.options, self.optimizer = options, GroupOptimizer(params, method=method)
-        self.rate: Any = None
+        # With its rate at once: a write that waits would run with whatever comes next.
+        self.rate: Any = group["lr"]
+        self.options = options
+        self.optimizer = GroupOptimizer(params, self.rate, method=method)
         if state is not None:
             for name, value in state.items():
                 if name in self.optimizer.state:
                     self.optimizer.state[name] = value
+            self.rate = None  # that of the state is the one before
 
     def set_rate(self, value: Any) -> None:
         if isinstance(value, Tensor) or value != self.rate:
@@ -213,6 +216,10 @@ class _Group:
                     place.assign(row[name].detach().to(place.device).cast(place.dtype))
         listed = [each for value in state.values() for each in _tensors(value)]
         listed[0].realize(*listed[1:])
+
+
+def _can_learn(parameter: Tensor) -> bool:
+    return parameter.requires_grad is not False and parameter.is_floating_point()
 
 
 def _tensors(value: Any) -> list[Tensor]:
