@@ -76,10 +76,10 @@ def _try_moved(
         return source
     if node.op in (Op.WHERE, Op.VECTOR, Op.LANES):
         is_chosen = node.op == Op.WHERE
-        src = [moved.get(source) for source in node.src[is_chosen:]]
-        if None not in src:
+        values = node.src[is_chosen:]
+        if all(value in moved for value in values):
             chosen = (made[node.src[0]],) if is_chosen else ()
-            return make(node.op, raw, (*chosen, *src), node.arg)
+            return make(node.op, raw, (*chosen, *[moved[value] for value in values]), node.arg)
     return None
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.codegen.opts.table import Opt
 from weft.engine.watch.label import label_of
 from weft.engine.watch.show import peaks_of
 from weft.ir.program import Program
@@ -17,12 +16,13 @@ from weft.ir.uop import UOp
 from weft.ir.walk import try_line
 from weft.rewrite.trace_file import TraceFile
 from weft.runtime.device import Device
-from weft.schedule.decision import Decision
-from weft.schedule.schedule import Schedule
 from weft.support.source_line import user_line
 
 if TYPE_CHECKING:
+    from weft.codegen.opts.table import Opt
     from weft.engine.run import PlannedLaunch
+    from weft.schedule.decision import Decision
+    from weft.schedule.schedule import Schedule
 
 
 def record_realize(trace: TraceFile | None) -> None:

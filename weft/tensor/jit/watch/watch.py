@@ -56,7 +56,15 @@ class Watch:
         gc.callbacks.append(self._note_collection)
         self._before = sys.gettrace()
         sys._getframe().f_trace_opcodes = True  # 3.12 asks here whether a frame wants instructions
-        sys.settrace(self._enter_frame)
+        is_followed, enter = self._followed.get, self._enter_frame
+
+        def enter_frame(frame: FrameType, event: str, arg: Any) -> Any:
+            # Nearly every frame is of a file of Weft: those are left out before anything else.
+            if is_followed(frame.f_code.co_filename) is False:
+                return None
+            return enter(frame, event, arg)
+
+        sys.settrace(enter_frame)
         return self
 
     def __exit__(self, *_: object) -> None:
