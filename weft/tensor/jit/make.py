@@ -18,7 +18,7 @@ from weft.support.source_line import SourceLine
 from weft.tensor.autodiff.leaves import live_leaves
 from weft.tensor.jit.escape import find_store, mark_escaped
 from weft.tensor.jit.graph import Made, make_graph
-from weft.tensor.jit.host import KeptArray, kept_arrays, require_no_draws
+from weft.tensor.jit.host import kept_arrays, require_no_draws
 from weft.tensor.jit.program import (
     GradientIn,
     InputRow,
@@ -70,7 +70,7 @@ def trace(
         program = _make_program(recording, arguments, taken)
         error, has_writes = recording.error, bool(recording.written)
         tensors = watch.reads.tensors
-        program.state = _read_state(watch.reads, name, code, strict, recorder.arrays)
+        program.state = _read_state(watch.reads, name, code, strict, recorder)
     finally:
         watch = None  # type: ignore[assignment]
         # Whatever holds a storage of the trace from now on is not ours.
@@ -92,12 +92,12 @@ def trace(
     return program
 
 
-def _read_state(
-    reads: Reads, function: str, code: Any, strict: bool, arrays: list[KeptArray]
-) -> State:
+def _read_state(reads: Reads, function: str, code: Any, strict: bool, recorder: Recorder) -> State:
     """What the next calls compare; what they cannot compare warns, or raises if it is strict.
 
     What the function itself changed is left out: a call that is replayed does not change it.
+    Unless it left a tensor there that depends on this call, as state that is made when it is
+    missing: the next call reads it, so that it must not be replayed.
     """
     guards = list(reads.guards.values())
     changed = [
@@ -109,7 +109,10 @@ def _read_state(
     for each in changed:
         if not _is_number(each, reads):
             # It is made where it is missing, so that the next call finds it.
-            renewed += [made] if (made := each.try_renewed()) is not None else []
+            if any(recorder.depends_on_call(tensor.uop) for tensor in each.tensors()):
+                renewed.append(each)
+            elif (made := each.try_renewed()) is not None:
+                renewed.append(made)
         else:
             name = each.name
             if each.kind == CONTENT:
@@ -122,7 +125,7 @@ def _read_state(
         _say(function, what, "Pass what may change as an argument", line, strict)
     left_out = set(map(id, changed))
     left = [each for each in guards if id(each) not in left_out]
-    return State([*left, *renewed], kept_arrays(arrays))
+    return State([*left, *renewed], kept_arrays(recorder.arrays))
 
 
 def _is_number(guard: Guard, reads: Reads) -> bool:

@@ -223,12 +223,23 @@ class Recorder:
         else:
             self._grads_read.setdefault(id(tensor), (tensor, tensor._grad))
 
-    def require_readable(self, node: UOp, name: str) -> None:
+    def depends_on_call(self, node: UOp) -> bool:
+        """Whether a value may be another one in the next call."""
+        return bool(node.ops >> Op.AFTER & 1) or bool(self._foreign_memory(node))
+
+    def _foreign_memory(self, node: UOp) -> list[UOp]:
+        """Memory below a value that was there before the call."""
         memory = [part for part in topological(node) if part.op == Op.BUFFER]
-        foreign = [part for part in memory if part.arg[0] < self._first_number]
-        foreign += [part for part in memory if owner_of(part) in self._adopted]
-        if not foreign and not node.ops >> Op.AFTER & 1:
+        return [
+            part
+            for part in memory
+            if part.arg[0] < self._first_number or owner_of(part) in self._adopted
+        ]
+
+    def require_readable(self, node: UOp, name: str) -> None:
+        if not self.depends_on_call(node):
             return
+        foreign = self._foreign_memory(node)
         names = [self._argument_names[part] for part in foreign if part in self._argument_names]
         depends = ", ".join(dict.fromkeys(names)) or "a tensor that was made before the call"
         facts: list[tuple[str, ...]] = [("value", f"{node.dtype.name} of shape {shape_of(node)}")]

@@ -123,6 +123,18 @@ class Guard(NamedTuple):
             return None
         return None if isinstance(value, Core) else made._replace(value=kept(value))
 
+    def tensors(self) -> list[Core]:
+        """The tensors that are in the place now."""
+        owner = unwrapped(self.owner)
+        try:
+            found = items_of(owner) if self.kind == CONTENT else [self._own_value(owner)]
+        except Exception:  # there is nothing
+            return []
+        return [each for each in found if isinstance(each, Core)]
+
+    def _own_value(self, owner: Any) -> Any:
+        return (self._replace(kind=ATTRIBUTE) if self.kind == SHADOW else self)._look(owner)
+
     def _holds(self) -> bool:
         owner = unwrapped(self.owner)
         if self.kind == CONTENT:
