@@ -308,4 +308,6 @@ def test_steps_of_recurrent_layers():
     def gradients():
         return layer(x)[0].square().sum().gradient(layer.weight_hh_l0, layer.weight_ih_l0)
 
-    assert kernels(gradients) <= fewest + 4 * 5 + 1  # of a step: gates, their gradient, products, bias
+    assert (
+        kernels(gradients) <= fewest + 4 * 5 + 1
+    )  # of a step: gates, their gradient, products, bias

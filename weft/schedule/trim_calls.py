@@ -35,7 +35,8 @@ def trim_calls(root: UOp, context: ScheduleContext) -> UOp:
             return made[call.src[slot]]
         new = with_sources(node, made)
         if node.op == Op.CALL and _is_value(node):
-            new, addresses[node] = _trimmed(new, [r for r in readers[node] if _given_slot(r) is None])
+            computed = [reader for reader in readers[node] if _given_slot(reader) is None]
+            new, addresses[node] = _trimmed(new, computed)
         elif node.op == Op.ITEM and node.src[0] in addresses:
             position = addresses[node.src[0]][node.arg]
             new = item(new.src[0], position, node.dtype) if _is_tuple(new) else new.src[0]

@@ -47,7 +47,7 @@ class Storage:
         self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
             _LAZY.add(self)
-        elif _OWNERS.get(uop.arg[0]) is not None:  # a new value that starts equal to another storage's
+        elif _OWNERS.get(uop.arg[0]) is not None:  # it starts equal to another storage's value
             self.set_version(_copied(uop))
         else:
             self._own(uop)
