@@ -39,6 +39,7 @@ SUBJECTS = (
     "first",
     "eager",
     "speed",
+    "recurrent",
     "jit",
     "trace",
 )

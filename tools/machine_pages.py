@@ -138,10 +138,18 @@ def device_row(kind: str, opens: Callable[..., object]) -> tuple[str, ...]:
 
 
 def imports_of(function: Callable[..., object]) -> list[str]:
-    """The modules that a function imports when it runs."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    """The modules that a function, and those of its module that it names, import when they run."""
+    names = inspect.getclosurevars(function).globals.values()
+    helpers = [
+        each
+        for each in names
+        if inspect.isfunction(each) and each.__module__ == function.__module__
+    ]
     return [
-        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+        node.module
+        for each in (function, *helpers)
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(each))))
+        if isinstance(node, ast.ImportFrom) and node.module
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from weft.engine.counters import GlobalCounters
 from weft.io.gguf_blocks import QUANTIZED
+from weft.nn.recurrent import LSTM
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.function import function
 
@@ -285,3 +286,28 @@ def test_packed_weights_are_unpacked_in_the_kernel_of_their_product(kind):
     # TQ1_0 keeps a sixteenth of its numbers in bytes of another form. To compute those for all
     # numbers costs more than the little memory that they take.
     assert found == (2 if row.name == "TQ1_0" else 1)
+
+
+def gated(x, w):
+    """Parts of one product that meet again, as the gates of an LSTM do."""
+    left, right = (x @ w).chunk(2, -1)
+    return left.sigmoid() * right
+
+
+def test_a_product_that_is_cut_into_gates_keeps_its_tile():
+    assert kernels(gated, random(32, 64), random(64, 96)) == 2
+    assert kernels(gated, random(1, 64), random(64, 96)) == 1  # sums that reuse nothing
+
+
+def test_steps_of_recurrent_layers():
+    layer, x = LSTM(16, 32), random(4, 32, 16)
+    Tensor.realize(*layer.parameters())
+    fewest = 4 * 2 + 4 + 3  # two of each step, its part of the input; that product, zeros, stack
+    assert kernels(lambda: layer(x)[0]) <= fewest
+
+    def gradients():
+        return layer(x)[0].square().sum().gradient(layer.weight_hh_l0, layer.weight_ih_l0)
+
+    assert (
+        kernels(gradients) <= fewest + 4 * 5 + 1
+    )  # of a step: gates, their gradient, products, bias

@@ -70,10 +70,11 @@ class Buffer:
 
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
-        if self.handle is None:
-            self.handle = _take(self.device, max(self.size, 1))
+        handle = self.handle
+        if handle is None:
+            handle = self.handle = _take(self.device, self.size or 1)
             self._count(self.size)
-        return self.handle
+        return handle
 
     @property
     def is_lent(self) -> bool:
@@ -119,21 +120,19 @@ class Buffer:
         copy_bytes(self.device, old, self.device, self.allocated(), self.size)
 
     def free(self) -> None:
-        if self.handle is not None and self.keep is None:
+        handle = self.handle
+        if handle is not None and self.keep is None:
             if self._loan is None or self._loan() is None:
-                SPARE.give(self.device, max(self.size, 1), self.handle)
+                SPARE.give(self.device, self.size or 1, handle)
             self._count(-self.size)
         self.handle = self.keep = None
 
     def _count(self, change: int) -> None:
         """Count memory that was taken, or given back."""
-        name, counters = self.device.name, GlobalCounters
-        if change >= 0:
-            counters.allocated(name, change)
-        else:
-            counters.mem_used_by[name] += change
+        name = self.device.name
+        used = GlobalCounters.count_memory(name, change)
         if STATE.trace is not None and change:
-            record_memory(self, GlobalCounters.mem_used_by[name], change > 0)
+            record_memory(self, used, change > 0)
 
 
 class Loan:

@@ -35,10 +35,12 @@ class _Counters:
         """`mem_used_by` by tinygrad's name."""
         return self.mem_used_by
 
-    def allocated(self, name: str, size: int) -> None:
-        used = self.mem_used_by.get(name, 0) + size
-        self.mem_used_by[name] = used
-        self.peak_memory[name] = max(self.peak_memory.get(name, 0), used)
+    def count_memory(self, name: str, change: int) -> int:
+        """Count bytes that a device gave or got back; how many are in use."""
+        used = self.mem_used_by[name] = self.mem_used_by.get(name, 0) + change
+        if used > self.peak_memory.get(name, -1):
+            self.peak_memory[name] = used
+        return used
 
 
 GlobalCounters: Final = _Counters()

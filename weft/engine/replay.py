@@ -35,6 +35,7 @@ from weft.ir.uop import UOp
 from weft.rewrite.trace_file import current
 from weft.runtime.device import Executable, Handle, LaunchList, ListLauncher
 from weft.support.fork import renew_in_child
+from weft.support.setting import scope
 from weft.support.settings import settings
 
 _NO_SIZES: Final[dict[str, int]] = {}
@@ -52,6 +53,9 @@ class Replay:
         self._lock = threading.Lock()
         renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
+        self._can_be_watched = self._native is not None and self._native.is_timed
+        # Settings, and what follows from them: whether somebody watches, and what runs.
+        self._mode: tuple[object, bool, bool] = (None, False, False)
 
     @property
     def is_native(self) -> bool:
@@ -68,12 +72,14 @@ class Replay:
             require_agreement(self._bound, variables)
             variables = {**variables, **self._bound}
         native = self._native
-        is_watched = settings.DEBUG >= 2 or settings.VIZ
-        if (
-            native is None
-            or settings.CHECK == "nan"  # looks at memory after each kernel
-            or (is_watched and not native.is_timed)
-        ):
+        asked = scope.get()
+        known, is_watched, is_native = self._mode
+        if known is not asked:  # a setting by its name is a call
+            is_watched = settings.DEBUG >= 2 or settings.VIZ
+            # CHECK=nan looks at memory after each kernel.
+            is_native = settings.CHECK != "nan" and (not is_watched or self._can_be_watched)
+            self._mode = asked, is_watched, is_native
+        if native is None or not is_native:
             self.prepared.run(memory, variables)
             return
         with self._lock:

@@ -24,29 +24,35 @@ class Spare:
         self._devices: dict[str, Device] = {}
 
     def take(self, device: Device, size: int) -> Handle:
-        waiting = self._handles.get((device.name, size))
-        if waiting:
-            try:
-                handle = waiting.pop()
-            except IndexError:  # another thread was quicker
-                return device.allocate(size)
-            self._idle[device.name] -= size
-            return handle
-        return device.allocate(size)
+        name = device.name
+        waiting = self._handles.get((name, size))
+        if not waiting:
+            return device.allocate(size)
+        try:
+            handle = waiting.pop()
+        except IndexError:  # another thread was quicker
+            return device.allocate(size)
+        self._idle[name] -= size
+        return handle
 
     def give(self, device: Device, size: int, handle: Handle) -> None:
         if device.reuses_memory or size > self.LIMIT:
             device.free(handle)
             return
-        idle = self._idle[device.name] = self._idle.get(device.name, 0) + size
-        self._devices[device.name] = device
-        self._handles.setdefault((device.name, size), []).append(handle)
+        name = device.name
+        idle = self._idle[name] = self._idle.get(name, 0) + size
+        waiting = self._handles.get((name, size))
+        if waiting is not None and idle <= self.LIMIT:  # as in every step of a loop
+            waiting.append(handle)
+            return
+        self._devices[name] = device
+        self._handles.setdefault((name, size), []).append(handle)
         while idle > self.LIMIT or len(self._handles) > self.SIZES:
             oldest = next(iter(self._handles), None)
             if oldest is None:  # another thread was quicker
                 return
             self._free(oldest)
-            idle = self._idle[device.name]
+            idle = self._idle[name]
 
     def release(self, device: Device) -> None:
         """Give all idle memory of a device back to it."""

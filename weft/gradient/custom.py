@@ -44,10 +44,15 @@ def _custom_gradient(node: UOp, g: UOp) -> Parts:
 
 def _results(body: UOp, arguments: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """What a body gives for some arguments."""
-    if body.ops & _BY_ITSELF:
+    if body.ops & _BY_ITSELF and not all(map(_is_staged_argument, body.src)):
         return tuple(call_results(body, *arguments))
     parameters = [node for node in topological(body) if node.op == Op.PARAM]
     return substitute(body, {node: arguments[node.arg[0]] for node in parameters}).src
+
+
+def _is_staged_argument(result: UOp) -> bool:
+    """Whether a result is an argument in memory of its own, which is no work for a call."""
+    return result.op == Op.STAGE and result.src[0].op == Op.PARAM and len(result.src) == 1
 
 
 def _seeds(values: tuple[UOp, ...], g: UOp) -> tuple[UOp, ...]:

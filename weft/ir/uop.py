@@ -413,7 +413,7 @@ def make_unique(op: int, dtype: DType, src: tuple[UOp, ...], arg: Arg) -> UOp:
     node.ops = ops
     node.ranges = node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
-    return _hold((op, dtype, src, arg), node)
+    return node if not src else _hold((op, dtype, src, arg), node)
 
 
 _marks = count()

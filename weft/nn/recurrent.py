@@ -1,8 +1,8 @@
 """Recurrent layers: cells for one step, and LSTM and GRU over sequences.
 
 Names, orders of gates and first values are PyTorch's: everything is drawn between ±1/√hidden_size.
-The products with the input are one product for all steps; what is left of each step is one call
-that is scheduled and compiled once.
+The products with the input are one product for all steps; what is left of each step is calls that
+are scheduled and compiled once.
 """
 
 from __future__ import annotations
@@ -20,25 +20,57 @@ from weft.tensor.trace.function import function
 Cell = Callable[..., Any]
 
 
+# A step is two calls, each scheduled and compiled once for all steps: the product, whose gradient
+# needs none of its values, and the rest, whose gradient computes gates again but no product.
+
+
 @function
-def _lstm_step(
-    gates: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """The next (h, c), where `gates` holds the part of the input."""
-    total = gates + h.linear(weight.transpose(), bias)
-    keep_in, keep, new, out = total.chunk(4, -1)  # PyTorch's i, f, g, o
+def _of_hidden(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The part of the gates that the hidden value has."""
+    return h.linear(weight.transpose(), bias)
+
+
+@function
+def _gates_of(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """All of the gates, where `gates` holds the part of the input."""
+    return gates + h.linear(weight.transpose(), bias)
+
+
+def _cut(gates: Tensor, count: int) -> list[Tensor]:
+    """The gates one by one; each of their gradients is computed once, and then put together."""
+    return [part.contiguous_backward() for part in gates.chunk(count, -1)]
+
+
+@function
+def _lstm_states(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """The next (h, c)."""
+    keep_in, keep, new, out = _cut(gates, 4)  # PyTorch's i, f, g, o
     c = keep.sigmoid() * c + keep_in.sigmoid() * new.tanh()
     return out.sigmoid() * c.tanh(), c
 
 
 @function
-def _gru_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _gru_state(gates: Tensor, of_hidden: Tensor, h: Tensor) -> Tensor:
     """The next h, where `gates` holds the part of the input."""
-    reset, update, new = gates.chunk(3, -1)  # PyTorch's r, z, n
-    h_reset, h_update, h_new = h.linear(weight.transpose(), bias).chunk(3, -1)
+    reset, update, new = _cut(gates, 3)  # PyTorch's r, z, n
+    h_reset, h_update, h_new = _cut(of_hidden, 3)
     candidate = (new + (reset + h_reset).sigmoid() * h_new).tanh()
     keep = (update + h_update).sigmoid()
     return (1 - keep) * candidate + keep * h
+
+
+def _lstm_step(
+    gates: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The next (h, c), where `gates` holds the part of the input."""
+    states: tuple[Tensor, Tensor] = _lstm_states(_gates_of(gates, h, weight, bias), c)
+    return states
+
+
+def _gru_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The next h, where `gates` holds the part of the input."""
+    state: Tensor = _gru_state(gates, _of_hidden(h, weight, bias), h)
+    return state
 
 
 def _require_input(layer: str, x: Tensor, features: int, ranks: tuple[int, ...]) -> None:
@@ -88,8 +120,7 @@ class LSTMCell(_Cell):
     def forward(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         gates = self._of_input(x)
         h, c = (self._zeros(x), self._zeros(x)) if hc is None else hc
-        made: tuple[Tensor, Tensor] = _lstm_step(gates, h, c, self.weight_hh, self.bias_hh)
-        return made
+        return _lstm_step(gates, h, c, self.weight_hh, self.bias_hh)
 
 
 class GRUCell(_Cell):

@@ -474,11 +474,17 @@ def kernel(make, const, bool_like, record, functions, guards):
 def normalize(make, const, bool_like, record, functions, guards):
     f36 = functions[36]
     f37 = functions[37]
+    f38 = functions[38]
+    def match_DETACH(n, context):
+        r = f37(n)
+        if r is not None:
+            return r
+        return None
     def match_ITEM(n, context):
         n0, = n.src
         o = n0.op
         if o == 73:  # TUPLE
-            r = f37(n0, n)
+            r = f38(n0, n)
             if r is not None:
                 return r
         return None
@@ -487,7 +493,7 @@ def normalize(make, const, bool_like, record, functions, guards):
         if r is not None:
             return r
         return None
-    return {74: match_ITEM, 80: match_CUSTOM_GRADIENT}
+    return {48: match_DETACH, 74: match_ITEM, 80: match_CUSTOM_GRADIENT}
 
 
 
@@ -1923,5 +1929,5 @@ def simplify(make, const, bool_like, record, functions, guards):
 
 
 
-KEYS = {'fold': 550342711, 'kernel': 3590978374, 'normalize': 2877805353, 'simplify': 1496945427}
+KEYS = {'fold': 550342711, 'kernel': 3590978374, 'normalize': 2931078922, 'simplify': 1496945427}
 TABLES = {'fold': fold, 'kernel': kernel, 'normalize': normalize, 'simplify': simplify}

@@ -33,6 +33,16 @@ def value_with_gradient(node: UOp) -> UOp | None:
     return node.src[0]
 
 
+@structural(op_(Op.DETACH))
+def value_without_gradient(node: UOp) -> UOp | None:
+    """A value that gradients do not go through is that value.
+
+    before: x.detach()
+    after:  x
+    """
+    return node.src[0]
+
+
 @structural(node_(Op.ITEM, op_(Op.TUPLE, "x")))
 def item_of_tuple(x: UOp, node: UOp) -> UOp | None:
     """Take a value where it stands.
@@ -43,7 +53,9 @@ def item_of_tuple(x: UOp, node: UOp) -> UOp | None:
     return x.src[node.arg]
 
 
-NORMALIZE = rules("normalize", FOLD_RULES, value_with_gradient, item_of_tuple)
+NORMALIZE = rules(
+    "normalize", FOLD_RULES, value_with_gradient, value_without_gradient, item_of_tuple
+)
 
 
 def normalize(root: UOp, context: ScheduleContext) -> UOp:

@@ -19,7 +19,7 @@ from weft.ir.uop import UOp
 from weft.schedule.fuse.kernel import Form, Kernel, Path, extent
 from weft.schedule.indexing import Address, everywhere, through
 
-_POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY}
+_POINTWISE: Final = ELEMENTWISE | {Op.COPY}
 
 
 class ScanLoop(NamedTuple):

@@ -25,7 +25,7 @@ from weft.ir.walk import map_graph, rebuild, topological, users, with_sources
 from weft.schedule.context import ScheduleContext, next_slot
 
 _REDUCTIONS: Final = 1 << Op.REDUCE | 1 << Op.SCAN
-_INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.DETACH, Op.COPY}
+_INLINE: Final = ELEMENTWISE | MOVEMENT | {Op.INDEX, Op.COPY}
 # Through these what is below is at most as large.
 _REPEATS: Final = frozenset((Op.EXPAND, Op.RESHAPE, Op.PERMUTE, Op.PAD, Op.FLIP))
 

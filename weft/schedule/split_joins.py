@@ -74,7 +74,7 @@ class _Scalars:
 
     def is_inside(self, node: UOp) -> bool:
         """Whether a node is computed element by element from its sources."""
-        if node.op in ELEMENTWISE or node.op == Op.DETACH or self.is_reduction(node):
+        if node.op in ELEMENTWISE or self.is_reduction(node):
             return shape_of(node) in (self.full, self.rows, ())
         return node.op == Op.EXPAND and shape_of(node.src[0]) == self.rows
 
@@ -84,7 +84,7 @@ class _Scalars:
             return known
         if self.is_inside(node):
             src = tuple([self.of[source] for source in node.src])
-            if node.op in (Op.EXPAND, Op.DETACH):
+            if node.op == Op.EXPAND:
                 return src[0]
             if node.op == Op.REDUCE:
                 made = reduce_ranges(src[0], node.arg[0], (self.loop,))
@@ -121,7 +121,7 @@ class _Scalars:
 
 def _constant(node: UOp) -> UOp | None:
     """A constant that is the same in all elements, as a scalar."""
-    while node.op in (Op.EXPAND, Op.RESHAPE, Op.DETACH):
+    while node.op in (Op.EXPAND, Op.RESHAPE):
         node = node.src[0]
     return node if node.op == Op.CONST else None
 

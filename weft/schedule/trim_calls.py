@@ -2,7 +2,8 @@
 
 In and Out: a tensor graph. The gradient of a convolution gives two results; where only that of the
 weight is wanted, the other is not computed. A call runs by itself, so nothing inside it would
-notice otherwise. Bodies that write to memory are left alone.
+notice otherwise. A result that is an argument, such as the gradient of a term of a sum, is taken
+from outside. Bodies that write to memory are left alone.
 """
 
 from __future__ import annotations
@@ -19,20 +20,38 @@ from weft.schedule.context import ScheduleContext
 
 
 def trim_calls(root: UOp, context: ScheduleContext) -> UOp:
-    """Drop unread results and unused arguments of calls."""
+    """Drop unread results and unused arguments of calls.
+
+    before: f(p0, p1).item(0) + f(p0, p1).item(1)    where f(p0, p1) = (p1, p0 * 2)
+    after:  p1 + f(p0)                               where f(p0) = p0 * 2
+    """
     readers = users(root)
     addresses: dict[UOp, dict[int, int]] = {}  # where a result of a call has gone
 
     def trimmed(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        slot = _given_slot(node)
+        if slot is not None:
+            (call,) = node.src
+            return made[call.src[slot]]
         new = with_sources(node, made)
         if node.op == Op.CALL and _is_value(node):
-            new, addresses[node] = _trimmed(new, readers[node])
+            computed = [reader for reader in readers[node] if _given_slot(reader) is None]
+            new, addresses[node] = _trimmed(new, computed)
         elif node.op == Op.ITEM and node.src[0] in addresses:
             position = addresses[node.src[0]][node.arg]
             new = item(new.src[0], position, node.dtype) if _is_tuple(new) else new.src[0]
         return new
 
     return map_graph(root, trimmed)
+
+
+def _given_slot(item: UOp) -> int | None:
+    """The slot of the argument that a result of a call is; None where the call computes it."""
+    if item.op != Op.ITEM or item.src[0].op != Op.CALL or item.src[0].arg.op != Op.TUPLE:
+        return None
+    part = item.src[0].arg.src[item.arg]
+    is_given = part.op == Op.PARAM and _is_value(item.src[0])
+    return int(part.arg[0]) if is_given else None
 
 
 def _is_tuple(item: UOp) -> bool:
@@ -47,6 +66,8 @@ def _is_value(node: UOp) -> bool:
 
 def _trimmed(node: UOp, readers: list[UOp]) -> tuple[UOp, dict[int, int]]:
     """The call with what is used, and the new position of each result."""
+    if not readers:  # all of its results are arguments
+        return node, {}
     body = node.arg
     count = len(body.src) if body.op == Op.TUPLE else 1
     wanted = list(range(count))

@@ -11,7 +11,6 @@ from __future__ import annotations
 from _thread import get_ident
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Self
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Placement
@@ -25,6 +24,7 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import minus, plus
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
+from weft.support.weak_table import WeakTable
 from weft.tensor.turns import tracer, wait_for_trace
 
 _WRITABLE: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.SHRINK, Op.FLIP))
@@ -46,8 +46,8 @@ class Storage:
         self.is_linked = False  # with others that show the same bits
         self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
-            _LAZY[self] = None
-        elif uop.arg[0] in _OWNERS:  # a new value that starts equal to another storage's
+            _LAZY.add(self)
+        elif _OWNERS.get(uop.arg[0]) is not None:  # it starts equal to another storage's value
             self.set_version(_copied(uop))
         else:
             self._own(uop)
@@ -61,7 +61,7 @@ class Storage:
         made.keeps_graph = True
         made.is_linked = False
         made.thread = get_ident()
-        _OWNERS[memory.arg[0]] = made
+        _OWNERS.put(memory.arg[0], made)
         return made
 
     @property
@@ -75,17 +75,17 @@ class Storage:
 
     def _own(self, memory: UOp) -> None:
         if self.memory is not None:  # a write handed the memory over to a new node
-            _OWNERS.pop(self.memory.arg[0], None)
+            _OWNERS.pop(self.memory.arg[0])
         self.uop = self.memory = memory
-        _OWNERS[memory.arg[0]] = self
+        _OWNERS.put(memory.arg[0], self)
 
     def set_version(self, uop: UOp) -> None:
         """Be at a version that is not computed yet."""
         self.uop = uop
         self.thread = get_ident()
-        _LAZY[self] = None
+        _LAZY.add(self)
         if self.memory is not None:
-            _WAITING[self] = None
+            _WAITING.add(self)
 
     def take_memory(self) -> None:
         """Give the value memory of its own, which nobody else's value can be confused with.
@@ -103,7 +103,7 @@ class Storage:
     def become(self, uop: UOp) -> None:
         """Be another value, which is not computed yet, without the memory there was."""
         if self.memory is not None:
-            _OWNERS.pop(self.memory.arg[0], None)
+            _OWNERS.pop(self.memory.arg[0])
             self.memory = None
         self.set_version(_copied(uop) if uop.op == Op.BUFFER else uop)
 
@@ -161,17 +161,18 @@ def _mixes_parts(address: UOp, step: Movement) -> bool:
 
 
 # In the order in which they became lazy, so that equal programs make equal graphs.
-_LAZY: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
+_LAZY: Final[WeakTable[Storage]] = WeakTable()
 # Those of them that have memory: writes to it wait.
-_WAITING: Final[WeakKeyDictionary[Storage, None]] = WeakKeyDictionary()
-_OWNERS: Final[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
+_WAITING: Final[WeakTable[Storage]] = WeakTable()
+# By the number of the memory.
+_OWNERS: Final[WeakTable[Storage]] = WeakTable()
 
 
 def _settle(storage: Storage) -> None:
     """Let a storage be lazy no more."""
-    _LAZY.pop(storage, None)
+    _LAZY.discard(storage)
     if storage.memory is not None:
-        _WAITING.pop(storage, None)
+        _WAITING.discard(storage)
 
 
 def owner_of(buffer: UOp) -> Storage | None:
@@ -230,27 +231,17 @@ def _undone(node: UOp, step: Movement, before: Shape) -> UOp:
 
 def lazy_storages() -> list[Storage]:
     """All storages whose current version is not memory yet."""
-    return _held_by(_LAZY)
+    return _LAZY.things()
 
 
 def waiting_storages() -> list[Storage]:
     """Those of them that have memory: writes to it wait."""
-    return _held_by(_WAITING) if len(_WAITING) else []
-
-
-def _held_by(table: WeakKeyDictionary[Storage, None]) -> list[Storage]:
-    storages: list[Storage] = []
-    for reference in table.keyrefs():  # a list that is made at once, whatever other threads do
-        storage = reference()
-        if storage is not None:
-            storages.append(storage)
-    return storages
+    return _WAITING.things()
 
 
 def live_storages() -> list[Storage]:
     """All storages, each once."""
-    owners = [each for found in _OWNERS.valuerefs() if (each := found()) is not None]
-    return list(dict.fromkeys([*owners, *lazy_storages()]))
+    return list(dict.fromkeys([*_OWNERS.things(), *lazy_storages()]))
 
 
 def readers_of(memory: Iterable[UOp]) -> list[Storage]:
@@ -274,17 +265,17 @@ class Placeholder:
         kind = BufferKind(self._uop.dtype, shape_of(self._uop), storage.placement)
         self.node = kind.without_memory()
         storage.uop = storage.memory = self.node
-        _OWNERS[self.node.arg[0]] = storage
+        _OWNERS.put(self.node.arg[0], storage)
         _settle(storage)
 
     def remove(self) -> UOp | None:
         storage = self.storage
         version = storage.uop
         storage.uop, storage.memory = self._uop, self._memory
-        _OWNERS.pop(self.node.arg[0], None)
-        _LAZY[storage] = None
+        _OWNERS.pop(self.node.arg[0])
+        _LAZY.add(storage)
         if storage.memory is not None:
-            _WAITING[storage] = None
+            _WAITING.add(storage)
         return None if version is self.node else version
 
 
@@ -302,6 +293,6 @@ def forget(storage: Storage) -> None:
     """Take the value away from a storage that nobody may use any more."""
     _settle(storage)
     if storage.memory is not None:
-        _OWNERS.pop(storage.memory.arg[0], None)
+        _OWNERS.pop(storage.memory.arg[0])
     storage.memory = None
     storage.uop = const(dtypes.bool, False)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.nn.compare import drawn
 from weft import nn
+from weft.engine.work import _PREPARED
 from weft.nn import optim
 from weft.nn.state import get_state_dict
 from weft.support.errors import ArgumentError
@@ -157,3 +158,23 @@ def test_a_model_trains_in_half_precision():
 def test_errors(call, message):
     with pytest.raises(ArgumentError, match=message):
         call()
+
+
+def test_eager_steps_after_the_first_compile_nothing():
+    layers = [nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.Conv2d(8, 1, 1)]
+    optimizer = optim.AdamW([each for layer in layers for each in layer.parameters()])
+    x = Tensor(drawn(2, 1, 6, 6)).realize()
+
+    def step() -> float:
+        optimizer.zero_grad()
+        skip = layers[1](layers[0](x)).silu()
+        small = skip.max_pool2d(2).interpolate((6, 6))
+        loss = (layers[2](small.cat(skip, dim=1)) - x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    first = step()
+    prepared = len(_PREPARED)
+    assert step() < first
+    assert len(_PREPARED) == prepared

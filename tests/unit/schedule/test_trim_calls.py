@@ -39,3 +39,27 @@ def test_the_gradient_of_one_operand_of_a_convolution() -> None:
     GlobalCounters.reset()
     Tensor.realize(of_x, of_w)
     assert one < 0.7 * GlobalCounters.global_ops
+
+
+def test_a_result_that_is_an_argument_is_not_copied() -> None:
+    @function
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return y, x + y
+
+    x, y = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+    GlobalCounters.reset()
+    same, total = both(x, y)
+    np.testing.assert_array_equal((same * total).numpy(), [12, 24])
+    assert GlobalCounters.kernel_count == 2  # the call, and the product
+
+
+def test_a_call_that_gives_its_arguments_alone_does_nothing() -> None:
+    @function
+    def swapped(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return y, x
+
+    x, y = Tensor([1.0, 2.0]).realize(), Tensor([3.0, 4.0]).realize()
+    GlobalCounters.reset()
+    first, second = swapped(x, y)
+    np.testing.assert_array_equal((first - second).numpy(), [2, 2])
+    assert GlobalCounters.kernel_count == 1

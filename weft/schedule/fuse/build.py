@@ -126,7 +126,7 @@ class Builder:
             return address.indices[0].cast(node.dtype)
         if node.op == Op.PAD:
             return validity(node, address).where(made[0], const(node.dtype, 0))
-        if node.op in MOVEMENT or node.op in (Op.DETACH, Op.COPY, Op.STAGE):
+        if node.op in MOVEMENT or node.op in (Op.COPY, Op.STAGE):
             return made[0]
         if node.op == Op.REDUCE:
             ranges = reduction_at(self.fused.reductions, node, address, self.kernel)[0]

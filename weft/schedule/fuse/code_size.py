@@ -42,7 +42,7 @@ _DECOMPOSED: Final = {
 }
 # Index arithmetic and a mask.
 _INDEX: Final = 4
-_FREE: Final = frozenset((Op.CONST, Op.VARIABLE, Op.BIND, Op.PERMUTE, Op.EXPAND, Op.DETACH))
+_FREE: Final = frozenset((Op.CONST, Op.VARIABLE, Op.BIND, Op.PERMUTE, Op.EXPAND))
 
 
 class CodeSize:

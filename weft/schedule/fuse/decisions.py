@@ -63,6 +63,9 @@ class Decisions:
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")
             return True
+        if self._is_cut_up(node, uses):
+            self._refuse(node, "a kernel reads several parts of its product, and has one tile")
+            return True
         if node in self._chains.results and not _is_result(uses):
             self._refuse(node, "it ends two products in one kernel, which has loops of its own")
             return True
@@ -75,6 +78,21 @@ class Decisions:
     def _refuse(self, node: UOp, why: str) -> None:
         """Note a value that cannot be inlined, whatever it costs."""
         self.log.append(Decision(node, True, f"inlining refused: {why}"))
+
+    def _is_cut_up(self, node: UOp, uses: list[Use]) -> bool:
+        """Whether a kernel reads a product at several addresses, as gates that are cut from one.
+
+        Each address would be a loop of its own. A value that reads the product and no other
+        reduction goes to memory in its place, where it is as large.
+        """
+        kernels = [use.kernel for use in uses]
+        if len(kernels) == len(set(kernels)):
+            return False
+        if node.op == Op.REDUCE:
+            return sums_reused_products(node)
+        (product, *others) = self._reads.reductions_below(node) or (node,)
+        is_as_large = not others and size_of(product) == size_of(node)
+        return is_as_large and sums_reused_products(product)
 
     def _belongs_to_tiles(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a value is a part of scores, and little against the product that they are."""

@@ -24,7 +24,7 @@ from weft.schedule.memory import gather_address
 from weft.schedule.scans import is_first, scan_loop
 
 # Values computed one for one with their uses, which pass their address on to their sources.
-_POINTWISE: Final = ELEMENTWISE | {Op.DETACH, Op.COPY, Op.STAGE, Op.BIND}
+_POINTWISE: Final = ELEMENTWISE | {Op.COPY, Op.STAGE, Op.BIND}
 LEAVES: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE))
 
 # The ranges of each reduction at an address of its result in a kernel, and the address in its

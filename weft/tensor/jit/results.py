@@ -99,7 +99,8 @@ def _make(
     if isinstance(plan, FromOutput):
         steps = _bound(plan.steps, variables)
         tensor = Tensor._of(outputs[plan.output], steps)
-        tensor.requires_grad = plan.requires_grad
+        if plan.requires_grad is not None:
+            tensor.requires_grad = plan.requires_grad
         if plan.grad is not None:
             tensor._grad = _make(plan.grad, leaves, outputs, variables)
         return tensor
