@@ -2,8 +2,8 @@
 
     python -m fuzz.attention --count 300 --seed 1
 
-Shapes, heads that share keys, masks by position and in memory, biases, caps and what is done with
-the result are drawn; rows and blocks may be masked altogether. Each program runs with the products
+Shapes, small floats, heads that share keys, masks by position and in memory, biases, caps and what
+is done with the result are drawn; rows and blocks may be masked altogether. Each program runs with the products
 in one kernel, and as the cost decides, with blocks of rows joined or not.
 """
 
@@ -17,13 +17,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.dtypes import dtypes
 from weft.ir.uop import sweep
 from weft.support.settings import Context
 from weft.tensor import Tensor
 
 Arrays = dict[str, Any]
 Score = Callable[[Any, Arrays, Any], Any]  # of scores, further inputs, and the library
-TOLERANCE: Final = 2e-5
+# By how much results may be off, for each dtype of the inputs; weights are rounded to it.
+TOLERANCES: Final = {dtypes.float32: 2e-5, dtypes.float16: 4e-3, dtypes.bfloat16: 3e-2}
 MODES: Final = (
     {"FUSE_PRODUCTS": "always"},
     {"FUSE_PRODUCTS": "always", "JOIN": "always"},
@@ -63,10 +65,14 @@ class Case:
         self.width = draw.randint(1, 90)
         self.is_safe = draw.random() < 0.5
         self.end = draw.choice(list(ENDS))
+        self.dtype = draw.choice((dtypes.float32, dtypes.float32, *TOLERANCES))
+        for name in "qkv":
+            rounded = Tensor(self.arrays[name]).cast(self.dtype).cast(dtypes.float32)
+            self.arrays[name] = rounded.numpy()
 
     def __repr__(self) -> str:
         shapes = {name: array.shape for name, array in self.arrays.items()}
-        return f"{shapes} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        return f"{self.dtype} {shapes} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
 
     def result(self, arrays: Arrays, lib: Any) -> Any:
         q, k, v = (arrays[name] for name in "qkv")
@@ -80,7 +86,7 @@ class Case:
         e = lib.exp(s - top)
         total = lib.total(e)
         total = lib.where(total == 0.0, 1.0, total) if self.is_safe else total
-        return ENDS[self.end](lib.product(e / total, v), arrays)
+        return ENDS[self.end](lib.product(lib.rounded(e / total, v), v), arrays)
 
 
 STEPS: Final[dict[str, Callable[..., Any]]] = {
@@ -122,6 +128,10 @@ class Plain:
         return x.repeat(times, 1)
 
     @staticmethod
+    def rounded(x: Any, like: Any) -> Any:
+        return x
+
+    @staticmethod
     def greatest(x: Any) -> Any:
         return x.max(-1, keepdims=True)
 
@@ -147,7 +157,11 @@ class Ours:
 
     @staticmethod
     def product(x: Any, y: Any) -> Any:
-        return x @ y
+        return x.dot(y, dtype=dtypes.float32)
+
+    @staticmethod
+    def rounded(x: Any, like: Any) -> Any:
+        return x.cast(like.dtype)
 
     @staticmethod
     def counted(size: int) -> Any:
@@ -176,11 +190,15 @@ def try_difference(case: Case, mode: dict[str, Any]) -> str | None:
     with np.errstate(all="ignore"):
         wanted = case.result(exact, Plain)
     with Context(**mode, CACHE=False):
-        got = case.result({name: Tensor(a) for name, a in case.arrays.items()}, Ours).numpy()
+        inputs = {name: Tensor(a) for name, a in case.arrays.items()}
+        inputs |= {name: inputs[name].cast(case.dtype).realize() for name in "qkv"}
+        got = case.result(inputs, Ours).numpy()
     if got.shape != wanted.shape or not np.array_equal(np.isnan(got), np.isnan(wanted)):
         return f"shape {got.shape}, {np.isnan(got).sum()} NaN, not {np.isnan(wanted).sum()}"
     is_large = "large" in case.steps
-    slack = TOLERANCE * (20 if is_large else 1) * np.nanmax(np.abs(wanted), initial=1.0)
+    slack = (
+        TOLERANCES[case.dtype] * (20 if is_large else 1) * np.nanmax(np.abs(wanted), initial=1.0)
+    )
     off = np.nanmax(np.abs(got - wanted), initial=0.0)
     return f"off by {off}" if off > slack else None
 

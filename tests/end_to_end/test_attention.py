@@ -128,6 +128,32 @@ def test_rows_that_may_attend_to_nothing_are_zeros(keys: int) -> None:
             np.testing.assert_allclose(got, want, atol=1e-5)
 
 
+SMALL = {dtypes.float16: 2e-3, dtypes.bfloat16: 1.5e-2}
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+@pytest.mark.parametrize("sizes", [(40, 300, 16), (33, 63, 20)])
+def test_small_floats_are_summed_in_float32(dtype, sizes: tuple[int, int, int]) -> None:
+    q, k, v = (Tensor(x).cast(dtype).realize() for x in inputs(*sizes))
+    with Context(FUSE_PRODUCTS="always"):
+        got = q.scaled_dot_product_attention(k, v)
+        assert got.dtype is dtype
+        result = got.cast(dtypes.float32).numpy()
+    want = expected("full", *(x.cast(dtypes.float32).numpy() for x in (q, k, v)))
+    np.testing.assert_allclose(result, want, atol=SMALL[dtype])
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+def test_small_floats_are_one_kernel_too(dtype) -> None:
+    memory = [param(slot, dtype, (1, HEADS, 1024, 64)) for slot in range(4)]
+    q, k, v = map(Tensor, memory[:3])
+    result = q.scaled_dot_product_attention(k, v, is_causal=True, dropout_p=0.1)
+    graph = sink(store(memory[3], result.uop))
+    made = make_schedule(graph, cpu_target("x86_64", ("avx512f",), threads=2))
+    assert len(made.kernels.src) == 1
+    assert not made.temporaries
+
+
 def test_heads_share_keys() -> None:
     q, k, v = drawn((1, 4, 50, 16), (1, 2, 150, 16), (1, 2, 150, 16))
     with Context(FUSE_PRODUCTS="always"):

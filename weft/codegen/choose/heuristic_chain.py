@@ -20,7 +20,7 @@ has a tile of its own; `heuristic_contraction` has kernels of one product.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
@@ -84,6 +84,14 @@ class ChainShape:
         if len(last) != 1:
             return None
         return _shape(chooser, last[0], reductions)
+
+
+class Near(NamedTuple):
+    """What a block keeps near, by the ranges that fill it."""
+
+    tiles: list[list[int]]  # scores, their exponentials and the weights: keys and queries
+    queries: list[int]
+    copies: list[list[int]]  # of keys and values
 
 
 def _shape(chooser: Chooser, last: UOp, reductions: list[UOp]) -> ChainShape | None:
@@ -197,7 +205,7 @@ class _ChainLoops:
 
     # ---- what is kept near
 
-    def stage_blocks(self, tile: int) -> list[list[int]] | None:
+    def stage_blocks(self, tile: int) -> Near | None:
         """Keep scores, exponentials and queries near; the ranges that fill each of them."""
         shape = self.shape
         top, one = self.inner[shape.tops[0]], self.inner[shape.sums[0]]
@@ -206,21 +214,56 @@ class _ChainLoops:
         if scores is None:
             return None
         weights = self.stage(("common", one, keys), (one, tile))
-        if weights is None or not self.keeps_weights(keys, tile):
+        if weights is None:
             return None
+        near = Near([scores, weights], [], [])
         for which in (0, 1):
             queries = self.stage(("factor", shape.depth, which), (shape.depth, scores[1]))
             if queries is not None:
-                return [scores, weights, queries]
-        return None
+                near.queries.extend(queries)
+                break
+        is_near = bool(near.queries) and self.stage_weights(near, keys, tile)
+        return near if is_near and self.stage_factors(near, scores[0], keys) else None
 
-    def keeps_weights(self, keys: int, tile: int) -> bool:
-        """Whether the second product reads its weights, and computes nothing more for each."""
-        reduction = reduction_over(self.chooser.kernel, keys)
-        factors = None if reduction is None else factors_of(reduction)
-        if factors is None:
+    def stage_weights(self, near: Near, keys: int, tile: int) -> bool:
+        """Let the second product read its weights, and compute nothing more for each.
+
+        Weights that are rounded to a small float, or dropped at random, are another block.
+        """
+        which, factor = self.factor_with(keys, tile)
+        if factor is None or not factor.ops >> Op.READ & 1:
             return False
-        return any(factor.op == Op.READ for factor in factors)
+        if factor.op == Op.READ:
+            return True
+        filled = self.stage(("factor", keys, which), (keys, tile))
+        near.tiles.extend([filled] if filled is not None else [])
+        return filled is not None
+
+    def stage_factors(self, near: Near, key: int, keys: int) -> bool:
+        """Copy keys and values of a block that are computed, as from small floats, once for all
+        its queries; others are read where they are."""
+        shape = self.shape
+        for number, other, filled in (
+            (shape.depth, key, (key, shape.depth)),
+            (keys, shape.column, (keys, shape.column)),
+        ):
+            which, factor = self.factor_with(number, other)
+            if factor is None:
+                return False
+            if factor.op == Op.LOAD:
+                continue
+            copy = self.stage(("factor", number, which), filled)
+            if copy is None:
+                return False
+            near.copies.append(copy)
+        return True
+
+    def factor_with(self, number: int, other: int) -> tuple[int, UOp | None]:
+        """The factor of the product that sums over a range which depends on another range."""
+        reduction = reduction_over(self.chooser.kernel, number)
+        factors = () if reduction is None else factors_of(reduction) or ()
+        found = [(i, each) for i, each in enumerate(factors) if each.ranges >> other & 1]
+        return found[0] if len(found) == 1 else (0, None)
 
     def stage(self, node: tuple[str | int, ...], ranges: tuple[int, ...]) -> list[int] | None:
         first = self.chooser.next_number()
@@ -230,21 +273,22 @@ class _ChainLoops:
 
     # ---- registers
 
-    def finish(self, tile: int, blocks: list[int], near: list[list[int]]) -> bool:
+    def finish(self, tile: int, blocks: list[int], near: Near) -> bool:
         """The order of the loops, and what stays in registers."""
         chooser, shape = self.chooser, self.shape
-        (key, query), (other_key, other_query), (deep, deep_query) = near
         rows = self.rows()
-        key_rows = chooser.split(key, rows)
+        key_rows = chooser.split(near.tiles[0][0], rows)
         columns = chooser.split(shape.column, rows, "mask")
-        own, filled, weighed = (self.in_registers(n) for n in (tile, query, other_query))
-        if -1 in (key_rows, columns, *own, *filled, *weighed):
+        own = self.in_registers(tile)
+        filled = [self.in_registers(query) for _, query in near.tiles]
+        if -1 in (key_rows, columns, *own, *(n for each in filled for n in each)):
             return False
         reduced = [self.inner[n] for n in (*shape.tops, *shape.sums)]
+        (key, query), *others = near.tiles
         inside = [
-            *(deep, deep_query, *blocks),
-            *(query, key, shape.depth, key_rows, *filled),
-            *(other_query, other_key, *weighed),
+            *(*near.queries, *blocks, *(n for each in near.copies for n in each)),
+            *(query, key, shape.depth, key_rows, *filled[0]),
+            *(n for (k, q), each in zip(others, filled[1:], strict=True) for n in (q, k, *each)),
             *(tile, *reduced, shape.column, self.inner[shape.keys], columns, *own),
         ]
         last = {number: at for at, number in enumerate(inside)}  # where it is in registers
@@ -253,12 +297,14 @@ class _ChainLoops:
         if not chooser.order([*outside, *inside]):
             return False
         self.add_copies(reduced)
-        *wide, _ = zip(*(own, filled, weighed), strict=True)
+        *wide, _ = zip(*(own, *filled), strict=True)
         unrolled = dict.fromkeys([key_rows, columns, *(n for each in wide for n in each)])
-        vectors = [each[-1] for each in (own, filled, weighed)]
+        vectors = [each[-1] for each in (own, *filled)]
         if not chooser.take(*map(Unroll, unrolled), *map(Vectorize, vectors), *map(Carry, blocks)):
             return False
-        self.fill_queries(deep, deep_query)
+        self.fill_queries(*near.queries)
+        for copy in near.copies:
+            chooser.split_and(copy[-1], self.lanes, "mask", Vectorize)
         return True
 
     def in_registers(self, number: int) -> list[int]:
