@@ -3,8 +3,8 @@
     python -m fuzz.attention --count 300 --seed 1
 
 Shapes, small floats, heads that share keys, masks by position and in memory, biases, caps and what
-is done with the result are drawn; rows and blocks may be masked altogether. Each program runs with the products
-in one kernel, and as the cost decides, with blocks of rows joined or not.
+is done with the result are drawn; rows and blocks may be masked altogether. Each program runs with
+the products in one kernel, and as the cost decides, with blocks of rows joined or not.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Case:
 
     def __repr__(self) -> str:
         shapes = {name: array.shape for name, array in self.arrays.items()}
-        return f"{self.dtype} {shapes} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        drawn = f"{self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        return f"{self.dtype} {shapes} {drawn}"
 
     def result(self, arrays: Arrays, lib: Any) -> Any:
         q, k, v = (arrays[name] for name in "qkv")
