@@ -163,6 +163,22 @@ def test_heads_share_keys() -> None:
     np.testing.assert_allclose(result, want, atol=1e-5)
 
 
+@pytest.mark.parametrize("group", [4, 8])
+def test_one_query_of_heads_that_share_keys(group: int) -> None:
+    """Long enough to be read as a stream, also where the number of keys is symbolic."""
+    q, k, v = drawn((1, 4 * group, 1, 64), (1, 4, 2100, 64), (1, 4, 2100, 64))
+    count = Variable("count", 1, 2100)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, n: object) -> Tensor:
+        return q.scaled_dot_product_attention(k[:, :, :n], v[:, :, :n], enable_gqa=True)
+
+    step = jit(attend)
+    for keys in (2100, 1, 65, 2000):
+        got = step(*map(Tensor, (q, k, v)), count.bind(keys)).numpy()
+        want = expected("full", q, *(x[:, :, :keys].repeat(group, 1) for x in (k, v)))
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
 def test_a_symbolic_number_of_keys() -> None:
     q, k, v = drawn((2, 40, 16), (2, 300, 16), (2, 300, 16))
     count = Variable("count", 1, 300)

@@ -34,6 +34,7 @@ from weft.codegen.choose.heuristic_reductions import (
     unroll_short_reductions,
     walk_row_by_row,
 )
+from weft.codegen.choose.heuristic_streams import stream_contraction
 from weft.codegen.choose.simt import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
@@ -77,7 +78,11 @@ class _Chooser(Chooser):
         """Join long rows; lanes, accumulators and tiles for the rest."""
         join_long_rows(self)
         self.share_values()
-        if self.target.access_bits and not tile_contraction(self):
+        if not self.target.access_bits:
+            return
+        if stream_contraction(self):
+            nest_long_sums(self)
+        elif not tile_contraction(self):
             self.vectorize_around_reductions()
             tile_rows(self)
             walk_row_by_row(self)

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from weft.ir.build import range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
-from weft.ir.reduction.contraction import factors_of
+from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
@@ -83,9 +83,16 @@ def _wins(chain: Chain, target: Target) -> bool:
     """Whether blocks near the core cost less than scores in memory."""
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
-    lanes = target.access_bits // 32
+    lanes = target.access_bits // 32  # of which each has a query
     queries = size_of(chain.scores) // _keys(chain)
-    return _keys(chain) >= LEAST_KEYS and queries >= 2 * lanes
+    if _keys(chain) < LEAST_KEYS or queries < 2 * lanes:
+        return False
+    return max(map(expansion_of, _others(chain))) >= lanes
+
+
+def _others(chain: Chain) -> list[UOp]:
+    """What the weights are multiplied by: values, expanded over the queries of a head."""
+    return [each for each in factors_of(chain.result) or () if each not in chain.values]
 
 
 def _keys(chain: Chain) -> int:

@@ -87,5 +87,15 @@ def test_short_rows_stay_in_memory_unless_asked() -> None:
         assert chains(FOUND["softmax"]) == 0
 
 
+@pytest.mark.parametrize(("queries", "count"), [(8, 0), (16, 1)])
+def test_queries_of_a_head_fill_the_lanes(queries: int, count: int) -> None:
+    """Many heads of few queries do not: three kernels are faster for these."""
+    shapes = ((8, queries, D), (8, N, D), (8, N, D))
+    q, k, v = (Tensor(param(i, dtypes.float32, shape)) for i, shape in enumerate(shapes))
+    result = FOUND["softmax"](q, k, v).uop
+    graph = sink(store(param(3, dtypes.float32, result.shape), result))
+    assert len(find_chains(graph, topological(graph), TARGET).results) == count
+
+
 def test_machines_without_vectors_keep_three_kernels() -> None:
     assert chains(FOUND["softmax"], target=cuda_target()) == 0
