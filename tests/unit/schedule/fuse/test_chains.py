@@ -79,6 +79,29 @@ def test_what_is_no_chain_keeps_its_memory(name: str) -> None:
             assert chains(NOT_FOUND[name]) == 0
 
 
+def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    i, j = Tensor.arange(q.shape[1]).reshape(-1, 1), Tensor.arange(q.shape[1]).reshape(1, -1)
+    return (j <= i).where(scores(q, k), -math.inf).softmax(-1) @ v
+
+
+def of_memory(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q.sum((0, 2)) > 0.0).where(scores(q, k), -math.inf).softmax(-1) @ v
+
+
+def small(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    q, k, v = (x.cast(dtypes.bfloat16) for x in (q, k, v))
+    return q.scaled_dot_product_attention(k, v)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [(FOUND["softmax"], 0), (of_memory, 0), (causal, 1), (small, 1)],
+)
+def test_rows_of_some_hundred_keys_are_blocks_where_that_pays(function, found: int) -> None:
+    assert chains(function, 300) == found
+    assert chains(function, 600) == 1
+
+
 def test_short_rows_stay_in_memory_unless_asked() -> None:
     assert chains(FOUND["softmax"], 64) == 0
     with Context(FUSE_PRODUCTS="always"):
