@@ -2,9 +2,10 @@
 
     python -m fuzz.attention --count 300 --seed 1
 
-Shapes, small floats, heads that share keys, masks by position and in memory, biases, caps and what
-is done with the result are drawn; rows and blocks may be masked altogether. Each program runs with
-the products in one kernel, and as the cost decides, with blocks of rows joined or not.
+Shapes, small floats, weights by softmax and by others, heads that share keys, masks by position
+and in memory, biases, caps and what is done with the result are drawn; rows and blocks may be
+masked altogether. Each program runs with the products in one kernel, and as the cost decides, with
+blocks of rows joined or not.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class Case:
             "row": normal(self.queries, 1),
             "mask": values.random((self.queries, self.keys)) < draw.choice((0.05, 0.5, 0.9)),
         }
+        self.form = draw.choice(("softmax", "softmax", *FORMS))
+        self.fill = -np.inf if self.form == "softmax" else 0.0
         self.steps = [draw.choice(list(STEPS)) for _ in range(draw.choice((0, 1, 1, 2, 3)))]
         self.shift = draw.randint(-70, 70)
         self.width = draw.randint(1, 90)
@@ -72,7 +75,7 @@ class Case:
 
     def __repr__(self) -> str:
         shapes = {name: array.shape for name, array in self.arrays.items()}
-        drawn = f"{self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        drawn = f"{self.form} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
         return f"{self.dtype} {shapes} {drawn}"
 
     def result(self, arrays: Arrays, lib: Any) -> Any:
@@ -82,6 +85,9 @@ class Case:
         i, j = lib.counted(self.queries).reshape(-1, 1), lib.counted(self.keys).reshape(1, -1)
         for step in self.steps:
             s = STEPS[step](self, s, arrays, i, j, lib)
+        if self.form != "softmax":
+            weights = lib.rounded(FORMS[self.form](s, q, k, lib), v)
+            return ENDS[self.end](lib.product(weights, v), arrays)
         top = lib.greatest(s)
         top = lib.where(top == -np.inf, 0.0, top) if self.is_safe else top
         e = lib.exp(s - top)
@@ -91,18 +97,25 @@ class Case:
 
 
 STEPS: Final[dict[str, Callable[..., Any]]] = {
-    "causal": lambda c, s, a, i, j, lib: lib.where(j <= i + c.shift, s, -np.inf),
-    "later": lambda c, s, a, i, j, lib: lib.where(j >= i + c.shift, s, -np.inf),
+    "causal": lambda c, s, a, i, j, lib: lib.where(j <= i + c.shift, s, c.fill),
+    "later": lambda c, s, a, i, j, lib: lib.where(j >= i + c.shift, s, c.fill),
     "window": lambda c, s, a, i, j, lib: lib.where(
-        (j <= i + c.shift) & (i + c.shift - j < c.width), s, -np.inf
+        (j <= i + c.shift) & (i + c.shift - j < c.width), s, c.fill
     ),
-    "either": lambda c, s, a, i, j, lib: lib.where((j <= i) | (j < c.width), s, -np.inf),
-    "mask": lambda c, s, a, i, j, lib: lib.where(a["mask"], s, -np.inf),
+    "either": lambda c, s, a, i, j, lib: lib.where((j <= i) | (j < c.width), s, c.fill),
+    "mask": lambda c, s, a, i, j, lib: lib.where(a["mask"], s, c.fill),
     "bias": lambda c, s, a, i, j, lib: s + a["bias"],
     "row": lambda c, s, a, i, j, lib: s * a["row"],
     "far": lambda c, s, a, i, j, lib: s + (j - i) * 0.125,
     "cap": lambda c, s, a, i, j, lib: lib.tanh(s / 3.0) * 3.0,
     "large": lambda c, s, a, i, j, lib: s * 40.0,
+}
+# What weights are without a softmax.
+FORMS: Final[dict[str, Callable[..., Any]]] = {
+    "scores": lambda s, q, k, lib: s,
+    "positive": lambda s, q, k, lib: lib.where(s > 0.0, s, 0.0),
+    "bounded": lambda s, q, k, lib: lib.tanh(s),
+    "gated": lambda s, q, k, lib: s * lib.tanh(lib.product(q * 0.5 + 1.0, lib.swapped(k))),
 }
 ENDS: Final[dict[str, Callable[..., Any]]] = {
     "plain": lambda o, a: o,

@@ -26,6 +26,7 @@ from weft.codegen.choose.heuristic_accumulators import add_accumulators
 from weft.codegen.choose.heuristic_chain import tile_chain
 from weft.codegen.choose.heuristic_contraction import tile_contraction
 from weft.codegen.choose.heuristic_joins import join_long_rows
+from weft.codegen.choose.heuristic_products import tile_products
 from weft.codegen.choose.heuristic_reductions import (
     nest_long_sums,
     read_in_order,
@@ -62,7 +63,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     compute = target.compute
     if is_scalar(target) and choose_for_threads(chooser, target):
         return tuple(chooser.opts), chooser.kernel
-    if not (target.access_bits and tile_chain(chooser)):
+    if not (target.access_bits and (tile_chain(chooser) or tile_products(chooser))):
         chooser.shape_loops()
     if isinstance(compute, Simt):
         chooser.spread_over_threads(compute)

@@ -39,6 +39,10 @@ LEAST_KEYS: Final = 256
 # Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
+# Products of which weights are computed without a softmax, and columns of these: more would not
+# leave room near the core for a block.
+MOST_PRODUCTS: Final = 2
+MOST_COLUMNS: Final = 128
 # What values pass on their way from the first product to the second.
 _THROUGH: Final = ELEMENTWISE | MOVEMENT | {Op.DETACH}
 
@@ -47,9 +51,13 @@ class Chain(NamedTuple):
     """What becomes one kernel: the second product, and all between it and the first."""
 
     result: UOp
-    scores: UOp
+    products: tuple[UOp, ...]  # of which the weights are computed; one, if there is a softmax
     values: frozenset[UOp]  # one for each query and key
-    rows: frozenset[UOp]  # one for each query, the reductions among them
+    rows: frozenset[UOp]  # one for each query, the reductions among them; none without a softmax
+
+    @property
+    def scores(self) -> UOp:
+        return self.products[0]
 
 
 class Chains:
@@ -77,9 +85,11 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     taken: set[UOp] = set()
     for result in products:
         chain = _chain(result, readers)
-        if chain is not None and not taken & {chain.result, chain.scores} and _wins(chain, target):
+        if chain is None or not taken.isdisjoint((chain.result, *chain.products)):
+            continue
+        if _wins(chain, target):
             found.append(chain)
-            taken |= {chain.result, chain.scores}
+            taken.update((chain.result, *chain.products))
     return Chains(found)
 
 
@@ -92,9 +102,23 @@ def _wins(chain: Chain, target: Target) -> bool:
     of_head = max(map(expansion_of, _others(chain)))
     if _keys(chain) < LEAST_KEYS or queries < 2 * lanes or of_head < lanes:
         return False
+    if not chain.rows:  # blocks save the way to memory alone, and one pass over it
+        is_long = _keys(chain) >= LONG_ROW or _ends_early(chain)
+        return is_long and _is_narrow(chain)
     size = size_of(chain.scores) * chain.scores.dtype.itemsize
     is_near = _keys(chain) < LONG_ROW and size <= NEAR_SHARE * target.caches[-1].size
     return not is_near or _ends_early(chain) or _is_converted(chain)
+
+
+def _is_narrow(chain: Chain) -> bool:
+    """Whether all products are short enough to be near with a block, as heads of attention are."""
+    columns = max(map(expansion_of, _weights(chain)))
+    depths = [size_of(node.src[0]) // size_of(node) for node in chain.products]
+    return max(columns, *depths) <= MOST_COLUMNS
+
+
+def _weights(chain: Chain) -> list[UOp]:
+    return [each for each in factors_of(chain.result) or () if each in chain.values]
 
 
 def _others(chain: Chain) -> list[UOp]:
@@ -115,7 +139,7 @@ def _ends_early(chain: Chain) -> bool:
 
 def _is_converted(chain: Chain) -> bool:
     """Whether products are of small floats: each kernel converts them, and weights once more."""
-    body = topological(chain.result.src[0], enter=lambda each: each is not chain.scores)
+    body = topological(chain.result.src[0], enter=lambda each: each not in chain.products)
     casts = [node for node in body if node.op == Op.CAST]
     return any(node.src[0].dtype.kind == FLOAT and node.src[0].dtype.bits < 32 for node in casts)
 
@@ -136,7 +160,9 @@ def _chain(result: UOp, readers: Mapping[UOp, list[UOp]]) -> Chain | None:
         inside = chain.values | chain.rows
         if any(each not in inside and each is not result for n in inside for each in readers[n]):
             continue
-        if _has_one_range(chain) and _is_joinable(chain, factor):
+        is_plain = not chain.rows and len(chain.products) <= MOST_PRODUCTS
+        is_joined = len(chain.products) == 1 and _is_joinable(chain, factor)
+        if (is_plain or is_joined) and _has_one_range(chain):
             return chain
     return None
 
@@ -149,9 +175,9 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
 
     below = topological(factor, enter=is_passed)
     products = [node for node in below if node.op == Op.REDUCE and not is_passed(node)]
-    if len(products) != 1:
+    if not products or any(len(node.arg[1]) != 1 for node in products):
         return None
-    values, rows = {products[0]}, set[UOp]()
+    values, rows = set(products), set[UOp]()
     for node in below:
         if node in values or not is_passed(node):
             continue
@@ -162,7 +188,7 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
     for node in topological(result.src[0], enter=lambda each: each is not factor):
         if factor in node.src or (node.op != Op.REDUCE and not values.isdisjoint(node.src)):
             values.add(node)  # the product itself, and casts of it
-    return Chain(result, products[0], frozenset(values), frozenset(rows))
+    return Chain(result, tuple(products), frozenset(values), frozenset(rows))
 
 
 # ---- one range
@@ -177,8 +203,8 @@ def _has_one_range(chain: Chain) -> bool:
     loops = [range_(axis, size) for axis, size in enumerate(shape_of(body))]
     keys = loops[chain.result.arg[1][0]]
     seen: dict[UOp, Address] = {body: everywhere(tuple(loops))}
-    for node in reversed(topological(body, enter=lambda each: each is not chain.scores)):
-        if node not in seen or node is chain.scores:
+    for node in reversed(topological(body, enter=lambda each: each not in chain.products)):
+        if node not in seen or node in chain.products:
             continue
         address = _address_below(node, seen[node], keys)
         for source in node.src:
@@ -187,9 +213,10 @@ def _has_one_range(chain: Chain) -> bool:
             is_inside = source in chain.values or source in chain.rows
             if is_inside and seen.setdefault(source, address) != address:
                 return False
-    last = seen[chain.scores].indices
-    along = [i for i in last if i.ranges >> keys.arg & 1]
-    return along == [keys]
+    return all(
+        [i for i in seen[product].indices if i.ranges >> keys.arg & 1] == [keys]
+        for product in chain.products
+    )
 
 
 def _address_below(node: UOp, address: Address, keys: UOp) -> Address | None:

@@ -137,7 +137,7 @@ class Inliner:
     def _ranges(self, node: UOp, kernel: Kernel) -> tuple[UOp, ...]:
         """The ranges of a reduction: those of the product that it is on the way to, or fresh."""
         chain = self._chains.of.get(node)
-        if chain is not None and node is not chain.scores:
+        if chain is not None and node not in chain.products:
             return self._keys[chain.result]
         body = shape_of(node.src[0])
         made = tuple([kernel.fresh(body[axis]) for axis in node.arg[1]])

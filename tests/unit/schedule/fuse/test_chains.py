@@ -29,6 +29,10 @@ def unlike_maximum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def two_products(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (scores(q, k) + scores(k, q)).sigmoid() @ v
+
+
+def softmax_of_two(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores(q, k) + scores(k, q)).softmax(-1) @ v
 
 
@@ -52,17 +56,20 @@ FOUND: dict[str, Function] = {
     "values first": lambda q, k, v: (
         v.transpose(-1, -2) @ scores(q, k).softmax(-1).transpose(-1, -2)
     ),
+    "no softmax": lambda q, k, v: scores(q, k).relu() @ v,
+    "two products": two_products,
+    "transposed": lambda q, k, v: scores(q, k).relu().transpose(-1, -2) @ v,
     "weights that are masked": lambda q, k, v: (scores(q, k).softmax(-1) * 2.0) @ v,
 }
 NOT_FOUND: dict[str, Function] = {
     "along the queries": lambda q, k, v: scores(q, k).softmax(-2) @ v,
     "the other way around": lambda q, k, v: scores(q, k).softmax(-1).transpose(-1, -2) @ v,
-    "no softmax": lambda q, k, v: scores(q, k).relu() @ v,
     "another maximum": unlike_maximum,
     "weights read twice": lambda q, k, v: (
         scores(q, k).softmax(-1) @ v + scores(q, k).softmax(-1).sum()
     ),
-    "two products": two_products,
+    "softmax of two products": softmax_of_two,
+    "three products": lambda q, k, v: (scores(q, k) + scores(k, q) + scores(v, k)).sigmoid() @ v,
     "logarithms": lambda q, k, v: scores(q, k).log_softmax(-1) @ v,
 }
 
@@ -100,6 +107,18 @@ def small(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def test_rows_of_some_hundred_keys_are_blocks_where_that_pays(function, found: int) -> None:
     assert chains(function, 300) == found
     assert chains(function, 600) == 1
+
+
+def test_wide_layers_without_a_softmax_keep_their_memory() -> None:
+    """Two layers of a network are products of products too; their tiles want wider columns."""
+
+    def layers(size: int, hidden: int) -> int:
+        shapes = ((4096, size), (size, hidden), (hidden, size))
+        x, a, b = (Tensor(param(i, dtypes.float32, shape)) for i, shape in enumerate(shapes))
+        graph = sink(store(param(3, dtypes.float32, (4096, size)), ((x @ a).relu() @ b).uop))
+        return len(find_chains(graph, topological(graph), TARGET).results)
+
+    assert [layers(64, 512), layers(64, 256), layers(256, 1024)] == [1, 0, 0]
 
 
 def test_short_rows_stay_in_memory_unless_asked() -> None:
