@@ -33,12 +33,15 @@ def causal(s: Tensor) -> Tensor:
     return (j <= i).where(s, 0.0)
 
 
+# Scaled by powers of 2, so that sums of large terms do not cancel to what is rounded.
 FORMS: dict[str, Function] = {
-    "scores": lambda q, k, v: (q @ k.transpose(0, 1)) @ v,
-    "positive": lambda q, k, v: (q @ k.transpose(0, 1) / 3.0).relu() @ v,
-    "causal": lambda q, k, v: causal(q @ k.transpose(0, 1)) @ v,
-    "two": lambda q, k, v: ((q @ k.transpose(0, 1)).relu() * ((q + 1.0) @ k.transpose(0, 1))) @ v,
-    "of queries": lambda q, k, v: (k @ q.transpose(0, 1)).relu().transpose(0, 1) @ v,
+    "scores": lambda q, k, v: (q @ k.transpose(0, 1) / 256.0) @ v,
+    "positive": lambda q, k, v: (q @ k.transpose(0, 1) / 256.0).relu() @ v,
+    "causal": lambda q, k, v: causal(q @ k.transpose(0, 1) / 256.0) @ v,
+    "two": lambda q, k, v: (
+        ((q @ k.transpose(0, 1)).relu() * (q @ v.transpose(0, 1)) / 4096.0) @ v
+    ),
+    "of queries": lambda q, k, v: (k @ q.transpose(0, 1) / 256.0).relu().transpose(0, 1) @ v,
 }
 
 
