@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from weft.codegen.analysis.loops import kinds_of, nodes_of
+from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.opts.stage_value import reduction_over
 from weft.codegen.opts.table import Carry, Stage, Unroll, Vectorize
 from weft.ir.ops import COMPARE, Op
-from weft.ir.reduction.contraction import factors_of
+from weft.ir.reduction.contraction import contraction_of, factors_of
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 from weft.target.compute import Simd
 
 # Vectors of queries in a tile, and the most rows: keys of scores, columns of the result.
@@ -52,6 +53,25 @@ class Near(NamedTuple):
     tiles: list[list[int]]  # what is computed from these: keys and queries
     queries: list[list[int]]  # transposed copies of the factors with the queries
     copies: list[list[int]]  # of keys and values that are computed
+
+
+def last_product(chooser: Chooser) -> UOp | None:
+    """The product that a kernel ends in; None if it ends in another way.
+
+    Values of its rows may be stored too, as the gradient of attention wants them.
+    """
+    nodes, stores = nodes_of(chooser.kernel), chooser.stores()
+    if not stores or any(node.op in (Op.STAGE, Op.SCAN, Op.AFTER) for node in nodes):
+        return None
+    ranges = [{r.arg for r in own_ranges(store)} for store in stores]
+    own = max(ranges, key=len)
+    if any(not each <= own or len(each) < len(own) - 1 for each in ranges):
+        return None
+    values = [store.src[1] for store, each in zip(stores, ranges, strict=True) if each == own]
+    direct = topological(*values, enter=lambda node: node.op != Op.REDUCE)
+    last = [node for node in direct if node.op == Op.REDUCE]
+    is_product = len(last) == 1 and contraction_of(last[0]) is not None
+    return last[0] if is_product else None
 
 
 class ChainLoops:

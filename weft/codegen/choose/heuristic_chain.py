@@ -22,13 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
-from weft.codegen.choose.chain_loops import ChainLoops, Near, Product
+from weft.codegen.choose.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.opts.table import Join
 from weft.ir.ops import Op
 from weft.ir.reduction.contraction import contraction_of
 from weft.ir.uop import UOp, range_ids
-from weft.ir.walk import topological
 from weft.target.compute import Simd
 
 
@@ -52,20 +51,10 @@ class ChainShape:
     def of(chooser: Chooser) -> ChainShape | None:
         """The shape of a kernel that ends in the second product of a chain; None of others."""
         reductions = [n for n in nodes_of(chooser.kernel) if n.op == Op.REDUCE]
-        stores = chooser.stores()
-        if len(reductions) < 4 or not stores or any(len(own_ranges(n)) != 1 for n in reductions):
+        if len(reductions) < 4 or any(len(own_ranges(n)) != 1 for n in reductions):
             return None
-        if any(n.op in (Op.STAGE, Op.SCAN, Op.AFTER) for n in nodes_of(chooser.kernel)):
-            return None
-        own = {r.arg for r in own_ranges(stores[0])}
-        if any({r.arg for r in own_ranges(store)} != own for store in stores):
-            return None
-        values = [store.src[1] for store in stores]
-        direct = topological(*values, enter=lambda node: node.op != Op.REDUCE)
-        last = [node for node in direct if node.op == Op.REDUCE]
-        if len(last) != 1:
-            return None
-        return _shape(chooser, last[0], reductions)
+        last = last_product(chooser)
+        return None if last is None else _shape(chooser, last, reductions)
 
 
 def _shape(chooser: Chooser, last: UOp, reductions: list[UOp]) -> ChainShape | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.analysis.loops import nodes_of, own_ranges
-from weft.codegen.choose.chain_loops import ChainLoops, Near, Product
+from weft.codegen.choose.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.opts.table import Nest
 from weft.ir.ops import Op
@@ -38,20 +38,10 @@ class ProductsShape:
     @staticmethod
     def of(chooser: Chooser) -> ProductsShape | None:
         """The shape of a kernel that is a product of products; None of others."""
-        nodes = nodes_of(chooser.kernel)
-        reductions = [node for node in nodes if node.op == Op.REDUCE]
-        stores = chooser.stores()
-        is_other = any(node.op in (Op.STAGE, Op.SCAN, Op.AFTER) for node in nodes)
-        if is_other or len(reductions) < 2 or not stores:
-            return None
-        own = {r.arg for r in own_ranges(stores[0])}
-        if any({r.arg for r in own_ranges(store)} != own for store in stores):
-            return None
-        values = [store.src[1] for store in stores]
-        direct = topological(*values, enter=lambda node: node.op != Op.REDUCE)
-        last = [node for node in direct if node.op == Op.REDUCE]
+        reductions = [node for node in nodes_of(chooser.kernel) if node.op == Op.REDUCE]
         is_plain = all(len(own_ranges(n)) == 1 and contraction_of(n) for n in reductions)
-        return _shape(chooser, last[0], reductions) if len(last) == 1 and is_plain else None
+        last = last_product(chooser) if is_plain and len(reductions) > 1 else None
+        return None if last is None else _shape(chooser, last, reductions)
 
 
 def _shape(chooser: Chooser, last: UOp, reductions: list[UOp]) -> ProductsShape | None:

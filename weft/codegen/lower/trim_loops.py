@@ -147,18 +147,29 @@ def _needed(value: UOp, neutral: Scalar, is_carried: bool = False) -> list[UOp]:
             # One of the elements that are staged, so what none of them needs it does not either.
             value = behind(value.src[0]).src[0]
         elif value.op == Op.MUL and is_carried and neutral == 0:
-            masked = [each for each in value.src if _is_masked_block(each)]
-            if len(masked) != 1:
-                return found
-            value = masked[0]
+            blocks = [behind(each.src[0]) for each in value.src if each.op == Op.READ]
+            stages = [each for each in blocks if each.op == Op.STAGE]
+            return found + [condition for each in stages for condition in _unless_zero(each)]
         else:
             return found
 
 
-def _is_masked_block(value: UOp) -> bool:
-    """Whether a value is read from a block that is 0 where a condition does not hold."""
-    is_block = value.op == Op.READ and behind(value.src[0]).op == Op.STAGE
-    return is_block and _choice(behind(value.src[0]).src[0], 0) is not None
+def _unless_zero(stage: UOp) -> list[UOp]:
+    """Conditions without which all elements of a block are 0; none counts where it is NaN."""
+    found: list[UOp] = []
+    stack = [stage.src[0]]
+    while stack:
+        value = stack.pop()
+        choice = _choice(value, 0)
+        if choice is not None:
+            found += conditions(choice[0])
+            stack.append(choice[1])
+        elif value.op in (Op.MUL, Op.NEG, Op.CAST):
+            stack += value.src
+        elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
+            exponents = [_choice(source, -math.inf) for source in value.src[0].src]
+            found += [c for each in exponents if each is not None for c in conditions(each[0])]
+    return found
 
 
 def _choice(value: UOp, neutral: Scalar) -> tuple[UOp, UOp] | None:

@@ -39,6 +39,8 @@ LEAST_KEYS: Final = 256
 # Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
+# How many times the last cache scores are that a gradient computes anew, whatever that costs.
+LARGE_SHARE: Final = 8
 # Products of which weights are computed without a softmax, and columns of these: more would not
 # leave room near the core for a block.
 MOST_PRODUCTS: Final = 2
@@ -61,9 +63,10 @@ class Chain(NamedTuple):
 
 
 class Chains:
-    """The chains of a graph, by their nodes."""
+    """The chains of a graph, by their nodes, and how many have those of a gradient with them."""
 
-    def __init__(self, found: Iterable[Chain] = ()) -> None:
+    def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
+        self.gradients = gradients
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
@@ -83,14 +86,39 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     readers = users(sink)
     found: list[Chain] = []
     taken: set[UOp] = set()
+    gradients = 0
     for result in products:
-        chain = _chain(result, readers)
-        if chain is None or not taken.isdisjoint((chain.result, *chain.products)):
-            continue
-        if _wins(chain, target):
-            found.append(chain)
-            taken.update((chain.result, *chain.products))
-    return Chains(found)
+        chains = _chains(result, readers, target)
+        nodes = {node for chain in chains for node in (chain.result, *chain.products)}
+        if taken.isdisjoint(nodes):
+            found += chains
+            taken |= nodes
+            gradients += len(chains) > 1
+    return Chains(found, gradients)
+
+
+def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
+    """The chain that ends in a product, and those of its gradient; none if memory costs less."""
+    chain = _chain(result)
+    if chain is None:
+        return []
+    others = _gradient_chains(chain, readers)
+    if others is None or not _wins(chain, target):
+        return []
+    return [*others, chain] if not others or _gradient_wins(chain, target) else []
+
+
+def _gradient_wins(chain: Chain, target: Target) -> bool:
+    """Whether scores that are computed three times more cost less than memory for each of them.
+
+    Measured: where a mask leaves half of them out it is 1.2 times faster at 512 queries and keys,
+    and 1.8 times at 2,048; of full rows 1.3 times slower at 1,024 and 1.1 times at 2,048.
+    """
+    if settings.FUSE_PRODUCTS == ALWAYS:
+        return True
+    size = size_of(chain.scores) * chain.scores.dtype.itemsize
+    is_large = size > LARGE_SHARE * target.caches[-1].size
+    return is_large or (_ends_early(chain) and _keys(chain) >= LONG_ROW)
 
 
 def _wins(chain: Chain, target: Target) -> bool:
@@ -148,7 +176,7 @@ def _keys(chain: Chain) -> int:
     return largest_size(shape_of(chain.result.src[0])) // size_of(chain.result)
 
 
-def _chain(result: UOp, readers: Mapping[UOp, list[UOp]]) -> Chain | None:
+def _chain(result: UOp) -> Chain | None:
     """The chain that ends in a product; None if there is none."""
     factors = factors_of(result)
     if factors is None or len(result.arg[1]) != 1 or result.dtype is not dtypes.float32:
@@ -156,9 +184,6 @@ def _chain(result: UOp, readers: Mapping[UOp, list[UOp]]) -> Chain | None:
     for factor in factors:
         chain = _between(result, factor)
         if chain is None:
-            continue
-        inside = chain.values | chain.rows
-        if any(each not in inside and each is not result for n in inside for each in readers[n]):
             continue
         is_plain = not chain.rows and len(chain.products) <= MOST_PRODUCTS
         is_joined = len(chain.products) == 1 and _is_joinable(chain, factor)
@@ -189,6 +214,81 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
         if factor in node.src or (node.op != Op.REDUCE and not values.isdisjoint(node.src)):
             values.add(node)  # the product itself, and casts of it
     return Chain(result, tuple(products), frozenset(values), frozenset(rows))
+
+
+# ---- the gradient
+
+
+def _gradient_chains(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> list[Chain] | None:
+    """The products that read what is between those of a chain, each a chain of its own.
+
+    They compute it anew, from the sums of rows, which the kernel of the chain stores. None where
+    something else reads it: then it has memory, and whoever reads it reads that.
+    """
+    inside = chain.values | chain.rows | {chain.result}
+    if all(each in inside for node in chain.values | chain.rows for each in readers[node]):
+        return []
+    elsewhere = _read_elsewhere(chain, readers)
+    if elsewhere is None or not chain.rows:
+        return None
+    found = [_gradient_chain(result, elsewhere.values) for result in elsewhere.results]
+    made = [each for each in found if each is not None]
+    return made if len(made) == len(found) else None
+
+
+def _gradient_chain(result: UOp, values: set[UOp]) -> Chain | None:
+    inside = [factor for factor in factors_of(result) or () if factor in values]
+    if len(inside) != 1 or len(result.arg[1]) != 1 or result.dtype is not dtypes.float32:
+        return None
+    below = topological(result.src[0], enter=lambda each: each in values and each.op != Op.REDUCE)
+    own = [each for each in below if each in values]
+    products = tuple([each for each in own if each.op == Op.REDUCE])
+    chain = Chain(result, products, frozenset(own), frozenset())
+    return chain if len(products) <= MOST_PRODUCTS and _has_one_range(chain) else None
+
+
+class _Elsewhere(NamedTuple):
+    """Values for each query and key that are made of those of a chain, and products of them."""
+
+    values: set[UOp]
+    results: list[UOp]
+
+
+def _read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> _Elsewhere | None:
+    """What reads values of a chain; None if it is something else than further products."""
+    found = _Elsewhere(set(chain.values), [])
+    seen = {*chain.values, *chain.rows, chain.result}
+    stack = [each for node in chain.values for each in readers[node]]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == Op.REDUCE and sums_reused_products(node):
+            found.results.append(node)
+        elif node.op in _THROUGH:
+            beside = _beside(node, chain, found.values)
+            found.values.update(beside, [node])
+            seen |= beside
+            stack += [each for value in (node, *beside) for each in readers[value]]
+        else:
+            return None
+    return found
+
+
+def _beside(node: UOp, chain: Chain, values: set[UOp]) -> set[UOp]:
+    """Other products for each query and key that a value is made of, and what is made of them."""
+
+    def is_passed(each: UOp) -> bool:
+        return each.op in _THROUGH and each not in values and each not in chain.rows
+
+    held: set[UOp] = set()
+    for each in topological(*node.src, enter=is_passed):
+        is_product = each.op == Op.REDUCE and sums_reused_products(each)
+        is_slope = is_product and size_of(each) == size_of(chain.scores) and each not in values
+        if is_slope or (is_passed(each) and not held.isdisjoint(each.src)):
+            held.add(each)
+    return held
 
 
 # ---- one range

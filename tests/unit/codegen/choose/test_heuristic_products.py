@@ -38,9 +38,7 @@ FORMS: dict[str, Function] = {
     "scores": lambda q, k, v: (q @ k.transpose(0, 1) / 256.0) @ v,
     "positive": lambda q, k, v: (q @ k.transpose(0, 1) / 256.0).relu() @ v,
     "causal": lambda q, k, v: causal(q @ k.transpose(0, 1) / 256.0) @ v,
-    "two": lambda q, k, v: (
-        ((q @ k.transpose(0, 1)).relu() * (q @ v.transpose(0, 1)) / 4096.0) @ v
-    ),
+    "two": lambda q, k, v: ((q @ k.transpose(0, 1)).relu() * (q @ v.transpose(0, 1)) / 4096.0) @ v,
     "of queries": lambda q, k, v: (k @ q.transpose(0, 1) / 256.0).relu().transpose(0, 1) @ v,
 }
 
