@@ -69,6 +69,8 @@ class Case:
         self.is_safe = draw.random() < 0.5
         self.end = draw.choice(list(ENDS))
         self.dtype = draw.choice((dtypes.float32, dtypes.float32, *TOLERANCES))
+        is_plain = self.dtype is dtypes.float32 and "large" not in self.steps
+        self.has_slopes = is_plain and draw.random() < 0.5
         for name in "qkv":
             rounded = Tensor(self.arrays[name]).cast(self.dtype).cast(dtypes.float32)
             self.arrays[name] = rounded.numpy()
@@ -217,6 +219,25 @@ def try_difference(case: Case, mode: dict[str, Any]) -> str | None:
     return f"off by {off}" if off > slack else None
 
 
+def try_slopes(case: Case, mode: dict[str, Any]) -> str | None:
+    """By how much gradients are off from those with scores in memory, or None."""
+    found = []
+    for setting in ({"FUSE_PRODUCTS": "never"}, mode):
+        with Context(**setting, CACHE=False):
+            inputs = {name: Tensor(a) for name, a in case.arrays.items()}
+            out = case.result(inputs, Ours)
+            slopes = (out * out).sum().gradient(*(inputs[name] for name in "qkv"))
+            found.append([slope.numpy() for slope in slopes])
+    for want, got in zip(*found, strict=True):
+        if not np.array_equal(np.isnan(got), np.isnan(want)):
+            return f"slopes with {np.isnan(got).sum()} NaN, not {np.isnan(want).sum()}"
+        slack = 2e-4 * np.nanmax(np.abs(want), initial=1.0)
+        off = np.nanmax(np.abs(got - want), initial=0.0)
+        if off > slack:
+            return f"slopes off by {off} of {slack}"
+    return None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=300)
@@ -231,6 +252,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if problem is not None:
                 wrong += 1
                 print(f"program {number}, {mode}: {problem}: {case}", flush=True)
+        problem = try_slopes(case, MODES[0]) if case.has_slopes else None
+        if problem is not None:
+            wrong += 1
+            print(f"program {number}: {problem}: {case}", flush=True)
         if number % 20 == 19:
             sweep()
     print(f"{options.count} programs, {wrong} differences, seed {options.seed}")

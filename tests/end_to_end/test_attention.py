@@ -218,17 +218,102 @@ def test_weights_that_are_read_elsewhere_keep_their_memory() -> None:
     )
 
 
-def test_gradients_are_those_of_whole_rows() -> None:
-    q, k, v = inputs(40, 130, 16)
+CASES = [(name, (40, 130, 16)) for name in SCORES]
+CASES += [("causal", (33, 65, 20)), ("window", (40, 63, 8)), ("full", (40, 1, 8))]
+
+
+@pytest.mark.parametrize(("name", "sizes"), CASES)
+def test_gradients_are_those_of_whole_rows(name: str, sizes: tuple[int, int, int]) -> None:
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            tensors = [Tensor(x) for x in inputs(*sizes)]
+            out = attention(*tensors, SCORES[name])
+            loss = (out * out).sum()
+            found.append([g.numpy() for g in (out, *loss.gradient(*tensors))])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def gradient_schedule(name: str, shape: tuple[int, ...], score: Score) -> Schedule:
+    memory = [param(slot, dtypes.float32, shape) for slot in range(8)]
+    q, k, v, g = map(Tensor, memory[:4])
+    out = attention(q, k, v, score)
+    results = [out, *(out * g).sum().gradient(q, k, v)]
+    stores = [store(at, x.uop) for at, x in zip(memory[4:], results, strict=True)]
+    return make_schedule(sink(*stores), cpu_target("x86_64", ("avx512f",), threads=2))
+
+
+ENDING = ("causal", "window", "both sides", "softcap", "anticausal")
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_gradients_have_no_value_for_each_query_and_key(name: str) -> None:
+    """Behind masks by position as the cost decides, for others if asked: those are not faster."""
+    shape = (1, HEADS, 1024, 64)
+    with Context(FUSE_PRODUCTS="" if name in ENDING else "always"):
+        made = gradient_schedule(name, shape, SCORES[name])
+    assert all(largest_size(shape_of(each)) < 1024 * 1024 for each in made.temporaries)
+    assert len(made.kernels.src) <= 6
+
+
+def test_gradients_of_full_rows_keep_memory_while_that_is_faster() -> None:
+    made = gradient_schedule("full", (1, HEADS, 1024, 64), SCORES["full"])
+    assert any(largest_size(shape_of(each)) >= 1024 * 1024 for each in made.temporaries)
+    made = gradient_schedule("full", (1, 16, 8192, 64), SCORES["full"])
+    assert all(largest_size(shape_of(each)) < 8192 * 8192 for each in made.temporaries)
+
+
+def test_gradients_with_masks_in_memory_and_shared_keys() -> None:
+    q, k, v = drawn((1, 4, 40, 16), (1, 2, 130, 16), (1, 2, 130, 16))
+    mask = np.random.default_rng(3).random((40, 130)) < 0.6
+    mask[5] = False
     found = []
     for setting in ("always", "never"):
         with Context(FUSE_PRODUCTS=setting):
             tensors = [Tensor(x) for x in (q, k, v)]
-            out = attention(*tensors, SCORES["causal"])
-            loss = (out * out).sum()
-            found.append([g.numpy() for g in loss.gradient(*tensors)])
+            out = tensors[0].scaled_dot_product_attention(
+                tensors[1], tensors[2], attn_mask=Tensor(mask), enable_gqa=True
+            )
+            found.append([g.numpy() for g in (out * out).sum().gradient(*tensors)])
     for got, want in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_gradients_of_a_symbolic_number_of_keys() -> None:
+    q, k, v = drawn((2, 40, 16), (2, 130, 16), (2, 130, 16))
+    count = Variable("count", 1, 130)
+
+    def slopes(q: Tensor, k: Tensor, v: Tensor, n: object) -> tuple[Tensor, ...]:
+        out = q.scaled_dot_product_attention(k[:, :n], v[:, :n])
+        return tuple((out * out).sum().gradient(q, k, v))
+
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            step = jit(slopes)
+            found.append(
+                [
+                    g.numpy()
+                    for keys in (63, 65)
+                    for g in step(*map(Tensor, (q, k, v)), count.bind(keys))
+                ]
+            )
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_slopes_of_slopes_are_those_of_whole_rows() -> None:
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            tensors = [Tensor(x) for x in inputs(16, 40, 8)]
+            out = attention(*tensors, SCORES["full"])
+            (first,) = (out * out).sum().gradient(tensors[0])
+            second = (first * first).sum().gradient(*tensors)
+            found.append([g.numpy() for g in second])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-3, rtol=1e-4)
 
 
 def test_the_setting_forbids_the_form() -> None:

@@ -27,12 +27,15 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import rebuild, topological, users
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import find_chains
+from weft.schedule.fuse.chains import NEVER, find_chains
 from weft.schedule.fuse.cost import size_of, sums_reused_products
+from weft.support.settings import settings
 from weft.target.compute import Simd
 
-# Terms of a sum from which on it is exchanged: short rows are near anyway.
-LEAST_TERMS: Final = 256
+# Terms of a sum from which on it is exchanged.
+LEAST_TERMS: Final = 8
+# Products of attention with any gradient: scores, output, slopes of weights, and that gradient.
+LEAST_PRODUCTS: Final = 4
 
 
 class _Exchange(NamedTuple):
@@ -46,27 +49,30 @@ class _Exchange(NamedTuple):
 
 def exchange_sums(sink: UOp, context: ScheduleContext) -> UOp:
     """Exchange the sums of which another order is known."""
-    if not isinstance(context.target.compute, Simd):
+    if settings.FUSE_PRODUCTS == NEVER or not isinstance(context.target.compute, Simd):
         return sink
     order = topological(sink)
-    products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
-    if len(products) < 2:
+    sums = [node for node in order if _is_sum(node)]
+    if sum(map(sums_reused_products, sums)) < LEAST_PRODUCTS:
         return sink
     readers = users(sink)
+    found = {node: each for node in sums if (each := _try_exchange(node, readers)) is not None}
+    if not found:
+        return sink
     made: dict[UOp, UOp] = {}
     for node in order:
-        found = _try_exchange(node, readers)
-        src = tuple([made[source] for source in node.src])
-        made[node] = rebuild(node, src) if found is None else _exchanged(node, found, made)
+        if node in found:
+            made[node] = _exchanged(node, found[node], made)
+        else:
+            made[node] = rebuild(node, tuple([made[source] for source in node.src]))
     result = made[sink]
-    if result is sink or not find_chains(result, topological(result), context.target).gradients:
-        return sink
-    return result
+    chains = find_chains(result, topological(result), context.target)
+    return result if chains.gradients else sink
 
 
 def _try_exchange(node: UOp, readers: Mapping[UOp, list[UOp]]) -> _Exchange | None:
     """How a sum is exchanged; None if it is not."""
-    if not _is_sum(node) or node.dtype is not dtypes.float32:
+    if node.dtype is not dtypes.float32:
         return None
     if largest_size(shape_of(node.src[0])) < LEAST_TERMS * max(size_of(node), 1):
         return None

@@ -40,7 +40,7 @@ LEAST_KEYS: Final = 256
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
 # How many times the last cache scores are that a gradient computes anew, whatever that costs.
-LARGE_SHARE: Final = 8
+LARGE_SHARE: Final = 32
 # Products of which weights are computed without a softmax, and columns of these: more would not
 # leave room near the core for a block.
 MOST_PRODUCTS: Final = 2
@@ -112,7 +112,8 @@ def _gradient_wins(chain: Chain, target: Target) -> bool:
     """Whether scores that are computed three times more cost less than memory for each of them.
 
     Measured: where a mask leaves half of them out it is 1.2 times faster at 512 queries and keys,
-    and 1.8 times at 2,048; of full rows 1.3 times slower at 1,024 and 1.1 times at 2,048.
+    and 1.8 times at 2,048; of full rows 1.3 times slower at 1,024 and 1.1 times at 4,096, where
+    memory for them takes gigabytes.
     """
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
