@@ -100,12 +100,19 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
     """The chain that ends in a product, and those of its gradient; none if memory costs less."""
     chain = _chain(result)
-    if chain is None:
+    if chain is None or not _wins(chain, target):
+        return []
+    if not _is_read_elsewhere(chain, readers):
+        return [chain]
+    if not chain.rows or not _gradient_wins(chain, target):
         return []
     others = _gradient_chains(chain, readers)
-    if others is None or not _wins(chain, target):
-        return []
-    return [*others, chain] if not others or _gradient_wins(chain, target) else []
+    return [] if others is None else [*others, chain]
+
+
+def _is_read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> bool:
+    inside = chain.values | chain.rows | {chain.result}
+    return any(each not in inside for n in chain.values | chain.rows for each in readers[n])
 
 
 def _gradient_wins(chain: Chain, target: Target) -> bool:
@@ -226,11 +233,8 @@ def _gradient_chains(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> list[Cha
     They compute it anew, from the sums of rows, which the kernel of the chain stores. None where
     something else reads it: then it has memory, and whoever reads it reads that.
     """
-    inside = chain.values | chain.rows | {chain.result}
-    if all(each in inside for node in chain.values | chain.rows for each in readers[node]):
-        return []
     elsewhere = _read_elsewhere(chain, readers)
-    if elsewhere is None or not chain.rows:
+    if elsewhere is None:
         return None
     found = [_gradient_chain(result, elsewhere.values) for result in elsewhere.results]
     made = [each for each in found if each is not None]
@@ -245,7 +249,8 @@ def _gradient_chain(result: UOp, values: set[UOp]) -> Chain | None:
     own = [each for each in below if each in values]
     products = tuple([each for each in own if each.op == Op.REDUCE])
     chain = Chain(result, products, frozenset(own), frozenset())
-    return chain if len(products) <= MOST_PRODUCTS and _has_one_range(chain) else None
+    is_known = 0 < len(products) <= MOST_PRODUCTS
+    return chain if is_known and _has_one_range(chain) else None
 
 
 class _Elsewhere(NamedTuple):
