@@ -2,9 +2,10 @@
 
     python -m fuzz.attention --count 300 --seed 1
 
-Shapes, heads that share keys, masks by position and in memory, biases, caps and what is done with
-the result are drawn; rows and blocks may be masked altogether. Each program runs with the products
-in one kernel, and as the cost decides, with blocks of rows joined or not.
+Shapes, small floats, weights by softmax and by others, heads that share keys, masks by position
+and in memory, biases, caps and what is done with the result are drawn; rows and blocks may be
+masked altogether. Each program runs with the products in one kernel, and as the cost decides, with
+blocks of rows joined or not.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.dtypes import dtypes
 from weft.ir.uop import sweep
 from weft.support.settings import Context
 from weft.tensor import Tensor
 
 Arrays = dict[str, Any]
 Score = Callable[[Any, Arrays, Any], Any]  # of scores, further inputs, and the library
-TOLERANCE: Final = 2e-5
+# By how much results may be off, for each dtype of the inputs; weights are rounded to it.
+TOLERANCES: Final = {dtypes.float32: 2e-5, dtypes.float16: 4e-3, dtypes.bfloat16: 3e-2}
 MODES: Final = (
     {"FUSE_PRODUCTS": "always"},
     {"FUSE_PRODUCTS": "always", "JOIN": "always"},
@@ -58,15 +61,24 @@ class Case:
             "row": normal(self.queries, 1),
             "mask": values.random((self.queries, self.keys)) < draw.choice((0.05, 0.5, 0.9)),
         }
+        self.form = draw.choice(("softmax", "softmax", *FORMS))
+        self.fill = -np.inf if self.form == "softmax" else 0.0
         self.steps = [draw.choice(list(STEPS)) for _ in range(draw.choice((0, 1, 1, 2, 3)))]
         self.shift = draw.randint(-70, 70)
         self.width = draw.randint(1, 90)
         self.is_safe = draw.random() < 0.5
         self.end = draw.choice(list(ENDS))
+        self.dtype = draw.choice((dtypes.float32, dtypes.float32, *TOLERANCES))
+        is_plain = self.dtype is dtypes.float32 and "large" not in self.steps
+        self.has_slopes = is_plain and draw.random() < 0.5
+        for name in "qkv":
+            rounded = Tensor(self.arrays[name]).cast(self.dtype).cast(dtypes.float32)
+            self.arrays[name] = rounded.numpy()
 
     def __repr__(self) -> str:
         shapes = {name: array.shape for name, array in self.arrays.items()}
-        return f"{shapes} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        drawn = f"{self.form} {self.steps} {self.shift} {self.width} {self.is_safe} {self.end}"
+        return f"{self.dtype} {shapes} {drawn}"
 
     def result(self, arrays: Arrays, lib: Any) -> Any:
         q, k, v = (arrays[name] for name in "qkv")
@@ -75,27 +87,37 @@ class Case:
         i, j = lib.counted(self.queries).reshape(-1, 1), lib.counted(self.keys).reshape(1, -1)
         for step in self.steps:
             s = STEPS[step](self, s, arrays, i, j, lib)
+        if self.form != "softmax":
+            weights = lib.rounded(FORMS[self.form](s, q, k, lib), v)
+            return ENDS[self.end](lib.product(weights, v), arrays)
         top = lib.greatest(s)
         top = lib.where(top == -np.inf, 0.0, top) if self.is_safe else top
         e = lib.exp(s - top)
         total = lib.total(e)
         total = lib.where(total == 0.0, 1.0, total) if self.is_safe else total
-        return ENDS[self.end](lib.product(e / total, v), arrays)
+        return ENDS[self.end](lib.product(lib.rounded(e / total, v), v), arrays)
 
 
 STEPS: Final[dict[str, Callable[..., Any]]] = {
-    "causal": lambda c, s, a, i, j, lib: lib.where(j <= i + c.shift, s, -np.inf),
-    "later": lambda c, s, a, i, j, lib: lib.where(j >= i + c.shift, s, -np.inf),
+    "causal": lambda c, s, a, i, j, lib: lib.where(j <= i + c.shift, s, c.fill),
+    "later": lambda c, s, a, i, j, lib: lib.where(j >= i + c.shift, s, c.fill),
     "window": lambda c, s, a, i, j, lib: lib.where(
-        (j <= i + c.shift) & (i + c.shift - j < c.width), s, -np.inf
+        (j <= i + c.shift) & (i + c.shift - j < c.width), s, c.fill
     ),
-    "either": lambda c, s, a, i, j, lib: lib.where((j <= i) | (j < c.width), s, -np.inf),
-    "mask": lambda c, s, a, i, j, lib: lib.where(a["mask"], s, -np.inf),
+    "either": lambda c, s, a, i, j, lib: lib.where((j <= i) | (j < c.width), s, c.fill),
+    "mask": lambda c, s, a, i, j, lib: lib.where(a["mask"], s, c.fill),
     "bias": lambda c, s, a, i, j, lib: s + a["bias"],
     "row": lambda c, s, a, i, j, lib: s * a["row"],
     "far": lambda c, s, a, i, j, lib: s + (j - i) * 0.125,
     "cap": lambda c, s, a, i, j, lib: lib.tanh(s / 3.0) * 3.0,
     "large": lambda c, s, a, i, j, lib: s * 40.0,
+}
+# What weights are without a softmax.
+FORMS: Final[dict[str, Callable[..., Any]]] = {
+    "scores": lambda s, q, k, lib: s,
+    "positive": lambda s, q, k, lib: lib.where(s > 0.0, s, 0.0),
+    "bounded": lambda s, q, k, lib: lib.tanh(s),
+    "gated": lambda s, q, k, lib: s * lib.tanh(lib.product(q * 0.5 + 1.0, lib.swapped(k))),
 }
 ENDS: Final[dict[str, Callable[..., Any]]] = {
     "plain": lambda o, a: o,
@@ -120,6 +142,10 @@ class Plain:
     @staticmethod
     def repeated(x: Any, times: int) -> Any:
         return x.repeat(times, 1)
+
+    @staticmethod
+    def rounded(x: Any, like: Any) -> Any:
+        return x
 
     @staticmethod
     def greatest(x: Any) -> Any:
@@ -147,7 +173,11 @@ class Ours:
 
     @staticmethod
     def product(x: Any, y: Any) -> Any:
-        return x @ y
+        return x.dot(y, dtype=dtypes.float32)
+
+    @staticmethod
+    def rounded(x: Any, like: Any) -> Any:
+        return x.cast(like.dtype)
 
     @staticmethod
     def counted(size: int) -> Any:
@@ -176,13 +206,36 @@ def try_difference(case: Case, mode: dict[str, Any]) -> str | None:
     with np.errstate(all="ignore"):
         wanted = case.result(exact, Plain)
     with Context(**mode, CACHE=False):
-        got = case.result({name: Tensor(a) for name, a in case.arrays.items()}, Ours).numpy()
+        inputs = {name: Tensor(a) for name, a in case.arrays.items()}
+        inputs |= {name: inputs[name].cast(case.dtype).realize() for name in "qkv"}
+        got = case.result(inputs, Ours).numpy()
     if got.shape != wanted.shape or not np.array_equal(np.isnan(got), np.isnan(wanted)):
         return f"shape {got.shape}, {np.isnan(got).sum()} NaN, not {np.isnan(wanted).sum()}"
     is_large = "large" in case.steps
-    slack = TOLERANCE * (20 if is_large else 1) * np.nanmax(np.abs(wanted), initial=1.0)
+    slack = (
+        TOLERANCES[case.dtype] * (20 if is_large else 1) * np.nanmax(np.abs(wanted), initial=1.0)
+    )
     off = np.nanmax(np.abs(got - wanted), initial=0.0)
     return f"off by {off}" if off > slack else None
+
+
+def try_slopes(case: Case, mode: dict[str, Any]) -> str | None:
+    """By how much gradients are off from those with scores in memory, or None."""
+    found = []
+    for setting in ({"FUSE_PRODUCTS": "never"}, mode):
+        with Context(**setting, CACHE=False):
+            inputs = {name: Tensor(a) for name, a in case.arrays.items()}
+            out = case.result(inputs, Ours)
+            slopes = (out * out).sum().gradient(*(inputs[name] for name in "qkv"))
+            found.append([slope.numpy() for slope in slopes])
+    for want, got in zip(*found, strict=True):
+        if not np.array_equal(np.isnan(got), np.isnan(want)):
+            return f"slopes with {np.isnan(got).sum()} NaN, not {np.isnan(want).sum()}"
+        slack = 2e-4 * np.nanmax(np.abs(want), initial=1.0)
+        off = np.nanmax(np.abs(got - want), initial=0.0)
+        if off > slack:
+            return f"slopes off by {off} of {slack}"
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -199,6 +252,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if problem is not None:
                 wrong += 1
                 print(f"program {number}, {mode}: {problem}: {case}", flush=True)
+        problem = try_slopes(case, MODES[0]) if case.has_slopes else None
+        if problem is not None:
+            wrong += 1
+            print(f"program {number}: {problem}: {case}", flush=True)
         if number % 20 == 19:
             sweep()
     print(f"{options.count} programs, {wrong} differences, seed {options.seed}")

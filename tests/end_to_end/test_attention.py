@@ -128,6 +128,32 @@ def test_rows_that_may_attend_to_nothing_are_zeros(keys: int) -> None:
             np.testing.assert_allclose(got, want, atol=1e-5)
 
 
+SMALL = {dtypes.float16: 2e-3, dtypes.bfloat16: 1.5e-2}
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+@pytest.mark.parametrize("sizes", [(40, 300, 16), (33, 63, 20)])
+def test_small_floats_are_summed_in_float32(dtype, sizes: tuple[int, int, int]) -> None:
+    q, k, v = (Tensor(x).cast(dtype).realize() for x in inputs(*sizes))
+    with Context(FUSE_PRODUCTS="always"):
+        got = q.scaled_dot_product_attention(k, v)
+        assert got.dtype is dtype
+        result = got.cast(dtypes.float32).numpy()
+    want = expected("full", *(x.cast(dtypes.float32).numpy() for x in (q, k, v)))
+    np.testing.assert_allclose(result, want, atol=SMALL[dtype])
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+def test_small_floats_are_one_kernel_too(dtype) -> None:
+    memory = [param(slot, dtype, (1, HEADS, 1024, 64)) for slot in range(4)]
+    q, k, v = map(Tensor, memory[:3])
+    result = q.scaled_dot_product_attention(k, v, is_causal=True, dropout_p=0.1)
+    graph = sink(store(memory[3], result.uop))
+    made = make_schedule(graph, cpu_target("x86_64", ("avx512f",), threads=2))
+    assert len(made.kernels.src) == 1
+    assert not made.temporaries
+
+
 def test_heads_share_keys() -> None:
     q, k, v = drawn((1, 4, 50, 16), (1, 2, 150, 16), (1, 2, 150, 16))
     with Context(FUSE_PRODUCTS="always"):
@@ -135,6 +161,22 @@ def test_heads_share_keys() -> None:
         result = got.numpy()
     want = expected("full", q, *(x.repeat(2, 1) for x in (k, v)))
     np.testing.assert_allclose(result, want, atol=1e-5)
+
+
+@pytest.mark.parametrize("group", [4, 8])
+def test_one_query_of_heads_that_share_keys(group: int) -> None:
+    """Long enough to be read as a stream, also where the number of keys is symbolic."""
+    q, k, v = drawn((1, 4 * group, 1, 64), (1, 4, 2100, 64), (1, 4, 2100, 64))
+    count = Variable("count", 1, 2100)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, n: object) -> Tensor:
+        return q.scaled_dot_product_attention(k[:, :, :n], v[:, :, :n], enable_gqa=True)
+
+    step = jit(attend)
+    for keys in (2100, 1, 65, 2000):
+        got = step(*map(Tensor, (q, k, v)), count.bind(keys)).numpy()
+        want = expected("full", q, *(x[:, :, :keys].repeat(group, 1) for x in (k, v)))
+        np.testing.assert_allclose(got, want, atol=1e-5)
 
 
 def test_a_symbolic_number_of_keys() -> None:
@@ -176,17 +218,105 @@ def test_weights_that_are_read_elsewhere_keep_their_memory() -> None:
     )
 
 
-def test_gradients_are_those_of_whole_rows() -> None:
-    q, k, v = inputs(40, 130, 16)
+CASES = [("full", (40, 130, 16)), ("softcap", (33, 65, 20)), ("window", (40, 63, 8))]
+MORE = [("full", (40, 1, 8)), *((name, (40, 130, 16)) for name in SCORES if name != "full")]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [*CASES, *(pytest.param(*case, marks=pytest.mark.long) for case in MORE)]
+)
+def test_gradients_are_those_of_whole_rows(name: str, sizes: tuple[int, int, int]) -> None:
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            tensors = [Tensor(x) for x in inputs(*sizes)]
+            out = attention(*tensors, SCORES[name])
+            loss = (out * out).sum()
+            found.append([g.numpy() for g in (out, *loss.gradient(*tensors))])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def gradient_schedule(name: str, shape: tuple[int, ...], score: Score) -> Schedule:
+    memory = [param(slot, dtypes.float32, shape) for slot in range(8)]
+    q, k, v, g = map(Tensor, memory[:4])
+    out = attention(q, k, v, score)
+    results = [out, *(out * g).sum().gradient(q, k, v)]
+    stores = [store(at, x.uop) for at, x in zip(memory[4:], results, strict=True)]
+    return make_schedule(sink(*stores), cpu_target("x86_64", ("avx512f",), threads=2))
+
+
+ENDING = ("causal", "window", "both sides", "softcap", "anticausal")
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_gradients_have_no_value_for_each_query_and_key(name: str) -> None:
+    """Behind masks by position as the cost decides, for others if asked: those are not faster."""
+    shape = (1, HEADS, 1024, 64)
+    with Context(FUSE_PRODUCTS="" if name in ENDING else "always"):
+        made = gradient_schedule(name, shape, SCORES[name])
+    assert all(largest_size(shape_of(each)) < 1024 * 1024 for each in made.temporaries)
+    assert len(made.kernels.src) <= 6
+
+
+def test_gradients_of_full_rows_keep_memory_while_that_is_faster() -> None:
+    made = gradient_schedule("full", (1, HEADS, 1024, 64), SCORES["full"])
+    assert any(largest_size(shape_of(each)) >= 1024 * 1024 for each in made.temporaries)
+    made = gradient_schedule("full", (1, 16, 8192, 64), SCORES["full"])
+    assert all(largest_size(shape_of(each)) < 8192 * 8192 for each in made.temporaries)
+
+
+@pytest.mark.long
+def test_gradients_with_masks_in_memory_and_shared_keys() -> None:
+    q, k, v = drawn((1, 4, 40, 16), (1, 2, 130, 16), (1, 2, 130, 16))
+    mask = np.random.default_rng(3).random((40, 130)) < 0.6
+    mask[5] = False
     found = []
     for setting in ("always", "never"):
         with Context(FUSE_PRODUCTS=setting):
             tensors = [Tensor(x) for x in (q, k, v)]
-            out = attention(*tensors, SCORES["causal"])
-            loss = (out * out).sum()
-            found.append([g.numpy() for g in loss.gradient(*tensors)])
+            out = tensors[0].scaled_dot_product_attention(
+                tensors[1], tensors[2], attn_mask=Tensor(mask), enable_gqa=True
+            )
+            found.append([g.numpy() for g in (out * out).sum().gradient(*tensors)])
     for got, want in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_gradients_of_a_symbolic_number_of_keys() -> None:
+    q, k, v = drawn((2, 40, 16), (2, 130, 16), (2, 130, 16))
+    count = Variable("count", 1, 130)
+
+    def slopes(q: Tensor, k: Tensor, v: Tensor, n: object) -> tuple[Tensor, ...]:
+        out = q.scaled_dot_product_attention(k[:, :n], v[:, :n])
+        return tuple((out * out).sum().gradient(q, k, v))
+
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            step = jit(slopes)
+            found.append(
+                [
+                    g.numpy()
+                    for keys in (63, 65)
+                    for g in step(*map(Tensor, (q, k, v)), count.bind(keys))
+                ]
+            )
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_slopes_of_slopes_are_those_of_whole_rows() -> None:
+    found = []
+    for setting in ("always", "never"):
+        with Context(FUSE_PRODUCTS=setting):
+            tensors = [Tensor(x) for x in inputs(16, 40, 8)]
+            out = attention(*tensors, SCORES["full"])
+            (first,) = (out * out).sum().gradient(tensors[0])
+            second = (first * first).sum().gradient(*tensors)
+            found.append([g.numpy() for g in second])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-3, rtol=1e-4)
 
 
 def test_the_setting_forbids_the_form() -> None:

@@ -11,6 +11,7 @@ from weft.ir.spec.tensor import NORMALIZED_SPEC, REAL_SPEC, STORED_SPEC, TENSOR_
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.align_factors import align_factors
 from weft.schedule.block_scans import block_scans
+from weft.schedule.exchange_sums import exchange_sums
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
 from weft.schedule.lower_complex import lower_complex
@@ -79,6 +80,13 @@ SCHEDULE: Final = Phase(
             "align-factors",
             align_factors,
             because="matrix units are fed by copies whose rows begin at multiples of 16 bytes",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "exchange-sums",
+            exchange_sums,
+            because="the slope of a softmax needs a sum of weights that the output has already",
             needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),

@@ -26,6 +26,7 @@ from weft.codegen.choose.heuristic_accumulators import add_accumulators
 from weft.codegen.choose.heuristic_chain import tile_chain
 from weft.codegen.choose.heuristic_contraction import tile_contraction
 from weft.codegen.choose.heuristic_joins import join_long_rows
+from weft.codegen.choose.heuristic_products import tile_products
 from weft.codegen.choose.heuristic_reductions import (
     nest_long_sums,
     read_in_order,
@@ -34,6 +35,7 @@ from weft.codegen.choose.heuristic_reductions import (
     unroll_short_reductions,
     walk_row_by_row,
 )
+from weft.codegen.choose.heuristic_streams import stream_contraction
 from weft.codegen.choose.simt import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
@@ -61,7 +63,7 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     compute = target.compute
     if is_scalar(target) and choose_for_threads(chooser, target):
         return tuple(chooser.opts), chooser.kernel
-    if not (target.access_bits and tile_chain(chooser)):
+    if not (target.access_bits and (tile_chain(chooser) or tile_products(chooser))):
         chooser.shape_loops()
     if isinstance(compute, Simt):
         chooser.spread_over_threads(compute)
@@ -77,7 +79,11 @@ class _Chooser(Chooser):
         """Join long rows; lanes, accumulators and tiles for the rest."""
         join_long_rows(self)
         self.share_values()
-        if self.target.access_bits and not tile_contraction(self):
+        if not self.target.access_bits:
+            return
+        if stream_contraction(self):
+            nest_long_sums(self)
+        elif not tile_contraction(self):
             self.vectorize_around_reductions()
             tile_rows(self)
             walk_row_by_row(self)

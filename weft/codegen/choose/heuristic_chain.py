@@ -20,34 +20,15 @@ has a tile of its own; `heuristic_contraction` has kernels of one product.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
+from weft.codegen.choose.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.opts.stage_value import reduction_over
-from weft.codegen.opts.table import Carry, Join, Stage, Unroll, Vectorize
-from weft.ir.ops import COMPARE, Op
-from weft.ir.reduction.contraction import contraction_of, factors_of
+from weft.codegen.opts.table import Join
+from weft.ir.ops import Op
+from weft.ir.reduction.contraction import contraction_of
 from weft.ir.uop import UOp, range_ids
-from weft.ir.walk import topological
 from weft.target.compute import Simd
-
-# Vectors of queries in a tile, and the most rows: keys of scores, columns of the result.
-VECTORS: Final = 2
-MOST_ROWS: Final = 8
-# What a block costs beside its products, measured: a join is as much as some keys are, longer
-# blocks are further away, and so much longer takes a product that is guarded at the end of a row.
-JOIN_COST: Final = 5.0
-FAR_COST: Final = 6000.0
-GUARD: Final = 1.05
-MOST_KEYS: Final = 256
-# Tiles of queries that share a block where keys and values are far away, and fewer of them where
-# a mask ends short rows.
-TILES: Final = 4
-SHORT_TILES: Final = 2
-LONG_ROW: Final = 4096
-# Accumulators of a reduction in one loop, so that each does not wait for itself.
-COPIES: Final = 4
 
 
 @dataclass
@@ -70,20 +51,10 @@ class ChainShape:
     def of(chooser: Chooser) -> ChainShape | None:
         """The shape of a kernel that ends in the second product of a chain; None of others."""
         reductions = [n for n in nodes_of(chooser.kernel) if n.op == Op.REDUCE]
-        stores = chooser.stores()
-        if len(reductions) < 4 or not stores or any(len(own_ranges(n)) != 1 for n in reductions):
+        if len(reductions) < 4 or any(len(own_ranges(n)) != 1 for n in reductions):
             return None
-        if any(n.op in (Op.STAGE, Op.SCAN, Op.AFTER) for n in nodes_of(chooser.kernel)):
-            return None
-        own = {r.arg for r in own_ranges(stores[0])}
-        if any({r.arg for r in own_ranges(store)} != own for store in stores):
-            return None
-        values = [store.src[1] for store in stores]
-        direct = topological(*values, enter=lambda node: node.op != Op.REDUCE)
-        last = [node for node in direct if node.op == Op.REDUCE]
-        if len(last) != 1:
-            return None
-        return _shape(chooser, last[0], reductions)
+        last = last_product(chooser)
+        return None if last is None else _shape(chooser, last, reductions)
 
 
 def _shape(chooser: Chooser, last: UOp, reductions: list[UOp]) -> ChainShape | None:
@@ -117,51 +88,21 @@ def tile_chain(chooser: Chooser) -> bool:
     if shape is None or not isinstance(compute, Simd):
         return False
     mark = chooser.mark()
-    if _ChainLoops(chooser, shape, compute).run():
+    if _SoftmaxLoops(chooser, shape, compute).run():
         return True
     chooser.undo_to(mark)
     return False
 
 
-class _ChainLoops:
-    """A chain while its loops are shaped."""
+class _SoftmaxLoops(ChainLoops):
+    """A chain with a softmax while its loops are shaped."""
 
     def __init__(self, chooser: Chooser, shape: ChainShape, compute: Simd) -> None:
-        self.chooser, self.shape, self.compute = chooser, shape, compute
-        self.lanes = compute.vector_bits // 32
-        self.width = self.lanes  # queries of a tile in registers
-        self.inner: dict[int, int] = {}  # a range along the keys -> the one of a block
+        super().__init__(chooser, compute, shape.query, shape.column, shape.keys, shape.depth)
+        self.shape = shape
 
-    def run(self) -> bool:
-        chooser, shape = self.chooser, self.shape
-        queries = chooser.extent(shape.query) or 0
-        while self.lanes > queries:
-            self.lanes //= 2
-        vectors = min(VECTORS, queries // max(self.lanes, 1))
-        if self.lanes < 4:
-            return False
-        self.width = vectors * self.lanes
-        tile = chooser.split(shape.query, self.width * self.tiles(queries), "mask")
-        blocks = self.block_keys() if tile >= 0 else None
-        if blocks is None:
-            return False
-        near = self.stage_blocks(tile)
-        return near is not None and self.finish(tile, blocks, near)
-
-    def tiles(self, queries: int) -> int:
-        """How many tiles of queries share a block of keys and values that is far away."""
-        chooser, shape = self.chooser, self.shape
-        keys, columns, depth = (
-            chooser.extent(n) or 1 for n in (shape.keys, shape.column, shape.depth)
-        )
-        if keys * (columns + depth) * 4 <= chooser.target.caches[1].size // 2:
-            return 1
-        most = SHORT_TILES if keys < LONG_ROW and self.is_masked() else TILES
-        while most > 1 and queries % (most * self.width):
-            most //= 2
-        return most
-
-    # ---- blocks of keys
+    def masked_range(self) -> int:
+        return self.shape.tops[0]
 
     def block_keys(self) -> list[int] | None:
         """Split the rows into blocks that are joined: the loop over these, or None."""
@@ -175,29 +116,10 @@ class _ChainLoops:
         if -1 in self.inner.values() or not chooser.take(Join(tuple(shape.rows))):
             return None
         kept = [number for number in shape.rows if number in kinds_of(chooser.kernel)]
+        self.reduced = [self.inner[number] for number in (*shape.tops, *shape.sums)]
         return kept if len(kept) == 1 else None
 
-    def block_size(self) -> int:
-        """How many keys a block has: the size that costs least, by keys past the end and joins."""
-        keys, is_masked = self.chooser.extent(self.shape.keys) or 1, self.is_masked()
-
-        def cost(size: int) -> float:
-            blocks = -(-keys // size)
-            guarded = GUARD if keys % size else 1.0
-            unused = size / keys if is_masked else 0.0  # of the last block, by the diagonal
-            return blocks * size / keys * guarded + JOIN_COST / size + unused + size / FAR_COST
-
-        sizes = range(MOST_ROWS, min(MOST_KEYS, keys - 1) + 1, MOST_ROWS)
-        return min(sizes, key=cost, default=keys)
-
-    def is_masked(self) -> bool:
-        """Whether some scores are left out by where they are."""
-        own = 1 << self.shape.tops[0]
-        return any(n.op in COMPARE and n.ranges & own for n in nodes_of(self.chooser.kernel))
-
-    # ---- what is kept near
-
-    def stage_blocks(self, tile: int) -> list[list[int]] | None:
+    def stage_blocks(self, tile: int) -> Near | None:
         """Keep scores, exponentials and queries near; the ranges that fill each of them."""
         shape = self.shape
         top, one = self.inner[shape.tops[0]], self.inner[shape.sums[0]]
@@ -205,88 +127,9 @@ class _ChainLoops:
         scores = self.stage(("common", top, one), (top, tile))
         if scores is None:
             return None
-        weights = self.stage(("common", one, keys), (one, tile))
-        if weights is None or not self.keeps_weights(keys, tile):
+        powers = self.stage(("common", one, keys), (one, tile))
+        if powers is None:
             return None
-        for which in (0, 1):
-            queries = self.stage(("factor", shape.depth, which), (shape.depth, scores[1]))
-            if queries is not None:
-                return [scores, weights, queries]
-        return None
-
-    def keeps_weights(self, keys: int, tile: int) -> bool:
-        """Whether the second product reads its weights, and computes nothing more for each."""
-        reduction = reduction_over(self.chooser.kernel, keys)
-        factors = None if reduction is None else factors_of(reduction)
-        if factors is None:
-            return False
-        return any(factor.op == Op.READ for factor in factors)
-
-    def stage(self, node: tuple[str | int, ...], ranges: tuple[int, ...]) -> list[int] | None:
-        first = self.chooser.next_number()
-        if not self.chooser.take(Stage(node, ranges)):
-            return None
-        return list(range(first, first + len(ranges)))
-
-    # ---- registers
-
-    def finish(self, tile: int, blocks: list[int], near: list[list[int]]) -> bool:
-        """The order of the loops, and what stays in registers."""
-        chooser, shape = self.chooser, self.shape
-        (key, query), (other_key, other_query), (deep, deep_query) = near
-        rows = self.rows()
-        key_rows = chooser.split(key, rows)
-        columns = chooser.split(shape.column, rows, "mask")
-        own, filled, weighed = (self.in_registers(n) for n in (tile, query, other_query))
-        if -1 in (key_rows, columns, *own, *filled, *weighed):
-            return False
-        reduced = [self.inner[n] for n in (*shape.tops, *shape.sums)]
-        inside = [
-            *(deep, deep_query, *blocks),
-            *(query, key, shape.depth, key_rows, *filled),
-            *(other_query, other_key, *weighed),
-            *(tile, *reduced, shape.column, self.inner[shape.keys], columns, *own),
-        ]
-        last = {number: at for at, number in enumerate(inside)}  # where it is in registers
-        inside = [number for at, number in enumerate(inside) if last[number] == at]
-        outside = [number for number in kinds_of(chooser.kernel) if number not in inside]
-        if not chooser.order([*outside, *inside]):
-            return False
-        self.add_copies(reduced)
-        *wide, _ = zip(*(own, filled, weighed), strict=True)
-        unrolled = dict.fromkeys([key_rows, columns, *(n for each in wide for n in each)])
-        vectors = [each[-1] for each in (own, filled, weighed)]
-        if not chooser.take(*map(Unroll, unrolled), *map(Vectorize, vectors), *map(Carry, blocks)):
-            return False
-        self.fill_queries(deep, deep_query)
-        return True
-
-    def in_registers(self, number: int) -> list[int]:
-        """Split vectors off a range of queries: copies of them, and their lanes."""
-        copies = self.chooser.split(number, self.width)
-        lanes = self.chooser.split(copies, self.lanes) if copies >= 0 else -1
-        return [copies, lanes] if lanes != copies else [lanes]
-
-    def rows(self) -> int:
-        """Rows of a tile that the columns are a multiple of, and that fit into the registers."""
-        most = min(MOST_ROWS, (self.compute.vector_registers - 2 - VECTORS) // VECTORS)
-        columns = self.chooser.extent(self.shape.column) or 1
-        block = self.chooser.extent(self.inner[self.shape.tops[0]]) or 1
-        fits = [n for n in range(most, 1, -1) if columns % n == 0 and block % n == 0]
-        return fits[0] if fits and fits[0] >= most // 2 else most
-
-    def add_copies(self, reduced: list[int]) -> None:
-        """Several accumulators for what is the greatest and the sum of a block."""
-        for number in reduced:
-            if (self.chooser.extent(number) or 1) % COPIES == 0:
-                self.chooser.split_and(number, COPIES, "clamp", Unroll)
-
-    def fill_queries(self, deep: int, query: int) -> None:
-        """Transpose squares on the way to the copy of the queries."""
-        chooser, lanes = self.chooser, self.lanes
-        if any((chooser.extent(n) or 1) % lanes for n in (deep, query)):
-            return
-        along, across = chooser.split(deep, lanes), chooser.split(query, lanes)
-        order = list(dict.fromkeys((deep, query, along, across)))
-        if chooser.order(order):
-            chooser.take(Vectorize(along), Unroll(across))
+        near = Near([Product(scores[0], scores[1], shape.depth)], [powers], [], [])
+        is_near = self.stage_weights(near, keys, tile) and self.stage_factors(near, keys)
+        return near if is_near else None

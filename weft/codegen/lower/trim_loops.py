@@ -91,7 +91,8 @@ def _moved(old: UOp, new: UOp, start: UOp) -> UOp:
 
 def _bounded(kernel: UOp, loop: UOp, nodes: Sequence[UOp]) -> tuple[UOp, UOp] | None:
     """The first iteration that counts for any of these reductions, and how many follow."""
-    needed = [(node, _needed_by(node)) for node in nodes]
+    is_carried = kinds_of(kernel)[loop.arg] == ORDERED
+    needed = [(node, _needed_by(node, is_carried)) for node in nodes]
     ends = [_end(kernel, loop, node, conditions) for node, conditions in needed]
     starts = [_start(kernel, loop, node, conditions) for node, conditions in needed]
     has_end, has_start = None not in ends, None not in starts
@@ -107,11 +108,11 @@ def _bounded(kernel: UOp, loop: UOp, nodes: Sequence[UOp]) -> tuple[UOp, UOp] | 
     return start, simplify(end.maximum(index(least)))
 
 
-def _needed_by(node: UOp) -> list[UOp]:
+def _needed_by(node: UOp, is_carried: bool) -> list[UOp]:
     """Conditions without which an iteration of a reduction changes nothing."""
     if is_joined(node):
-        return _needed_by(references(node)[0]) if skips_empty_parts(node.arg[0]) else []
-    return _needed(node.src[0], start_of(node))
+        return _needed_by(references(node)[0], False) if skips_empty_parts(node.arg[0]) else []
+    return _needed(node.src[0], start_of(node), is_carried)
 
 
 def _least(starts: list[UOp]) -> UOp:
@@ -128,8 +129,12 @@ def _greatest(ends: list[UOp]) -> UOp:
     return simplify(result)
 
 
-def _needed(value: UOp, neutral: Scalar) -> list[UOp]:
-    """Conditions without which a value is the one that changes nothing."""
+def _needed(value: UOp, neutral: Scalar, is_carried: bool = False) -> list[UOp]:
+    """Conditions without which a value is the one that changes nothing.
+
+    A block of weights that are all 0 adds nothing to a sum of products that goes on from block to
+    block, whatever the values are that it weighs.
+    """
     found: list[UOp] = []
     while True:
         choice = _choice(value, neutral)
@@ -141,8 +146,30 @@ def _needed(value: UOp, neutral: Scalar) -> list[UOp]:
         elif value.op == Op.READ and behind(value.src[0]).op == Op.STAGE:
             # One of the elements that are staged, so what none of them needs it does not either.
             value = behind(value.src[0]).src[0]
+        elif value.op == Op.MUL and is_carried and neutral == 0:
+            blocks = [behind(each.src[0]) for each in value.src if each.op == Op.READ]
+            stages = [each for each in blocks if each.op == Op.STAGE]
+            return found + [condition for each in stages for condition in _unless_zero(each)]
         else:
             return found
+
+
+def _unless_zero(stage: UOp) -> list[UOp]:
+    """Conditions without which all elements of a block are 0; none counts where it is NaN."""
+    found: list[UOp] = []
+    stack = [stage.src[0]]
+    while stack:
+        value = stack.pop()
+        choice = _choice(value, 0)
+        if choice is not None:
+            found += conditions(choice[0])
+            stack.append(choice[1])
+        elif value.op in (Op.MUL, Op.NEG, Op.CAST):
+            stack += value.src
+        elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
+            exponents = [_choice(source, -math.inf) for source in value.src[0].src]
+            found += [c for each in exponents if each is not None for c in conditions(each[0])]
+    return found
 
 
 def _choice(value: UOp, neutral: Scalar) -> tuple[UOp, UOp] | None:

@@ -79,10 +79,10 @@ def reuse_of(node: UOp) -> float:
     0 for every node that sums no products.
     """
     factors = factors_of(node)
-    return 0.0 if factors is None else min(map(_expansion, factors))
+    return 0.0 if factors is None else min(map(expansion_of, factors))
 
 
-def _expansion(factor: UOp) -> float:
+def expansion_of(factor: UOp) -> float:
     """How many times over a value is shown by the widest of the expansions on its way."""
     most = 1.0
     while factor.op in _THROUGH:

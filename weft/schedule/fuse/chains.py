@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from weft.ir.build import range_
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
-from weft.ir.reduction.contraction import factors_of
+from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
@@ -33,8 +33,18 @@ from weft.target.target import Target
 
 ALWAYS: Final = "always"
 NEVER: Final = "never"
-# Keys from which on a row of scores is worth blocks: shorter ones stay near in memory too.
+# Keys from which on a row of scores is worth blocks: fewer are too few to share a join.
 LEAST_KEYS: Final = 256
+# Keys below which scores in memory are as fast, if all of them take this share of the last cache.
+# Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
+LONG_ROW: Final = 512
+NEAR_SHARE: Final = 0.25
+# How many times the last cache scores are that a gradient computes anew, whatever that costs.
+LARGE_SHARE: Final = 32
+# Products of which weights are computed without a softmax, and columns of these: more would not
+# leave room near the core for a block.
+MOST_PRODUCTS: Final = 2
+MOST_COLUMNS: Final = 128
 # What values pass on their way from the first product to the second.
 _THROUGH: Final = ELEMENTWISE | MOVEMENT | {Op.DETACH}
 
@@ -43,15 +53,20 @@ class Chain(NamedTuple):
     """What becomes one kernel: the second product, and all between it and the first."""
 
     result: UOp
-    scores: UOp
+    products: tuple[UOp, ...]  # of which the weights are computed; one, if there is a softmax
     values: frozenset[UOp]  # one for each query and key
-    rows: frozenset[UOp]  # one for each query, the reductions among them
+    rows: frozenset[UOp]  # one for each query, the reductions among them; none without a softmax
+
+    @property
+    def scores(self) -> UOp:
+        return self.products[0]
 
 
 class Chains:
-    """The chains of a graph, by their nodes."""
+    """The chains of a graph, by their nodes, and how many have those of a gradient with them."""
 
-    def __init__(self, found: Iterable[Chain] = ()) -> None:
+    def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
+        self.gradients = gradients
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
@@ -71,28 +86,105 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     readers = users(sink)
     found: list[Chain] = []
     taken: set[UOp] = set()
+    gradients = 0
     for result in products:
-        chain = _chain(result, readers)
-        if chain is not None and not taken & {chain.result, chain.scores} and _wins(chain, target):
-            found.append(chain)
-            taken |= {chain.result, chain.scores}
-    return Chains(found)
+        chains = _chains(result, readers, target)
+        nodes = {node for chain in chains for node in (chain.result, *chain.products)}
+        if taken.isdisjoint(nodes):
+            found += chains
+            taken |= nodes
+            gradients += len(chains) > 1
+    return Chains(found, gradients)
+
+
+def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
+    """The chain that ends in a product, and those of its gradient; none if memory costs less."""
+    chain = _chain(result)
+    if chain is None or not _wins(chain, target):
+        return []
+    if not _is_read_elsewhere(chain, readers):
+        return [chain]
+    if not chain.rows or not _gradient_wins(chain, target):
+        return []
+    others = _gradient_chains(chain, readers)
+    return [] if others is None else [*others, chain]
+
+
+def _is_read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> bool:
+    inside = chain.values | chain.rows | {chain.result}
+    return any(each not in inside for n in chain.values | chain.rows for each in readers[n])
+
+
+def _gradient_wins(chain: Chain, target: Target) -> bool:
+    """Whether scores that are computed three times more cost less than memory for each of them.
+
+    Measured: where a mask leaves half of them out it is 1.2 times faster at 512 queries and keys,
+    and 1.8 times at 2,048; of full rows 1.3 times slower at 1,024 and 1.1 times at 4,096, where
+    memory for them takes gigabytes.
+    """
+    if settings.FUSE_PRODUCTS == ALWAYS:
+        return True
+    size = size_of(chain.scores) * chain.scores.dtype.itemsize
+    is_large = size > LARGE_SHARE * target.caches[-1].size
+    return is_large or (_ends_early(chain) and _keys(chain) >= LONG_ROW)
 
 
 def _wins(chain: Chain, target: Target) -> bool:
     """Whether blocks near the core cost less than scores in memory."""
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
-    lanes = target.access_bits // 32
+    lanes = target.access_bits // 32  # of which each has a query
     queries = size_of(chain.scores) // _keys(chain)
-    return _keys(chain) >= LEAST_KEYS and queries >= 2 * lanes
+    of_head = max(map(expansion_of, _others(chain)))
+    if _keys(chain) < LEAST_KEYS or queries < 2 * lanes or of_head < lanes:
+        return False
+    if not chain.rows:  # blocks save the way to memory alone, and one pass over it
+        is_long = _keys(chain) >= LONG_ROW or _ends_early(chain)
+        return is_long and _is_narrow(chain)
+    size = size_of(chain.scores) * chain.scores.dtype.itemsize
+    is_near = _keys(chain) < LONG_ROW and size <= NEAR_SHARE * target.caches[-1].size
+    return not is_near or _ends_early(chain) or _is_converted(chain)
+
+
+def _is_narrow(chain: Chain) -> bool:
+    """Whether all products are short enough to be near with a block, as heads of attention are."""
+    columns = max(map(expansion_of, _weights(chain)))
+    depths = [size_of(node.src[0]) // size_of(node) for node in chain.products]
+    return max(columns, *depths) <= MOST_COLUMNS
+
+
+def _weights(chain: Chain) -> list[UOp]:
+    return [each for each in factors_of(chain.result) or () if each in chain.values]
+
+
+def _others(chain: Chain) -> list[UOp]:
+    """What the weights are multiplied by: values, expanded over the queries of a head."""
+    return [each for each in factors_of(chain.result) or () if each not in chain.values]
+
+
+def _ends_early(chain: Chain) -> bool:
+    """Whether a mask by position leaves scores out: blocks of these are not computed."""
+    for node in chain.values:
+        if node.op == Op.WHERE and node.src[0] not in chain.values:
+            below = topological(node.src[0])
+            leaves = {each.op for each in below if not each.src}
+            if Op.IOTA in leaves and leaves <= {Op.IOTA, Op.CONST}:
+                return True
+    return False
+
+
+def _is_converted(chain: Chain) -> bool:
+    """Whether products are of small floats: each kernel converts them, and weights once more."""
+    body = topological(chain.result.src[0], enter=lambda each: each not in chain.products)
+    casts = [node for node in body if node.op == Op.CAST]
+    return any(node.src[0].dtype.kind == FLOAT and node.src[0].dtype.bits < 32 for node in casts)
 
 
 def _keys(chain: Chain) -> int:
     return largest_size(shape_of(chain.result.src[0])) // size_of(chain.result)
 
 
-def _chain(result: UOp, readers: Mapping[UOp, list[UOp]]) -> Chain | None:
+def _chain(result: UOp) -> Chain | None:
     """The chain that ends in a product; None if there is none."""
     factors = factors_of(result)
     if factors is None or len(result.arg[1]) != 1 or result.dtype is not dtypes.float32:
@@ -101,10 +193,9 @@ def _chain(result: UOp, readers: Mapping[UOp, list[UOp]]) -> Chain | None:
         chain = _between(result, factor)
         if chain is None:
             continue
-        inside = chain.values | chain.rows
-        if any(each not in inside and each is not result for n in inside for each in readers[n]):
-            continue
-        if _has_one_range(chain) and _is_joinable(chain, factor):
+        is_plain = not chain.rows and len(chain.products) <= MOST_PRODUCTS
+        is_joined = len(chain.products) == 1 and _is_joinable(chain, factor)
+        if (is_plain or is_joined) and _has_one_range(chain):
             return chain
     return None
 
@@ -117,9 +208,9 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
 
     below = topological(factor, enter=is_passed)
     products = [node for node in below if node.op == Op.REDUCE and not is_passed(node)]
-    if len(products) != 1:
+    if not products or any(len(node.arg[1]) != 1 for node in products):
         return None
-    values, rows = {products[0]}, set[UOp]()
+    values, rows = set(products), set[UOp]()
     for node in below:
         if node in values or not is_passed(node):
             continue
@@ -130,7 +221,80 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
     for node in topological(result.src[0], enter=lambda each: each is not factor):
         if factor in node.src or (node.op != Op.REDUCE and not values.isdisjoint(node.src)):
             values.add(node)  # the product itself, and casts of it
-    return Chain(result, products[0], frozenset(values), frozenset(rows))
+    return Chain(result, tuple(products), frozenset(values), frozenset(rows))
+
+
+# ---- the gradient
+
+
+def _gradient_chains(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> list[Chain] | None:
+    """The products that read what is between those of a chain, each a chain of its own.
+
+    They compute it anew, from the sums of rows, which the kernel of the chain stores. None where
+    something else reads it: then it has memory, and whoever reads it reads that.
+    """
+    elsewhere = _read_elsewhere(chain, readers)
+    if elsewhere is None:
+        return None
+    found = [_gradient_chain(result, elsewhere.values) for result in elsewhere.results]
+    made = [each for each in found if each is not None]
+    return made if len(made) == len(found) else None
+
+
+def _gradient_chain(result: UOp, values: set[UOp]) -> Chain | None:
+    inside = [factor for factor in factors_of(result) or () if factor in values]
+    if len(inside) != 1 or len(result.arg[1]) != 1 or result.dtype is not dtypes.float32:
+        return None
+    below = topological(result.src[0], enter=lambda each: each in values and each.op != Op.REDUCE)
+    own = [each for each in below if each in values]
+    products = tuple([each for each in own if each.op == Op.REDUCE])
+    chain = Chain(result, products, frozenset(own), frozenset())
+    is_known = 0 < len(products) <= MOST_PRODUCTS
+    return chain if is_known and _has_one_range(chain) else None
+
+
+class _Elsewhere(NamedTuple):
+    """Values for each query and key that are made of those of a chain, and products of them."""
+
+    values: set[UOp]
+    results: list[UOp]
+
+
+def _read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> _Elsewhere | None:
+    """What reads values of a chain; None if it is something else than further products."""
+    found = _Elsewhere(set(chain.values), [])
+    seen = {*chain.values, *chain.rows, chain.result}
+    stack = [each for node in chain.values for each in readers[node]]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == Op.REDUCE and sums_reused_products(node):
+            found.results.append(node)
+        elif node.op in _THROUGH:
+            beside = _beside(node, chain, found.values)
+            found.values.update(beside, [node])
+            seen |= beside
+            stack += [each for value in (node, *beside) for each in readers[value]]
+        else:
+            return None
+    return found
+
+
+def _beside(node: UOp, chain: Chain, values: set[UOp]) -> set[UOp]:
+    """Other products for each query and key that a value is made of, and what is made of them."""
+
+    def is_passed(each: UOp) -> bool:
+        return each.op in _THROUGH and each not in values and each not in chain.rows
+
+    held: set[UOp] = set()
+    for each in topological(*node.src, enter=is_passed):
+        is_product = each.op == Op.REDUCE and sums_reused_products(each)
+        is_slope = is_product and size_of(each) == size_of(chain.scores) and each not in values
+        if is_slope or (is_passed(each) and not held.isdisjoint(each.src)):
+            held.add(each)
+    return held
 
 
 # ---- one range
@@ -145,8 +309,8 @@ def _has_one_range(chain: Chain) -> bool:
     loops = [range_(axis, size) for axis, size in enumerate(shape_of(body))]
     keys = loops[chain.result.arg[1][0]]
     seen: dict[UOp, Address] = {body: everywhere(tuple(loops))}
-    for node in reversed(topological(body, enter=lambda each: each is not chain.scores)):
-        if node not in seen or node is chain.scores:
+    for node in reversed(topological(body, enter=lambda each: each not in chain.products)):
+        if node not in seen or node in chain.products:
             continue
         address = _address_below(node, seen[node], keys)
         for source in node.src:
@@ -155,9 +319,10 @@ def _has_one_range(chain: Chain) -> bool:
             is_inside = source in chain.values or source in chain.rows
             if is_inside and seen.setdefault(source, address) != address:
                 return False
-    last = seen[chain.scores].indices
-    along = [i for i in last if i.ranges >> keys.arg & 1]
-    return along == [keys]
+    return all(
+        [i for i in seen[product].indices if i.ranges >> keys.arg & 1] == [keys]
+        for product in chain.products
+    )
 
 
 def _address_below(node: UOp, address: Address, keys: UOp) -> Address | None:

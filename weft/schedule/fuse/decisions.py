@@ -48,12 +48,16 @@ class Decisions:
         """Is the value worth memory? Both costs go to the log."""
         if node.dtype is dtypes.index:  # an index has no width that memory could hold
             return False
-        if node in self._chains.of:
+        kernels = {use.kernel for use in uses}
+        chain = self._chains.of.get(node)
+        if chain is not None and node.op == Op.REDUCE and node in chain.rows and len(kernels) > 1:
+            self._refuse(node, "other kernels need the sum of a row between two products")
+            return True
+        if chain is not None:
             self.log.append(Decision(node, False, "between two products"))
             return False
         if node.op == Op.CAST and widens(node):
             return False
-        kernels = {use.kernel for use in uses}
         if self._code.must_cut(node, kernels):
             self._refuse(node, "a kernel that reads it has no room for more code")
             return True

@@ -54,7 +54,12 @@ class Inliner:
 
     def take(self, node: UOp) -> list[Use]:
         """The uses of a node whose users have all been seen, each once."""
-        return list(dict.fromkeys(self._uses.pop(node, ())))
+        uses = list(dict.fromkeys(self._uses.pop(node, ())))
+        chain = self._chains.of.get(node)
+        if chain is not None and node in chain.rows:  # where it is computed anyway
+            keys = self._keys.get(chain.result)
+            uses.sort(key=lambda use: self._keys_in.get(use.kernel) is not keys)
+        return uses
 
     # ---- loops around a value
 
@@ -137,7 +142,7 @@ class Inliner:
     def _ranges(self, node: UOp, kernel: Kernel) -> tuple[UOp, ...]:
         """The ranges of a reduction: those of the product that it is on the way to, or fresh."""
         chain = self._chains.of.get(node)
-        if chain is not None and node is not chain.scores:
+        if chain is not None and node not in chain.products:
             return self._keys[chain.result]
         body = shape_of(node.src[0])
         made = tuple([kernel.fresh(body[axis]) for axis in node.arg[1]])

@@ -29,6 +29,10 @@ def unlike_maximum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def two_products(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (scores(q, k) + scores(k, q)).sigmoid() @ v
+
+
+def softmax_of_two(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores(q, k) + scores(k, q)).softmax(-1) @ v
 
 
@@ -52,17 +56,20 @@ FOUND: dict[str, Function] = {
     "values first": lambda q, k, v: (
         v.transpose(-1, -2) @ scores(q, k).softmax(-1).transpose(-1, -2)
     ),
+    "no softmax": lambda q, k, v: scores(q, k).relu() @ v,
+    "two products": two_products,
+    "transposed": lambda q, k, v: scores(q, k).relu().transpose(-1, -2) @ v,
     "weights that are masked": lambda q, k, v: (scores(q, k).softmax(-1) * 2.0) @ v,
 }
 NOT_FOUND: dict[str, Function] = {
     "along the queries": lambda q, k, v: scores(q, k).softmax(-2) @ v,
     "the other way around": lambda q, k, v: scores(q, k).softmax(-1).transpose(-1, -2) @ v,
-    "no softmax": lambda q, k, v: scores(q, k).relu() @ v,
     "another maximum": unlike_maximum,
     "weights read twice": lambda q, k, v: (
         scores(q, k).softmax(-1) @ v + scores(q, k).softmax(-1).sum()
     ),
-    "two products": two_products,
+    "softmax of two products": softmax_of_two,
+    "three products": lambda q, k, v: (scores(q, k) + scores(k, q) + scores(v, k)).sigmoid() @ v,
     "logarithms": lambda q, k, v: scores(q, k).log_softmax(-1) @ v,
 }
 
@@ -79,12 +86,57 @@ def test_what_is_no_chain_keeps_its_memory(name: str) -> None:
             assert chains(NOT_FOUND[name]) == 0
 
 
+def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    i, j = Tensor.arange(q.shape[1]).reshape(-1, 1), Tensor.arange(q.shape[1]).reshape(1, -1)
+    return (j <= i).where(scores(q, k), -math.inf).softmax(-1) @ v
+
+
+def of_memory(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q.sum((0, 2)) > 0.0).where(scores(q, k), -math.inf).softmax(-1) @ v
+
+
+def small(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    q, k, v = (x.cast(dtypes.bfloat16) for x in (q, k, v))
+    return q.scaled_dot_product_attention(k, v)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [(FOUND["softmax"], 0), (of_memory, 0), (causal, 1), (small, 1)],
+)
+def test_rows_of_some_hundred_keys_are_blocks_where_that_pays(function, found: int) -> None:
+    assert chains(function, 300) == found
+    assert chains(function, 600) == 1
+
+
+def test_wide_layers_without_a_softmax_keep_their_memory() -> None:
+    """Two layers of a network are products of products too; their tiles want wider columns."""
+
+    def layers(size: int, hidden: int) -> int:
+        shapes = ((4096, size), (size, hidden), (hidden, size))
+        x, a, b = (Tensor(param(i, dtypes.float32, shape)) for i, shape in enumerate(shapes))
+        graph = sink(store(param(3, dtypes.float32, (4096, size)), ((x @ a).relu() @ b).uop))
+        return len(find_chains(graph, topological(graph), TARGET).results)
+
+    assert [layers(64, 512), layers(64, 256), layers(256, 1024)] == [1, 0, 0]
+
+
 def test_short_rows_stay_in_memory_unless_asked() -> None:
     assert chains(FOUND["softmax"], 64) == 0
     with Context(FUSE_PRODUCTS="always"):
         assert chains(FOUND["softmax"], 64) == 1
     with Context(FUSE_PRODUCTS="never"):
         assert chains(FOUND["softmax"]) == 0
+
+
+@pytest.mark.parametrize(("queries", "count"), [(8, 0), (16, 1)])
+def test_queries_of_a_head_fill_the_lanes(queries: int, count: int) -> None:
+    """Many heads of few queries do not: three kernels are faster for these."""
+    shapes = ((8, queries, D), (8, N, D), (8, N, D))
+    q, k, v = (Tensor(param(i, dtypes.float32, shape)) for i, shape in enumerate(shapes))
+    result = FOUND["softmax"](q, k, v).uop
+    graph = sink(store(param(3, dtypes.float32, result.shape), result))
+    assert len(find_chains(graph, topological(graph), TARGET).results) == count
 
 
 def test_machines_without_vectors_keep_three_kernels() -> None:

@@ -168,6 +168,7 @@ def test_the_log_gives_both_costs():
     assert any("recompute" in line and "memory" in line for line in map(str, made.log))
     assert [report.name for report in made.reports] == [
         *("lower-complex", "outline", "inline-calls", "normalize", "trim-calls", "align-factors"),
+        "exchange-sums",
         *("split-reductions", "block-scans", "store-scatters", "fuse", "split", "plan"),
     ]
 
