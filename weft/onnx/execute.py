@@ -51,6 +51,11 @@ class Run:
         found = self._sources.get(id(tensor), (None, None))[0]
         return host_array(found) if is_host(found) else None
 
+    def array_of(self, tensor: Any) -> Any:
+        """The array that a tensor was made of, also where the host does not compute with it."""
+        found = self._sources.get(id(tensor), (None, None))[0]
+        return found.array if isinstance(found, Weight) else found
+
     def host(self, value: Any) -> Any:
         """The array of a value; of a tensor it is computed now."""
         if value is None or isinstance(value, (list, dict)):

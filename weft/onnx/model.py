@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir.build import variable
 from weft.ir.dtypes import DType, dtypes
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, Small, element_name
 from weft.onnx.execute import Run, run_graph
 from weft.onnx.graph import Described, Graph, all_graphs
@@ -115,7 +115,7 @@ class Model:
         }
         results = run_graph(self.graph, {**values, **known}, run, {})
         if not all(
-            isinstance(each, (Tensor, np.ndarray, Weight, Dequantized)) for each in results
+            isinstance(each, (Tensor, np.ndarray, Weight, Dequantized, Scaled)) for each in results
         ):
             raise NeedsValue("")  # sequences, strings and small elements come from eager runs
         ready = [run.tensor(each) for each in results]
@@ -245,7 +245,7 @@ class Model:
         if isinstance(value, dict):
             return value
         is_number = isinstance(value, np.ndarray) and not _is_text(value)
-        if is_number or isinstance(value, Dequantized):
+        if is_number or isinstance(value, (Dequantized, Scaled)):
             return Run(self.device, False, 0).tensor(value)
         return value
 

@@ -96,8 +96,13 @@ def _floats(x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
 
 def _small(y: Tensor, scale: Tensor, zero: Tensor | None, like: Tensor) -> Tensor:
     """Floats in the integers of an output."""
+    return _within(y / scale.reshape([1] * y.ndim), zero, like)
+
+
+def _within(y: Tensor, zero: Tensor | None, like: Tensor) -> Tensor:
+    """Multiples of the scale of an output in its integers."""
     dtype = like.dtype if zero is None else zero.dtype
-    whole = (y / scale.reshape([1] * y.ndim)).round()
+    whole = y.round()
     whole = whole if zero is None else whole + zero.reshape([1] * y.ndim).cast(dtypes.float32)
     return whole.clamp(float(dtype.min), float(dtype.max)).cast(dtype)
 
@@ -114,9 +119,12 @@ def qlinear_binary(
     y_scale: Tensor,
     y_zero: Tensor | None = None,
 ) -> Tensor:
-    left, right = _floats(a, a_scale, a_zero), _floats(b, b_scale, b_zero)
-    y = left + right if call.node.op == "QLinearAdd" else left * right
-    return _small(y, y_scale, y_zero, a)
+    """A product is one of integers, scaled once."""
+    if call.node.op == "QLinearMul":
+        total = Integers(a, a_zero, 0).whole() * Integers(b, b_zero, 0).whole()
+        factor = (a_scale * b_scale / y_scale).reshape([1] * total.ndim)
+        return _within(total.cast(dtypes.float32) * factor, y_zero, a)
+    return _small(_floats(a, a_scale, a_zero) + _floats(b, b_scale, b_zero), y_scale, y_zero, a)
 
 
 @op("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
