@@ -43,8 +43,6 @@ def matmul_nbits(
     """A product with a weight in blocks of few bits, each with a scale and a zero point."""
     size, columns, bits = call.get("block_size"), call.get("N"), call.get("bits", 4)
     depth = call.get("K")
-    if groups is not None:
-        raise call.error("g_idx is given", "blocks stand in their order")
     blocks = -(-depth // size)
     values = unpacked(packed.reshape(columns, blocks, -1), bits)  # (N, blocks, size)
     if zeros is None:
@@ -54,8 +52,16 @@ def matmul_nbits(
     else:
         wide = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
         middle = wide.reshape(columns, blocks, 1).cast(scales.dtype)
-    weight = (values.cast(scales.dtype) - middle) * scales.reshape(columns, blocks, 1)
-    weight = weight.reshape(columns, blocks * size)[:, :depth]
+    numbers, steps = values.cast(scales.dtype), scales.reshape(columns, blocks, 1)
+    if groups is None:
+        weight = ((numbers - middle) * steps).reshape(columns, blocks * size)[:, :depth]
+    else:  # which scale each row has
+        of_rows = groups.reshape(-1)[:depth].cast(dtypes.int64)
+        numbers = numbers.reshape(columns, blocks * size)[:, :depth]
+        steps = steps.squeeze(-1).index_select(1, of_rows)
+        if isinstance(middle, Tensor):
+            middle = middle.squeeze(-1).index_select(1, of_rows)
+        weight = (numbers - middle) * steps
     y = x.matmul(weight.transpose(0, 1).cast(x.dtype))
     return y if bias is None else y + bias
 
