@@ -5,9 +5,9 @@
 A model is some inputs and a handful of nodes over what stands before them, all of them outputs.
 Operators, attributes, opsets (7 to the newest that onnxruntime loads), element types, left-out
 inputs, constants and inputs are drawn from `onnx_operators.py`. Weft loads it from bytes and runs
-it, jitted or eagerly. A result that is not onnxruntime's is believed to be wrong where the
-reference evaluator has onnxruntime's, too, or does not run the model; where the two differ, the
-meaning is open, and Weft has to agree with one of them.
+it, eagerly, jitted, or with symbolic sizes, which it may refuse. A result that is not that of
+onnxruntime is believed to be wrong where the reference evaluator has that one, too, or does not run
+the model; where the two differ, the meaning is open, and Weft has to agree with one of them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from weft.support.errors import UsageError
 
 OPSETS = range(7, 27)
 _MOST_NODES = 6
+_MOST_SIZE = 8
 
 
 def model_of(rng: random.Random) -> tuple[Any, Pool]:
@@ -42,7 +43,11 @@ def model_of(rng: random.Random) -> tuple[Any, Pool]:
         try:
             OPERATORS[rng.choice(names)].draw(pool)
             results = onnxruntime_of(_built(pool), pool.feeds)
-        except (Refused, _RefusedByRuntimeError, ValueError):  # nothing to draw from an empty value
+        except (
+            Refused,
+            _RefusedByRuntimeError,
+            ValueError,
+        ):  # nothing to draw from an empty value
             pool.reset(before)
             continue
         pool.settle(results)
@@ -135,12 +140,17 @@ def fault_of(rng: random.Random, device: str) -> str:
     model, pool = model_of(rng)
     feeds, theirs = pool.feeds, list(pool.results.values())
     is_jitted = rng.random() < 0.6
+    is_named = any(dim.dim_param for each in pool.infos for dim in _dims(each))
+    sizes = _MOST_SIZE if is_jitted and is_named and rng.random() < 0.5 else None
     text = " ".join(f"{node.op_type}" for node in model.graph.node)
-    about = f"opset {pool.opset}, {'jitted' if is_jitted else 'eager'}: {text}"
+    way = "symbolic" if sizes else "jitted" if is_jitted else "eager"
+    about = f"opset {pool.opset}, {way}: {text}"
     try:
-        loaded = load(model.SerializeToString(), device=device, jit=is_jitted)
+        loaded = load(model.SerializeToString(), device=device, jit=is_jitted, sizes=sizes)
         ours = [list(loaded.run(feeds).values()) for _ in range(2)]
     except UsageError as error:
+        if sizes:  # not everything is there for symbolic sizes
+            return ""
         return f"{about}\n  refused: {str(error)[:600]}"
     except Exception as error:
         return f"{about}\n  {type(error).__name__}: {str(error)[:600]}"
@@ -159,6 +169,10 @@ def fault_of(rng: random.Random, device: str) -> str:
             f"\n  theirs {_brief(theirs[number])}"
         )
     return ""
+
+
+def _dims(info: Any) -> Any:
+    return info.type.tensor_type.shape.dim
 
 
 def _shown(node: Any, pool: Pool) -> str:

@@ -197,16 +197,40 @@ def _draws(*names: str, first: int = 7, last: int = NEWEST) -> Callable[[Any], A
     return entered
 
 
-_UNARY = """Abs Neg Floor Ceil Sqrt Exp Log Sigmoid Tanh Relu Reciprocal Softplus Softsign Sin Cos
-    Tan Asin Acos Atan Identity Elu Selu LeakyRelu HardSigmoid""".split()
+_UNARY = [
+    "Abs",
+    "Neg",
+    "Floor",
+    "Ceil",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Sigmoid",
+    "Tanh",
+    "Relu",
+    "Reciprocal",
+    "Softplus",
+    "Softsign",
+    "Sin",
+    "Cos",
+    "Tan",
+    "Asin",
+    "Acos",
+    "Atan",
+    "Identity",
+    "Elu",
+    "Selu",
+    "LeakyRelu",
+    "HardSigmoid",
+]
 _LATER = {
-    **dict.fromkeys("Sinh Cosh Asinh Acosh Atanh Erf Sign".split(), 9),
-    **dict.fromkeys("Round".split(), 11),
-    **dict.fromkeys("HardSwish".split(), 14),
-    **dict.fromkeys("Celu".split(), 12),
-    **dict.fromkeys("Mish".split(), 18),
-    **dict.fromkeys("Gelu".split(), 20),
-    **dict.fromkeys("ThresholdedRelu".split(), 10),
+    **dict.fromkeys(["Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Erf", "Sign"], 9),
+    **dict.fromkeys(["Round"], 11),
+    **dict.fromkeys(["HardSwish"], 14),
+    **dict.fromkeys(["Celu"], 12),
+    **dict.fromkeys(["Mish"], 18),
+    **dict.fromkeys(["Gelu"], 20),
+    **dict.fromkeys(["ThresholdedRelu"], 10),
 }
 
 
@@ -303,7 +327,7 @@ def _logical(pool: Pool, name: str) -> None:
     pool.node(name, [mask, left, pool.beside(left)])
 
 
-_REDUCTIONS = "Sum Mean Max Min Prod L1 L2 LogSum LogSumExp SumSquare".split()
+_REDUCTIONS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"]
 
 
 @_draws(*(f"Reduce{each}" for each in _REDUCTIONS))
@@ -578,9 +602,7 @@ def _einsum(pool: Pool, name: str) -> None:
     sizes["i"] = 3
     left, _, _ = equation.partition("->")
     terms = [term.replace(" ", "").replace("...", "de") for term in left.split(",")]
-    values = [
-        pool.given(pool.drawn("float32", tuple(sizes[c] for c in term))) for term in terms
-    ]
+    values = [pool.given(pool.drawn("float32", tuple(sizes[c] for c in term))) for term in terms]
     pool.node(name, values, equation=equation)
 
 
@@ -637,14 +659,18 @@ def _pool_windows(pool: Pool, name: str) -> None:
     if name != "LpPool" and pool.opset >= 10:
         window["ceil_mode"] = pool.rng.choice((None, 0, 1))
     later = {"MaxPool": 10, "AveragePool": 19, "LpPool": 18}[name]
-    is_roomy = all(2 * k - 1 <= size for k, size in zip(window["kernel_shape"], sizes, strict=True))
+    is_roomy = all(
+        2 * k - 1 <= size for k, size in zip(window["kernel_shape"], sizes, strict=True)
+    )
     if pool.opset >= later and pool.rng.random() < 0.3 and is_roomy and "auto_pad" not in window:
         window["dilations"] = [pool.rng.randint(1, 2) for _ in range(rank)]
     count = 2 if name == "MaxPool" and pool.rng.random() < 0.3 and pool.opset >= 8 else 1
     pool.node(name, [value], count, **window)
 
 
-@_draws("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "DepthToSpace", "SpaceToDepth", "LRN")
+@_draws(
+    "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "DepthToSpace", "SpaceToDepth", "LRN"
+)
 def _images(pool: Pool, name: str) -> None:
     shape = (pool.rng.randint(1, 2), pool.rng.choice((4, 8)), 4, 2)
     value = pool.given(pool.drawn("float32", shape))
@@ -796,7 +822,9 @@ def _upsample(pool: Pool, name: str) -> None:
 @_draws("Resize", first=10)
 def _resize(pool: Pool, name: str) -> None:
     value = pool.given(pool.drawn("float32", (1, 2, 4, 5)))
-    scales = np.array([1, 1, *(pool.rng.choice((0.6, 1.0, 1.5, 2.0)) for _ in range(2))], np.float32)
+    scales = np.array(
+        [1, 1, *(pool.rng.choice((0.6, 1.0, 1.5, 2.0)) for _ in range(2))], np.float32
+    )
     if pool.opset == 10:
         pool.node(name, [value, pool.weight(scales)], mode=pool.rng.choice(("nearest", "linear")))
         return
@@ -974,7 +1002,9 @@ def _dynamic(pool: Pool, name: str) -> None:
 def _grid_sample(pool: Pool, name: str) -> None:
     value = pool.given(pool.drawn("float32", (1, 2, 4, 5)))
     grid = pool.given(pool.numbers.uniform(-1.3, 1.3, (1, 3, 2, 2)).astype(np.float32))
-    modes = ("bilinear", "nearest", "bicubic") if pool.opset < 20 else ("linear", "nearest", "cubic")
+    modes = (
+        ("bilinear", "nearest", "bicubic") if pool.opset < 20 else ("linear", "nearest", "cubic")
+    )
     pool.node(
         name, [value, grid], mode=pool.rng.choice(modes),
         padding_mode=pool.rng.choice((None, "zeros", "border", "reflection")),
@@ -1030,9 +1060,7 @@ def _contributed_attention(pool: Pool, name: str) -> None:
             masks = (np.array([[1, 1, 0], [1, 1, 1]]), np.array([2, 3]))
             inputs.append(pool.given(pool.rng.choice(masks).astype(np.int32)))
     else:
-        inputs = [
-            pool.given(pool.drawn("float32", (2, length, width))) for length in (time, 5, 5)
-        ]
+        inputs = [pool.given(pool.drawn("float32", (2, length, width))) for length in (time, 5, 5)]
         if one_way:
             inputs = [inputs[0]] * 3
         if pool.rng.random() < 0.4:

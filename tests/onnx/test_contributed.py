@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from tests.onnx.test_beside_onnxruntime import MICROSOFT, f32, i8, number, run, u8  # noqa: E402
+from tests.onnx.test_beside_onnxruntime import MICROSOFT, f32, i8, number, run, u8
 
 B, T, WIDTH = 2, 3, 8
 

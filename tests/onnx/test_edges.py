@@ -12,6 +12,7 @@ runtime = pytest.importorskip("onnxruntime")
 
 from onnx import helper, numpy_helper  # noqa: E402
 
+from weft import ArgumentError  # noqa: E402
 from weft.onnx import load  # noqa: E402
 
 
@@ -21,7 +22,9 @@ def both(
     """onnxruntime's result and Weft's; of a known x the host computes where it can."""
     names = ["x", *(f"r{number}" for number in range(len(rest)))]
     node = helper.make_node(op, names, ["y"], **attributes)
-    weights = [numpy_helper.from_array(each, name) for name, each in zip(names[1:], rest)]
+    weights = [
+        numpy_helper.from_array(each, name) for each, name in zip(rest, names[1:], strict=True)
+    ]
     kind = numpy_helper.from_array(x).data_type
     inputs = [] if is_known else [helper.make_tensor_value_info("x", kind, list(x.shape))]
     weights += [numpy_helper.from_array(x, "x")] if is_known else []
@@ -60,3 +63,16 @@ def test_resize_of_opset_10_rounds_by_the_scale(scale: float) -> None:
     scales = np.array([1, 1, 1, scale], np.float32)
     wanted, found = both("Resize", x, [scales], 10, False, mode="nearest")
     np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_windows_along_symbolic_sizes_say_so() -> None:
+    """What cannot be traced for all sizes is an error that says how it runs."""
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])
+    sides = [helper.make_tensor_value_info(name, 1, [1, 1, "n"]) for name in "xy"]
+    graph = helper.make_graph([node], "g", sides[:1], sides[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.ones((1, 1, 5), np.float32)
+    with pytest.raises(ArgumentError, match="windows along symbolic sizes") as caught:
+        load(model, sizes=8)(x)
+    assert "without sizes=" in str(caught.value)
+    assert load(model)(x).shape == (1, 1, 4)

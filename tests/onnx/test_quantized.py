@@ -38,7 +38,9 @@ class Network:
     def small(self, value: str, scale: float, zero: int) -> str:
         """A float in 8 bits and back."""
         numbers = (self.weight(np.float32(scale)), self.weight(np.uint8(zero)))
-        return self.node("DequantizeLinear", self.node("QuantizeLinear", value, *numbers), *numbers)
+        return self.node(
+            "DequantizeLinear", self.node("QuantizeLinear", value, *numbers), *numbers
+        )
 
     def conv(self, value: str, x_scale: float, inner: int, outer: int, size: int) -> str:
         """A convolution with a scale for each channel, and a bias of integers."""

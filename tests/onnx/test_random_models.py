@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
-from fuzz.onnx_graphs import OPSETS, fault_of, model_of  # noqa: E402
+from fuzz.onnx_graphs import OPSETS, fault_of, model_of
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -1,8 +1,8 @@
 """Values that are integers times a scale, as DequantizeLinear makes them.
 
 Most operators see the floats. Products and convolutions of two such values multiply the integers
-and sum in 32 bits. What they give is `Scaled`: QuantizeLinear multiplies it once by a factor, which
-is what the quantized operators do, and everything else sees floats.
+and sum in 32 bits. What they give is `Scaled`: QuantizeLinear multiplies it once by a factor, as
+the quantized operators do, and everything else sees floats.
 """
 
 from __future__ import annotations

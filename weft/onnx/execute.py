@@ -59,7 +59,7 @@ class Run:
         return made
 
     def fitted(self, value: Any) -> Any:
-        """A float in the dtype of this run; what is finite stays so, as masks of the least float."""
+        """A float in the dtype of this run; what is finite, as the least float, stays so."""
         if self.dtype is None or not isinstance(value, Tensor) or value.dtype not in FLOATS:
             return value
         if value.dtype is self.dtype or self.dtype.itemsize >= value.dtype.itemsize:

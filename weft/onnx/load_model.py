@@ -24,7 +24,8 @@ def load(
     """Load a model from a path, from bytes or from a ModelProto.
 
     `sizes` gives the least and greatest value of named dimensions, or one greatest value of all of
-    them; they are then symbolic, and one trace runs all of their values. `most_iterations` is how many a Loop may take.
+    them; they are then symbolic, and one trace runs all of their values. `most_iterations` is how
+    many a Loop may take.
     """
     proto, folder = parse(source)
     reader = Reader(proto.opset_import, folder, proto.functions)

@@ -19,7 +19,7 @@ from weft.onnx.elements import DTYPES, Small, element_name
 from weft.onnx.execute import FLOATS, Run, run_graph
 from weft.onnx.graph import Described, Graph, all_graphs
 from weft.onnx.values import NeedsValue, Weight, to_tensor
-from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
+from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError, UsageError
 from weft.tensor.host.convert import dtype_of as read_dtype
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
@@ -77,6 +77,10 @@ class Model:
             self._make_weights()
             try:
                 return list(self._call_traced(values))
+            except UsageError as error:
+                if self._sizes and not error.fix:
+                    error.fix = "load the model without sizes=: then each shape has its own trace"
+                raise
             except NeedsValue as needed:
                 if needed.name in values and needed.name not in self._static:
                     self._static.add(needed.name)
@@ -150,8 +154,8 @@ class Model:
         made = self._value(value)
         if said.kind == "tensor" and isinstance(made, Tensor):
             self._require_fit(said, made)
-            is_other = self._dtype is not None and made.dtype in FLOATS
-            return made.cast(self._dtype) if is_other else made
+            if self._dtype is not None and made.dtype in FLOATS:
+                return made.cast(self._dtype)
         return made
 
     def _value(self, value: Any) -> Any:

@@ -114,18 +114,18 @@ def _cost(proto: Any, graph: Graph, sizes: Mapping[str, int]) -> Cost | None:
 def _multiplications(node: Any, shapes: Mapping[str, Any]) -> int | None:
     left = shapes.get(node.inputs[0])
     if node.op == "MatMulNBits":
-        return None if left is None else math.prod(left) * int(node.attributes["N"])
+        return None if left is None else int(math.prod(left) * node.attributes["N"])
     number = _CONVOLUTIONS.get(node.op) or _PRODUCTS[node.op]
     right, result = shapes.get(node.inputs[number]), shapes.get(node.outputs[0])
     if left is None or right is None or not left or not right:
         return None
     if node.op == "ConvTranspose":
-        return math.prod(left) * math.prod(right[1:])
+        return int(math.prod(left) * math.prod(right[1:]))
     if node.op in _CONVOLUTIONS:
         return None if result is None else math.prod(result) * math.prod(right[1:])
     features = right[-2] if node.attributes.get("transB") and len(right) > 1 else right[-1]
     rows = left if math.prod(left[:-2]) >= math.prod(right[:-2]) else (*right[:-2], *left[-2:])
-    return math.prod(rows) * (features if len(right) > 1 else 1)
+    return int(math.prod(rows) * (features if len(right) > 1 else 1))
 
 
 def _inferred_shapes(

@@ -2,8 +2,8 @@
 
 A value is a `Tensor`, a `Small` (elements below a byte), a `Dequantized` or a `Scaled` (integers
 and a scale), an array of NumPy that the host knows (shapes and what is computed of them, strings),
-a `Weight`, a list (a sequence), a dict (a map) or None (an optional that is empty, an input that is
-left out).
+a `Weight`, a list (a sequence), a dict (a map) or None (an optional that is empty, an input that
+is left out).
 Sizes that are symbolic are elements of an object array.
 """
 

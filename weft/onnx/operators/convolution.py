@@ -21,6 +21,8 @@ _MOST_PADDING = _MOST_REACH = 1 << 24
 def window(call: Any, kernel: list[int], sizes: list[int]) -> tuple[list[int], list[int], Pairs]:
     """Strides, dilations and the padding of each spatial axis."""
     rank = len(kernel)
+    if not all(isinstance(size, int) for size in sizes):
+        raise call.error(f"windows along symbolic sizes {sizes}", "these axes have known sizes")
     strides = call.get("strides") or [1] * rank
     gaps = call.get("dilations") or [1] * rank
     how = call.get("auto_pad", "NOTSET")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
-from weft.onnx.elements import Small
 from weft.onnx.dequantized import Scaled, are_bytes
+from weft.onnx.elements import Small
 from weft.onnx.table import op
 from weft.onnx.values import plain
 from weft.tensor.tensor import Tensor

@@ -30,7 +30,9 @@ def quantize_linear(call: Any, x: Any, scale: Any, zero: Any = None) -> Any:
         element = _target(call, point)
         if step.numel() == 1 and element in DTYPES and DTYPES[element].is_int:
             whole = x.over(step).round()
-            return rounded_to(whole if point is None else whole + point.cast(dtypes.float32), element)
+            return rounded_to(
+                whole if point is None else whole + point.cast(dtypes.float32), element
+            )
     value, step, zero = (call.run.tensor(each) for each in (x, scale, zero))
     return quantized(call, plain(value), plain(step), zero, _target(call, zero))
 

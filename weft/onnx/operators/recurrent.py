@@ -47,6 +47,7 @@ def _activations(call: Any, defaults: tuple[str, ...], directions: int) -> list[
     count = len(defaults)
     return [made[at : at + count] for at in range(0, count * directions, count)]
 
+
 # What a value is times one of the matrices of a direction.
 Product = Callable[[Tensor, Any], Tensor]
 

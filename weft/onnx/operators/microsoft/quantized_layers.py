@@ -78,7 +78,7 @@ def dynamic_quantize_lstm(
     r_scale: Tensor,
     r_zero: Tensor | None,
 ) -> Any:
-    """An LSTM whose matrices (directions, size, 4 · hidden) are bytes; inputs become bytes, too."""
+    """An LSTM with matrices (directions, size, 4 · hidden) of bytes; inputs become bytes, too."""
 
     def matrix(number: int, weight: Tensor, scale: Tensor, zero: Tensor | None) -> Any:
         point = None if zero is None else zero[number] if zero.ndim else zero
