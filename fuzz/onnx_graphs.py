@@ -4,10 +4,10 @@
 
 A model is some inputs and a handful of nodes over what stands before them, all of them outputs.
 Operators, attributes, opsets (7 to the newest that onnxruntime loads), element types, left-out
-inputs, constants and inputs are drawn from `onnx_operators.py`. Weft loads it from bytes and runs
+inputs, constants and inputs are drawn from `onnx_drawn`. Weft loads it from bytes and runs
 it, eagerly, jitted, or with symbolic sizes, which it may refuse. A result that is not that of
-onnxruntime is believed to be wrong where the reference evaluator has that one, too, or does not run
-the model; where the two differ, the meaning is open, and Weft has to agree with one of them.
+onnxruntime is believed to be wrong where the reference evaluator has that one, too, or does not
+run the model; where the two differ, the meaning is open, and Weft has to agree with one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.onnx_operators import MICROSOFT, OPERATORS, Pool, Refused
+from fuzz.onnx_drawn.pool import MICROSOFT, OPERATORS, Pool, Refused
 from weft.onnx import load
 from weft.support.errors import UsageError
 
