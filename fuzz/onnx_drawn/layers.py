@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from fuzz.onnx_drawn.pool import Pool, draws
+from fuzz.onnx_drawn.pool import Pool, Refused, draws
 
 
 @draws("MatMul")
@@ -128,10 +129,18 @@ def _images(pool: Pool, name: str) -> None:
     pool.node(name, [value], **extra)
 
 
+def _require_many(pool: Pool, value: str) -> int:
+    """The channels of a value; one element of each has no deviation, and its rest is noise."""
+    _, width, *sizes = pool.values[value].shape
+    if math.prod(sizes) < 2:
+        raise Refused
+    return int(width)
+
+
 @draws("BatchNormalization", "InstanceNormalization")
 def _norms(pool: Pool, name: str) -> None:
     value = pool.floats(rank=pool.rng.choice((3, 4)))
-    width = pool.values[value].shape[1]
+    width = _require_many(pool, value)
     rows = [pool.given(pool.drawn("float32", (width,))) for _ in range(3)]
     epsilon = pool.rng.choice((None, 1e-3))
     if name == "InstanceNormalization":
@@ -170,7 +179,9 @@ def _other_norms(pool: Pool, name: str) -> None:
         value = pool.floats(least=1)
         pool.node(name, [value], axis=pool.axis(value), p=pool.rng.choice((1, 2)))
     else:
-        pool.node(name, [pool.floats(rank=4)])
+        value = pool.floats(rank=4)
+        _require_many(pool, value)
+        pool.node(name, [value])
 
 
 @draws("Upsample", last=9)
