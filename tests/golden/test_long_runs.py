@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-import weft.engine.compile as compiler
+import weft.codegen.generate as compiler
 from weft import GlobalCounters, Tensor, function
 from weft.ir.uop import live_nodes, sweep
 from weft.nn.optim import Adam
