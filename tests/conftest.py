@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,19 @@ def some_of(roots: Iterable["UOp"]) -> Iterator["UOp"]:
             yield root
         elif 2 * len(seen) > _MOST_PRINTED:
             return
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print scores: tests record (passed, of how many) as a property "score: NAME"."""
+    scores: dict[str, tuple[int, int]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name.startswith("score: ") and report.when == "call":
+                    passed, total = scores.get(name, (0, 0))
+                    scores[name] = (passed + value[0], total + value[1])
+    for name, (passed, total) in scores.items():
+        terminalreporter.write_line(f"{name}: {passed} of {total}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import Tensor, dtypes, nn
+from weft import Tensor, dtypes, fft, nn
+from weft.nn import functional as F  # noqa: N812
 from weft.tensor.trace.function import function
 
 RNG = np.random.default_rng(7)
@@ -54,6 +55,9 @@ def _conv_gradient(x: Tensor, w: Tensor) -> list[Tensor]:
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return q.scaled_dot_product_attention(k, v, is_causal=True)
+
+
+_TURNS = Tensor(np.exp(1j * np.arange(4)).astype(np.complex64))
 
 
 def _step(w: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -167,4 +171,58 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "arange": (lambda x: x + Tensor.arange(4, dtype=dtypes.float32), [floats(3, 4)]),
     "fft": (lambda x: x.rfft(), [floats(8)]),
     "solve": (lambda a, b: (a + Tensor.eye(3) * 4).solve(b), [floats(3, 3), floats(3, 2)]),
+    "conv-transpose-groups": (
+        _layer(lambda: nn.ConvTranspose2d(4, 4, 3, 2, padding=1, output_padding=1, groups=2)),
+        [floats(1, 4, 5, 5)],
+    ),
+    "conv3d": (_layer(lambda: nn.Conv3d(2, 3, 3, padding=1)), [floats(1, 2, 4, 4, 4)]),
+    "pools-with-edges": (
+        lambda x: [
+            F.max_pool2d(x, 3, 2, ceil_mode=True),
+            F.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False),
+            F.adaptive_avg_pool2d(x, (3, 2)),
+        ],
+        [floats(1, 2, 8, 8)],
+    ),
+    "interpolate-linear": (
+        lambda x: F.interpolate(x, size=(7, 9), mode="bilinear"),
+        [floats(1, 2, 4, 5)],
+    ),
+    "einsum-of-three": (
+        lambda x, y, z: Tensor.einsum("ij,jk,kl->il", x, y, z),
+        [floats(2, 3), floats(3, 4), floats(4, 5)],
+    ),
+    "sort-down": (lambda x: list(x.sort(1, descending=True)), [floats(3, 5)]),
+    "index-add": (
+        lambda x, i, y: x.index_add(0, i, y),
+        [floats(5, 3), ints(4), floats(4, 3)],
+    ),
+    "bytes": (lambda x: [x + 200, x * 3, x // 2, x >> 1], [ints(8, high=255).astype(np.uint8)]),
+    "bools": (lambda x, y: [x & y, x ^ y, ~x, x.any(), x.sum()], [floats(6) > 0, floats(6) > 0]),
+    "attention-masked": (
+        lambda q, k, v, m: q.scaled_dot_product_attention(k, v, attn_mask=m > -0.5),
+        [floats(1, 2, 4, 8), floats(1, 2, 6, 8), floats(1, 2, 6, 8), floats(4, 6)],
+    ),
+    "attention-gradient": (
+        lambda q, k, v: list(_attention(q, k, v).sum().gradient(q, k, v)),
+        [floats(1, 2, 4, 8), floats(1, 2, 4, 8), floats(1, 2, 4, 8)],
+    ),
+    "loss-gradient": (
+        lambda x, y: x.cross_entropy(y, label_smoothing=0.1).gradient(x)[0],
+        [floats(4, 5), ints(4)],
+    ),
+    "padded": (
+        lambda x: [x.pad((1, 1), mode="replicate"), x.pad((1, 1), mode="circular")],
+        [floats(3, 4)],
+    ),
+    "pixel-shuffle": (lambda x: F.pixel_shuffle(x, 2), [floats(1, 8, 3, 3)]),
+    "nan-inf": (
+        lambda x: [x.isnan(), x.isinf(), x.nan_to_num()],
+        [np.array([1, np.nan, np.inf, -np.inf], np.float32)],
+    ),
+    "spectrum": (lambda x: fft.fft(x).abs(), [floats(3, 8)]),
+    "spectrum-gradient": (
+        lambda x: (fft.rfft(x) * _TURNS).abs().sum().gradient(x)[0],
+        [floats(6)],
+    ),
 }

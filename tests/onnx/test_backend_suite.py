@@ -6,7 +6,9 @@ the interpreter, and a listed case that passes has to leave the list. The large 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ LIST = Path(__file__).with_name("not_passed.txt")
 # The suite of onnx 1.23, and how many of it pass.
 TOTAL, PASSED = 2033, 2012
 PARTS = 16
+Record = Callable[[str, Any], None]
 LARGE = (
     "bvlc_alexnet",
     "densenet121",
@@ -47,9 +50,9 @@ def test_the_score_does_not_fall() -> None:
     assert TOTAL - len(listed) == PASSED
 
 
-def _differences(names: list[str], device: str) -> list[str]:
-    """Cases that fail and are not listed, or are listed and pass."""
-    listed, wrong = not_passed(), []
+def _differences(names: list[str], device: str, record: Record) -> list[str]:
+    """Cases that fail and are not listed, or are listed and pass; the score is recorded."""
+    listed, wrong, passed = not_passed(), [], 0
     for name in names:
         try:
             run_case(cases()[name], device)
@@ -57,21 +60,23 @@ def _differences(names: list[str], device: str) -> list[str]:
             if name not in listed:
                 wrong.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
         else:
+            passed += 1
             if name in listed and "random" not in listed[name]:
                 wrong.append(f"{name} passes: take it off the list")
+    record("score: cases of the ONNX backend suite that pass", (passed, len(names)))
     return wrong
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_cases(part: int) -> None:
+def test_cases(part: int, record_property: Record) -> None:
     """Each case gives what the suite wants, or is listed."""
     names = [name for name in cases() if not name.startswith("real/")][part::PARTS]
-    wrong = _differences(names, DEVICE)
+    wrong = _differences(names, DEVICE, record_property)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", LARGE)
-def test_large_models(name: str) -> None:
+def test_large_models(name: str, record_property: Record) -> None:
     """The models of the suite give its numbers on CPU."""
-    assert not _differences([f"real/test_{name}"], "CPU")
+    assert not _differences([f"real/test_{name}"], "CPU", record_property)

@@ -49,3 +49,28 @@ def test_info_prints_what_a_model_is(model: Path, capsys: pytest.CaptureFixture[
     assert all(
         words in text for words in ("ai.onnx 26", "x: float (1, 2)", "Exp 1", "every operator")
     )
+
+
+def test_info_counts_with_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cost has the sizes that are named; quantized products count, unknown ones are said."""
+    from onnx import TensorProto, helper
+
+    nodes = [
+        helper.make_node("MatMulInteger", ["x", "w"], ["y"]),
+        helper.make_node("NonZero", ["y"], ["z"]),
+        helper.make_node("Cast", ["z"], ["c"], to=TensorProto.INT8),
+        helper.make_node("MatMulInteger", ["c", "c"], ["d"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, ["batch", 4])],
+        [helper.make_empty_tensor_value_info("d")],
+        [helper.make_tensor("w", TensorProto.INT8, [4, 1000], [1] * 4000)],
+    )
+    path = tmp_path / "sized.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    assert main(["onnx", "info", str(path), "--size", "batch=1000"]) == 0
+    text = capsys.readouterr().out
+    assert "4.0 million multiplications at batch 1000, and 1 products" in text
+    assert main(["onnx", "info", str(path), "--size", "batch"]) == 1

@@ -156,12 +156,38 @@ def attention() -> Any:
 def test_symbolic_batches_and_lengths_of_attention() -> None:
     """One trace for all batches and lengths: ranges, reshapes and softmaxes of symbolic sizes."""
     plain = load(attention(), device="PYTHON", jit=False)
-    symbolic = load(attention(), sizes={"batch": (1, 4), "time": (2, 16)})
+    symbolic, every = (
+        load(attention(), sizes=sizes) for sizes in ({"batch": (1, 4), "time": (2, 16)}, 16)
+    )
     for shape in ((2, 5), (1, 9), (3, 16)):
         ids = np.random.default_rng(1).integers(0, 32, shape)
         np.testing.assert_allclose(symbolic(ids).numpy(), plain(ids).numpy(), rtol=1e-4, atol=1e-5)
-    assert symbolic._traced.traces == 1
+        np.testing.assert_allclose(every(ids).numpy(), plain(ids).numpy(), rtol=1e-4, atol=1e-5)
+    assert symbolic._traced.traces == every._traced.traces == 1
     assert not symbolic.is_eager
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
+def test_all_floats_become_another_dtype(kind: str) -> None:
+    """Weights, constants, casts and inputs: nothing widens what a model computes in."""
+    nodes = [
+        helper.make_node("Constant", [], ["two"], value_floats=[2.0, 4.0]),
+        helper.make_node("Cast", ["n"], ["f"], to=FLOAT),
+        helper.make_node("Mul", ["x", "w"], ["a"]),
+        helper.make_node("Div", ["a", "two"], ["b"]),
+        helper.make_node("Constant", [], ["least"], value_float=-3.4028234e38),
+        helper.make_node("Mul", ["least", "nothing"], ["none"]),  # a mask that hides nothing
+        helper.make_node("Sum", ["b", "f", "none"], ["y"]),
+        helper.make_node("Shape", ["y"], ["s"]),
+    ]
+    said = {"x": (FLOAT, [3, 2]), "n": (INT64, [2])}, {"y": (FLOAT, [3, 2]), "s": (INT64, [2])}
+    weights = {"w": np.array([0.5, 1.5], np.float32), "nothing": np.zeros(2, np.float32)}
+    for uses_jit in (False, True):
+        model = load(make(nodes, *said, weights), jit=uses_jit).to(kind)
+        x, n = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([1, 2])
+        y, shape = model(x, n)
+        assert (y.dtype.name, shape.dtype.name) == (kind, "int64")
+        np.testing.assert_allclose(y.float().numpy(), x * [0.25, 0.375] + n, rtol=2e-2)
 
 
 def test_weights_are_an_ordinary_state_dict() -> None:

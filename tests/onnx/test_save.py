@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
+import weft  # noqa: E402
 from tests.onnx.save_functions import FUNCTIONS  # noqa: E402
 from weft import NotSupported, Tensor, jit  # noqa: E402
 from weft.onnx import load, save  # noqa: E402
@@ -64,3 +65,36 @@ def test_writes_are_refused() -> None:
 
     with pytest.raises(NotSupported, match="writes to tensors"):
         save(adds, None, [np.ones(2, np.float32)])
+
+
+def test_large_weights_lie_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one protobuf cannot hold is external data, which onnxruntime and Weft read."""
+    from weft.onnx.write import builder
+
+    monkeypatch.setattr(builder, "MOST_INSIDE", 1000)
+    weights = [Tensor(np.full((20, 20), value, np.float32)) for value in (0.5, 0.25)]
+    small = Tensor(np.ones(20, np.float32))
+    path, x = tmp_path / "large.onnx", np.ones((2, 20), np.float32)
+    save(lambda x: x @ weights[0] @ weights[1] + small, path, [x])
+    assert (tmp_path / "large.onnx.data").stat().st_size == 2 * 1600
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"input_0": x})[0], np.full((2, 20), 51.0))
+    np.testing.assert_allclose(load(path)(x).numpy(), np.full((2, 20), 51.0))
+
+
+def test_complex_numbers_stand_between_real_ones() -> None:
+    """Transforms inside of a function are written in pairs; complex results are refused."""
+    with pytest.raises(NotSupported, match="complex inputs and outputs"):
+        save(weft.fft.fft, None, [np.ones(8, np.float32)])
+
+
+def test_nothing_is_written_that_nobody_reads() -> None:
+    """Every weight of a file is an input of a node, here or in a graph inside."""
+    model = save(lambda x: x.cumprod(0) * x[:, :2].sum(), None, [np.ones((3, 3), np.float32)])
+    nodes = list(model.graph.node)
+    for node in nodes:
+        nodes += [inner for each in node.attribute for inner in each.g.node]
+    read = {name for node in nodes for name in node.input}
+    assert {each.name for each in model.graph.initializer} <= read

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.dtypes import DType, dtypes
 from weft.onnx import fold
 from weft.onnx.elements import Small
 from weft.onnx.graph import Body, Graph, Node
@@ -22,24 +23,49 @@ from weft.support.source_line import NOWHERE
 from weft.tensor.tensor import Tensor
 
 Scope = dict[str, Any]
+# What becomes the dtype of a run that has one; smaller floats are quantized numbers.
+FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 _MOST_ELEMENTS = 1 << 40
+
+
+_MOST_FINITE = {
+    "float16": 65504.0,
+    "bfloat16": 2.0**127 * (2 - 2.0**-7),
+    "float32": 2.0**127 * (2 - 2.0**-23),
+}
 
 
 class Run:
     """What all nodes of one evaluation share."""
 
-    def __init__(self, device: str | None, is_traced: bool, most_iterations: int) -> None:
+    def __init__(
+        self,
+        device: str | None,
+        is_traced: bool,
+        most_iterations: int,
+        dtype: DType | None = None,
+    ) -> None:
         self.device, self.is_traced = device, is_traced
         self.most_iterations = most_iterations
+        self.dtype = dtype  # of all floats, where it is not that of the file
         self.names: dict[int, str] = {}  # graph inputs by the identity of their values
         # What tensors were made of, by their identity; they stay alive with it.
         self._sources: dict[int, tuple[Any, Any]] = {}
 
     def tensor(self, value: Any) -> Any:
-        made = to_tensor(value, self.device)
+        made = self.fitted(to_tensor(value, self.device))
         if made is not value and isinstance(value, (Weight, np.ndarray)):
             self._sources[id(plain(made))] = (value, made)
         return made
+
+    def fitted(self, value: Any) -> Any:
+        """A float in the dtype of this run; what is finite, as the least float, stays so."""
+        if self.dtype is None or not isinstance(value, Tensor) or value.dtype not in FLOATS:
+            return value
+        if value.dtype is self.dtype or self.dtype.itemsize >= value.dtype.itemsize:
+            return value.cast(self.dtype)
+        most = _MOST_FINITE[self.dtype.name]
+        return value.isinf().where(value, value.clamp(-most, most)).cast(self.dtype)
 
     def weight_of(self, tensor: Any) -> Weight | None:
         """The weight that a tensor is, if it is one."""
@@ -50,6 +76,11 @@ class Run:
         """The array that a tensor was made of, where the host computes with it; or None."""
         found = self._sources.get(id(tensor), (None, None))[0]
         return host_array(found) if is_host(found) else None
+
+    def array_of(self, tensor: Any) -> Any:
+        """The array that a tensor was made of, also where the host does not compute with it."""
+        found = self._sources.get(id(tensor), (None, None))[0]
+        return found.array if isinstance(found, Weight) else found
 
     def host(self, value: Any) -> Any:
         """The array of a value; of a tensor it is computed now."""
@@ -145,7 +176,7 @@ def run_node(node: Node, scope: Scope, run: Run, around: dict[str, Any]) -> None
     for name, value in zip(node.outputs, results, strict=False):
         if name:
             _require_possible(call, value)
-            scope[name] = value
+            scope[name] = run.fitted(value)
     for name in node.outputs[len(results) :]:
         if name:
             raise call.error(f"makes {len(results)} outputs, and {name!r} is one more")

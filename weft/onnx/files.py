@@ -21,6 +21,20 @@ from weft.support.errors import ArgumentTypeError, FileFormatError, file_error
 from weft.support.source_line import NOWHERE
 
 _MOST_ELEMENTS = 1 << 40
+# Elements that NumPy has, as files have them.
+_PLAIN = {
+    TensorProto.FLOAT: "<f4",
+    TensorProto.DOUBLE: "<f8",
+    TensorProto.FLOAT16: "<f2",
+    TensorProto.INT8: "i1",
+    TensorProto.INT16: "<i2",
+    TensorProto.INT32: "<i4",
+    TensorProto.INT64: "<i8",
+    TensorProto.UINT8: "u1",
+    TensorProto.UINT16: "<u2",
+    TensorProto.UINT32: "<u4",
+    TensorProto.UINT64: "<u8",
+}
 
 
 def parse(source: Any) -> tuple[Any, Path | None]:
@@ -65,6 +79,8 @@ def array_of(proto: Any, folder: Path | None) -> Any:
     if proto.data_type == TensorProto.STRING:
         return _strings(proto, shape)
     if proto.data_location == TensorProto.EXTERNAL:
+        if proto.data_type in _PLAIN:  # without the protobuf, which is at most 2 GB
+            return _plain_array(proto, shape, _external_bytes(proto, folder))
         inside = TensorProto()
         inside.CopyFrom(proto)
         inside.data_location = TensorProto.DEFAULT
@@ -82,6 +98,20 @@ def array_of(proto: Any, folder: Path | None) -> Any:
             reason=str(error).splitlines()[0] if str(error) else type(error).__name__,
         ) from None
     return np.asarray(array).reshape(shape)
+
+
+def _plain_array(proto: Any, shape: tuple[int, ...], content: bytes) -> Any:
+    dtype = np.dtype(_PLAIN[proto.data_type])
+    wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
+    if len(content) != wanted:
+        raise fault(
+            f"tensor {proto.name!r} cannot be read",
+            "the data has as many elements as the shape says",
+            shape=shape,
+            elements=element_name(proto.data_type),
+            reason=f"{len(content)} bytes, not {wanted}",
+        )
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 def _strings(proto: Any, shape: tuple[int, ...]) -> Any:

@@ -239,10 +239,22 @@ def _slice(call: Any, x: Array, *rest: Array) -> Array:
     steps = [1] * count if steps is None else steps
     key = [slice(None)] * x.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        start, end, step = int(start), int(end), int(step)
-        low = -x.shape[int(axis)] - 1
-        key[int(axis)] = slice(start, None if step < 0 and end <= low else end, step)
+        key[int(axis)] = slice_of(int(start), int(end), int(step), x.shape[int(axis)])
     return x[tuple(key)]
+
+
+def slice_of(start: int, end: int, step: int, extent: int) -> slice:
+    """A slice of an axis as the specification clamps it.
+
+    A start below the axis is its first element, also where the steps go backward.
+    """
+    if step == 0:
+        raise ValueError("a slice with step 0")
+    start, end = (at + extent if at < 0 else at for at in (start, end))
+    if step > 0:
+        return slice(min(max(start, 0), extent), min(max(end, 0), extent), step)
+    start, end = min(max(start, 0), extent - 1), min(max(end, -1), extent - 1)
+    return slice(0, 0, 1) if start < 0 else slice(start, None if end < 0 else end, step)
 
 
 @folds("Expand")

@@ -172,7 +172,8 @@ def convolution_sums(
         turned = weight_zero
         if isinstance(turned, Tensor):
             turned = turned.reshape(1, -1, *[1] * rank)
-        ones = Tensor.full((1, *words_shape(weight)), _EVERY_BYTE, dtype=dtypes.int32)
+        shape = (1, *words_shape(weight))
+        ones = Tensor.full(shape, _EVERY_BYTE, dtype=dtypes.int32, device=words.device)
         taps = math.prod(known(size) for size in weight.tensor.shape[1:])
         rows = convolved(_only(words, channels), ones, 1, *steps, contract_bytes)
         total = total - (rows - zero * taps) * turned

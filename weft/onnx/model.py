@@ -14,17 +14,17 @@ import numpy as np
 
 from weft.ir.build import variable
 from weft.ir.dtypes import DType, dtypes
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, Small, element_name
-from weft.onnx.execute import Run, run_graph
+from weft.onnx.execute import FLOATS, Run, run_graph
 from weft.onnx.graph import Described, Graph, all_graphs
 from weft.onnx.values import NeedsValue, Weight, to_tensor
-from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError
+from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError, UsageError
 from weft.tensor.host.convert import dtype_of as read_dtype
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
 
-Sizes = Mapping[str, tuple[int, int]]
+Sizes = Mapping[str, tuple[int, int]] | int
 _MOST_STATIC_BYTES = 1 << 16
 
 
@@ -49,7 +49,7 @@ class Model:
         self.optional_inputs = [each for each in graph.inputs if each.name in graph.weights]
         self.outputs = graph.outputs
         self.is_eager = not uses_jit
-        self._sizes = dict(sizes or {})
+        self._sizes = self._limits(sizes)
         self._most_iterations = most_iterations
         self._static: set[str] = set()
         self._has_weights = False
@@ -77,12 +77,16 @@ class Model:
             self._make_weights()
             try:
                 return list(self._call_traced(values))
+            except UsageError as error:
+                if self._sizes and not error.fix:
+                    error.fix = "load the model without sizes=: then each shape has its own trace"
+                raise
             except NeedsValue as needed:
                 if needed.name in values and needed.name not in self._static:
                     self._static.add(needed.name)
                 else:
                     self.is_eager = True
-        run = Run(self.device, False, self._most_iterations)
+        run = Run(self.device, False, self._most_iterations, self._dtype)
         return [self._result(each) for each in run_graph(self.graph, values, run, {})]
 
     def _make_weights(self) -> None:
@@ -107,7 +111,7 @@ class Model:
 
     def _graph_outputs(self, values: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any]:
         """What the JIT traces: outputs of tensors, where static inputs are known bytes."""
-        run = Run(self.device, True, self._most_iterations)
+        run = Run(self.device, True, self._most_iterations, self._dtype)
         run.names = {id(value): name for name, value in values.items()}
         known = {
             name: np.frombuffer(content, dtype=kind).reshape(shape)
@@ -115,7 +119,7 @@ class Model:
         }
         results = run_graph(self.graph, {**values, **known}, run, {})
         if not all(
-            isinstance(each, (Tensor, np.ndarray, Weight, Dequantized)) for each in results
+            isinstance(each, (Tensor, np.ndarray, Weight, Dequantized, Scaled)) for each in results
         ):
             raise NeedsValue("")  # sequences, strings and small elements come from eager runs
         ready = [run.tensor(each) for each in results]
@@ -150,6 +154,8 @@ class Model:
         made = self._value(value)
         if said.kind == "tensor" and isinstance(made, Tensor):
             self._require_fit(said, made)
+            if self._dtype is not None and made.dtype in FLOATS:
+                return made.cast(self._dtype)
         return made
 
     def _value(self, value: Any) -> Any:
@@ -200,6 +206,13 @@ class Model:
                 rule=f"the model says {_shown_shape(wanted)}",
             )
 
+    def _limits(self, sizes: Sizes | None) -> dict[str, tuple[int, int]]:
+        """The least and greatest value of each symbolic size."""
+        if not isinstance(sizes, int):
+            return dict(sizes or {})
+        shapes = [each.shape for each in self.inputs if each.shape is not None]
+        return {name: (1, sizes) for shape in shapes for name in shape if isinstance(name, str)}
+
     def _with_sizes(self, values: dict[str, Any]) -> dict[str, Any]:
         """Inputs whose named axes are symbolic: a longest tensor, cut to a bound size."""
         if not self._sizes:
@@ -245,8 +258,8 @@ class Model:
         if isinstance(value, dict):
             return value
         is_number = isinstance(value, np.ndarray) and not _is_text(value)
-        if is_number or isinstance(value, Dequantized):
-            return Run(self.device, False, 0).tensor(value)
+        if is_number or isinstance(value, (Dequantized, Scaled)):
+            return Run(self.device, False, 0, self._dtype).tensor(value)
         return value
 
     def state_dict(self) -> dict[str, Any]:
@@ -274,7 +287,7 @@ class Model:
         self._traced = jit(self._graph_outputs)  # what was made of weights is made again
 
     def to(self, target: Any) -> Model:
-        """The same model in another floating dtype, or on another device."""
+        """The same model on another device, or with all of its floats in another dtype."""
         if isinstance(target, str) and not hasattr(dtypes, target):
             self.device = target
         else:
@@ -282,9 +295,7 @@ class Model:
             if not self._dtype.is_float:
                 raise ArgumentError(f"onnx: to({target})", rule="a model is of a floating dtype")
         for name, value in self.state_dict().items():
-            changed = value.to(self.device)
-            if self._dtype is not None and value.dtype.is_float:
-                changed = changed.cast(self._dtype)
+            changed = Run(self.device, False, 0, self._dtype).fitted(value.to(self.device))
             self.graph.weights[name].replace(changed.realize())
         self._traced = jit(self._graph_outputs)
         return self

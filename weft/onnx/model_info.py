@@ -1,12 +1,14 @@
 """What a model file is: opsets, inputs, outputs, operators, weights, what is not supported.
 
-Nothing is computed. The cost is that of products and convolutions, as far as shapes are known.
+Nothing is computed. The cost is that of products and convolutions, as far as shapes are known:
+named sizes have the numbers that are given for them, or 1.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,15 @@ import onnx
 from weft.onnx.elements import element_name
 from weft.onnx.files import fault, parse
 from weft.onnx.graph import Described, Graph, Reader, all_graphs
+
+
+@dataclass(slots=True)
+class Cost:
+    """Multiplications of products and convolutions, and how many of these have unknown shapes."""
+
+    multiplications: int
+    unknown: int
+    sizes: dict[str, int]  # those that were named
 
 
 @dataclass(slots=True)
@@ -30,12 +41,15 @@ class ModelInfo:
     nodes: int
     weights: int
     weight_bytes: int
-    multiplications: int | None
+    cost: Cost | None
     unsupported: dict[str, list[str]] = field(default_factory=dict)
 
 
-def info(source: str | Path | bytes | Any) -> ModelInfo:
-    """Describe a model; also one with operators that are not supported."""
+def info(source: str | Path | bytes | Any, sizes: Mapping[str, int] | None = None) -> ModelInfo:
+    """Describe a model; also one with operators that are not supported.
+
+    The cost is one with these named sizes; others are 1.
+    """
     proto, folder = parse(source)
     reader = Reader(proto.opset_import, folder, proto.functions)
     try:
@@ -58,7 +72,7 @@ def info(source: str | Path | bytes | Any) -> ModelInfo:
         sum(operators.values()),
         sum(weight.size for weight in graph.weights.values()),
         sum(_bytes(weight) for weight in graph.weights.values()),
-        _multiplications(proto, graph),
+        _cost(proto, graph, sizes or {}),
         unsupported,
     )
 
@@ -71,35 +85,71 @@ def _bytes(weight: Any) -> int:
     return int(weight.size * width)
 
 
-def _multiplications(proto: Any, graph: Graph) -> int | None:
+# Where operators have their second factor, which has the features of the result first or last.
+_CONVOLUTIONS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "FusedConv": 1, "ConvTranspose": 1}
+_PRODUCTS = {
+    **dict.fromkeys(("MatMul", "MatMulInteger", "Gemm", "FusedGemm", "FusedMatMul"), 1),
+    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "Attention"), 1),
+    **dict.fromkeys(("QLinearMatMul", "QGemm"), 3),
+    "QAttention": 1,
+}
+
+
+def _cost(proto: Any, graph: Graph, sizes: Mapping[str, int]) -> Cost | None:
     """Multiplications of products and convolutions; None where no shape could be inferred."""
+    names: dict[str, int] = {}
     try:
-        shapes = _inferred_shapes(proto)
+        shapes = _inferred_shapes(proto, sizes, names)
     except Exception:  # inference refuses models for reasons of its own
         return None
-    total = 0
+    cost = Cost(0, 0, names)
     for node in graph.nodes:
-        sizes = [shapes.get(name) for name in (*node.inputs[:2], *node.outputs[:1])]
-        if node.op not in ("Conv", "MatMul", "Gemm", "ConvTranspose") or None in sizes:
-            continue
-        left, right, result = ([*size] if size else [1, 1] for size in sizes)
-        if node.op == "Conv":
-            total += math.prod(result) * math.prod(right[1:])
-        elif node.op == "ConvTranspose":
-            total += math.prod(left) * math.prod(right[1:])
-        else:
-            depth = left[-1] if not node.attributes.get("transA") else left[0]
-            total += math.prod(result) * depth
-    return total
+        if node.op in _CONVOLUTIONS or node.op in _PRODUCTS or node.op == "MatMulNBits":
+            count = _multiplications(node, shapes)
+            cost.multiplications += count or 0
+            cost.unknown += count is None
+    return cost
 
 
-def _inferred_shapes(proto: Any) -> dict[str, Any]:
-    inferred = onnx.shape_inference.infer_shapes(proto)
+def _multiplications(node: Any, shapes: Mapping[str, Any]) -> int | None:
+    left = shapes.get(node.inputs[0])
+    if node.op == "MatMulNBits":
+        return None if left is None else int(math.prod(left) * node.attributes["N"])
+    number = _CONVOLUTIONS.get(node.op) or _PRODUCTS[node.op]
+    right, result = shapes.get(node.inputs[number]), shapes.get(node.outputs[0])
+    if left is None or right is None or not left or not right:
+        return None
+    if node.op == "ConvTranspose":
+        return int(math.prod(left) * math.prod(right[1:]))
+    if node.op in _CONVOLUTIONS:
+        return None if result is None else math.prod(result) * math.prod(right[1:])
+    features = right[-2] if node.attributes.get("transB") and len(right) > 1 else right[-1]
+    rows = left if math.prod(left[:-2]) >= math.prod(right[:-2]) else (*right[:-2], *left[-2:])
+    return int(math.prod(rows) * (features if len(right) > 1 else 1))
+
+
+def _inferred_shapes(
+    proto: Any, sizes: Mapping[str, int], names: dict[str, int]
+) -> dict[str, Any]:
+    """Shapes by name, where they are known; `names` gets the named sizes of inputs."""
+    sized = onnx.ModelProto()
+    sized.CopyFrom(proto)
+    weights = {each.name for each in sized.graph.initializer}
+    for value in sized.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if value.name not in weights and not dim.HasField("dim_value"):
+                name = dim.dim_param or "?"
+                names[name] = int(sizes.get(name, 1))
+                dim.dim_value = names[name]
+    # What is said of other values may be said in these names.
+    for value in (*sized.graph.output, *sized.graph.value_info) if names else ():
+        value.type.tensor_type.ClearField("shape")
+    graph = onnx.shape_inference.infer_shapes(sized, data_prop=True).graph
     shapes: dict[str, Any] = {}
-    graph = inferred.graph
     for value in (*graph.input, *graph.value_info, *graph.output):
-        dims = value.type.tensor_type.shape.dim
-        shapes[value.name] = tuple(dim.dim_value or 1 for dim in dims)
+        kind = value.type.tensor_type
+        if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+            shapes[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
     for tensor in graph.initializer:
         shapes[tensor.name] = tuple(tensor.dims)
     return shapes
@@ -114,6 +164,15 @@ def shown(each: Described) -> str:
     return f"{each.name}: {element_name(each.element).lower()} ({sizes})"
 
 
+def _shown_cost(cost: Cost) -> str:
+    text = f"{cost.multiplications / 1e6:,.1f} million multiplications"
+    if cost.sizes:
+        text += " at " + ", ".join(f"{name} {size}" for name, size in cost.sizes.items())
+    if cost.unknown:
+        text += f", and {cost.unknown} products whose shapes are not known"
+    return text
+
+
 def report(found: ModelInfo) -> str:
     """The text of an info."""
     opsets = ", ".join(f"{name or 'ai.onnx'} {version}" for name, version in found.opsets.items())
@@ -124,9 +183,8 @@ def report(found: ModelInfo) -> str:
     lines += [f"output     {shown(each)}" for each in found.outputs]
     size = found.weight_bytes / 1e6
     lines.append(f"weights    {found.weights:,} in {size:,.1f} MB")
-    if found.multiplications is not None:
-        cost = f"{found.multiplications / 1e6:,.1f} million multiplications"
-        lines.append(f"cost       {cost}, where sizes without a number count as 1")
+    if found.cost is not None:
+        lines.append(f"cost       {_shown_cost(found.cost)}")
     counted = ", ".join(f"{name} {count}" for name, count in found.operators.most_common())
     lines.append(f"operators  {found.nodes} nodes: {counted}")
     if not found.unsupported:

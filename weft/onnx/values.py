@@ -1,8 +1,9 @@
 """What flows between nodes, and how one kind becomes another.
 
-A value is a `Tensor`, a `Small` (elements below a byte), a `Dequantized` (integers and a scale),
-an array of NumPy that the host knows (shapes and what is computed of them, strings), a `Weight`, a
-list (a sequence), a dict (a map) or None (an optional that is empty, an input that is left out).
+A value is a `Tensor`, a `Small` (elements below a byte), a `Dequantized` or a `Scaled` (integers
+and a scale), an array of NumPy that the host knows (shapes and what is computed of them, strings),
+a `Weight`, a list (a sequence), a dict (a map) or None (an optional that is empty, an input that
+is left out).
 Sizes that are symbolic are elements of an object array.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from onnx import TensorProto
 
 from weft.ir.uop import UOp
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, SMALL, Small, dtype_of, element_of
 from weft.support.errors import ArgumentError, NotSupported
 from weft.tensor.tensor import Tensor
@@ -95,7 +96,7 @@ def to_tensor(value: Any, device: str | None) -> Any:
         return value
     if isinstance(value, Weight):
         return value.tensor(device)
-    if isinstance(value, Dequantized):
+    if isinstance(value, (Dequantized, Scaled)):
         return value.floats()
     if isinstance(value, (list, dict)):
         raise ArgumentError("onnx: expected a tensor, got a sequence or a map")
@@ -130,7 +131,7 @@ def element_of_value(value: Any) -> int:
     """The element type of any value that has one."""
     if isinstance(value, Weight):
         return value.element
-    return element_of(value.floats() if isinstance(value, Dequantized) else value)
+    return element_of(value.floats() if isinstance(value, (Dequantized, Scaled)) else value)
 
 
 def is_host(value: Any) -> bool:

@@ -39,6 +39,11 @@ def lower_complex(root: UOp, context: ScheduleContext) -> UOp:
     before: store p2 = p0 * p1    of complex64[3]
     after:  store p2[:, 0] = p0[:, 0] * p1[:, 0] - p0[:, 1] * p1[:, 1];  store p2[:, 1] = …
     """
+    return take_complex_apart(root)
+
+
+def take_complex_apart(root: UOp) -> UOp:
+    """The same of any graph whose root is real."""
     return _Scope().run(root)
 
 

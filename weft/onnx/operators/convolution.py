@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from weft.ir.dtypes import dtypes
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import are_bytes, product_of
 from weft.onnx.integers import Integers, convolution_sums
 from weft.onnx.table import op
 from weft.onnx.values import plain
@@ -21,6 +21,8 @@ _MOST_PADDING = _MOST_REACH = 1 << 24
 def window(call: Any, kernel: list[int], sizes: list[int]) -> tuple[list[int], list[int], Pairs]:
     """Strides, dilations and the padding of each spatial axis."""
     rank = len(kernel)
+    if not all(isinstance(size, int) for size in sizes):
+        raise call.error(f"windows along symbolic sizes {sizes}", "these axes have known sizes")
     strides = call.get("strides") or [1] * rank
     gaps = call.get("dilations") or [1] * rank
     how = call.get("auto_pad", "NOTSET")
@@ -66,17 +68,17 @@ def flat(pairs: Pairs) -> list[int]:
 
 
 @op("Conv", raw=True)
-def conv(call: Any, x: Any, weight: Any, bias: Any = None) -> Tensor:
+def conv(call: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     """Of two dequantized values the integers are convolved, and scaled for each channel."""
-    shift = None if bias is None else plain(call.run.tensor(bias))
-    if isinstance(x, Dequantized) and isinstance(weight, Dequantized) and x.scale.numel() == 1:
+    if are_bytes(x, weight) and x.scale.numel() == 1:
         rank = x.ndim
         factor = weight.scale_along(0, rank, 1)
         if factor is not None:
-            total = convolve_integers(call, x.integers, weight.integers).cast(dtypes.float32)
-            scaled = total * (factor * x.scale.reshape([1] * rank))
-            shift = None if shift is None else shift.reshape(1, -1, *[1] * (rank - 2))
-            return (scaled if shift is None else scaled + shift).cast(x.dtype)
+            total = convolve_integers(call, x.integers, weight.integers)
+            factor = factor * x.scale.reshape([1] * rank)
+            scales = (x.scale, weight.scale)
+            return product_of(call.run, total, scales, factor, bias, x.dtype)
+    shift = None if bias is None else plain(call.run.tensor(bias))
     return convolve(call, plain(call.run.tensor(x)), plain(call.run.tensor(weight)), shift)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
+from weft.onnx.dequantized import Scaled, are_bytes
 from weft.onnx.elements import Small
 from weft.onnx.table import op
+from weft.onnx.values import plain
 from weft.tensor.tensor import Tensor
 
 
@@ -23,9 +25,13 @@ def sub(call: Any, x: Tensor, y: Tensor) -> Tensor:
     return x - y
 
 
-@op("Mul")
-def mul(call: Any, x: Tensor, y: Tensor) -> Tensor:
-    return x * y
+@op("Mul", raw=True)
+def mul(call: Any, x: Any, y: Any) -> Any:
+    """Of two dequantized values the integers are multiplied."""
+    if are_bytes(x, y) and x.scale.numel() == y.scale.numel() == 1:
+        total = x.integers.whole() * y.integers.whole()
+        return Scaled(total, (x.scale * y.scale).reshape([1] * total.ndim), None, x.dtype)
+    return plain(call.run.tensor(x)) * plain(call.run.tensor(y))
 
 
 @op("Div")

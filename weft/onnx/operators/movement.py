@@ -11,7 +11,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.sizes import most
 from weft.ir.uop import UOp
 from weft.onnx.elements import Small, dtype_of
-from weft.onnx.fold import shape_array
+from weft.onnx.fold import shape_array, slice_of
 from weft.onnx.table import op
 from weft.onnx.values import element_of_value
 from weft.tensor.tensor import Tensor
@@ -122,7 +122,7 @@ def split(call: Any, x: Tensor, sizes: Any = None) -> Any:
 
 
 def cut(x: Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> Tensor:
-    """Slices along axes, with NumPy's meaning of what lies outside."""
+    """Slices along axes; what lies outside of them is clamped."""
     key: list[Any] = [slice(None)] * x.ndim
     axes = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
@@ -131,9 +131,7 @@ def cut(x: Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> Tensor:
             raise ValueError("a slice with step 0")
         extent = x.shape[axis]
         if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
-            end = None if step < 0 and end < -extent else end
-            begin, stop, stride = slice(start, end, step).indices(extent)
-            key[axis] = slice(begin, None if stop < 0 else stop, stride)
+            key[axis] = slice_of(start, end, step, extent)
         else:
             key[axis] = slice(_in_axis(start, extent), _in_axis(end, extent), step)
     return x[tuple(key)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.dtypes import dtypes
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import Scaled, are_bytes, product_of
 from weft.onnx.integers import Integers, product_sums
 from weft.onnx.table import op
 from weft.onnx.values import plain
@@ -13,30 +12,27 @@ from weft.tensor.tensor import Tensor
 
 
 @op("MatMul", raw=True)
-def matmul(call: Any, x: Any, y: Any) -> Tensor:
-    both = isinstance(x, Dequantized) and isinstance(y, Dequantized)
-    if both and x.ndim > 1 and y.ndim > 1:
+def matmul(call: Any, x: Any, y: Any) -> Any:
+    if are_bytes(x, y) and x.ndim > 1 and y.ndim > 1:
         rank = max(x.ndim, y.ndim)
         left, right = x.scale_along(-2, rank, -2), y.scale_along(-1, rank, -1)
         if left is not None and right is not None:
             total = product_sums(x.integers, y.integers)
-            return (total.cast(dtypes.float32) * (left * right)).cast(x.dtype)
+            return Scaled(total, left * right, None, x.dtype)
     return plain(call.run.tensor(x)).matmul(plain(call.run.tensor(y)))
 
 
 @op("Gemm", raw=True)
-def gemm_of_values(call: Any, a: Any, b: Any, c: Any = None) -> Tensor:
+def gemm_of_values(call: Any, a: Any, b: Any, c: Any = None) -> Any:
     """A product of integers where both are dequantized and nothing else is asked for."""
-    both = isinstance(a, Dequantized) and isinstance(b, Dequantized)
-    bias = None if c is None else plain(call.run.tensor(c))
     is_plain = call.get("alpha", 1.0) == call.get("beta", 1.0) == 1.0
-    if both and is_plain and not call.get("transA", 0):
+    if are_bytes(a, b) and is_plain and not call.get("transA", 0):
         is_turned = bool(call.get("transB", 0))
         left, right = a.scale_along(0, 2, 0), b.scale_along(0 if is_turned else 1, 2, 1)
         if left is not None and right is not None:
-            sums = product_sums(a.integers, b.integers, is_turned)
-            total = sums.cast(dtypes.float32) * (left * right)
-            return (total if bias is None else total + bias).cast(a.dtype)
+            total = product_sums(a.integers, b.integers, is_turned)
+            return product_of(call.run, total, (a.scale, b.scale), left * right, c, a.dtype)
+    bias = None if c is None else plain(call.run.tensor(c))
     return gemm(call, plain(call.run.tensor(a)), plain(call.run.tensor(b)), bias)
 
 

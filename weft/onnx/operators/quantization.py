@@ -7,7 +7,7 @@ from typing import Any
 from onnx import TensorProto
 
 from weft.ir.dtypes import DType, dtypes
-from weft.onnx.dequantized import Dequantized
+from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, SMALL, Small, element_of
 from weft.onnx.integers import Integers, along, product_sums
 from weft.onnx.operators.casts import cast_tensor
@@ -25,6 +25,14 @@ def _target(call: Any, zero: Any) -> int:
 
 @op("QuantizeLinear", raw=True)
 def quantize_linear(call: Any, x: Any, scale: Any, zero: Any = None) -> Any:
+    if isinstance(x, Scaled) and not call.get("precision", 0):
+        step, point = plain(call.run.tensor(scale)), call.run.tensor(zero)
+        element = _target(call, point)
+        if step.numel() == 1 and element in DTYPES and DTYPES[element].is_int:
+            whole = x.over(step).round()
+            return rounded_to(
+                whole if point is None else whole + point.cast(dtypes.float32), element
+            )
     value, step, zero = (call.run.tensor(each) for each in (x, scale, zero))
     return quantized(call, plain(value), plain(step), zero, _target(call, zero))
 
@@ -63,8 +71,8 @@ def dequantize_linear(call: Any, x: Any, scale: Any, zero: Any = None) -> Any:
     axis = call.get("axis", 1)
     axis = axis % value.ndim if value.ndim else 0
     target = DTYPES[call.get("output_dtype", 0)] if call.get("output_dtype", 0) else step.dtype
-    is_byte = value.dtype in (dtypes.int8, dtypes.uint8) and step.ndim <= 1
-    if is_byte and element_of_value(x) not in SMALL:
+    stays = value.dtype in (dtypes.int8, dtypes.uint8, dtypes.int32) and step.ndim <= 1
+    if stays and element_of_value(x) not in SMALL:
         return Dequantized(Integers.of(call.run, value, point, axis), step, target)
     block = call.get("block_size", 0)
     wide = dtypes.float32 if step.dtype.itemsize <= 4 else step.dtype

@@ -48,11 +48,15 @@ def _activations(call: Any, defaults: tuple[str, ...], directions: int) -> list[
     return [made[at : at + count] for at in range(0, count * directions, count)]
 
 
+# What a value is times one of the matrices of a direction.
+Product = Callable[[Tensor, Any], Tensor]
+
+
 class _Layer:
     """One direction: weights, state, and the functions that a step takes."""
 
-    def __init__(self, call: Any, functions: list[Activation]) -> None:
-        self.functions = functions
+    def __init__(self, call: Any, functions: list[Activation], product: Product) -> None:
+        self.functions, self.product = functions, product
         self.limit = call.get("clip")
         self.is_after_product = bool(call.get("linear_before_reset", 0))
         self.is_coupled = bool(call.get("input_forget", 0))
@@ -81,11 +85,9 @@ def _gru_step(layer: _Layer, part: Tensor, h: Tensor, c: Any, r: Tensor, rb: Any
     return (1 - update) * candidate + update * h, c
 
 
-def _lstm_step(
-    layer: _Layer, part: Tensor, h: Tensor, c: Tensor, r: Tensor, rb: Any, p: Any
-) -> Any:
+def _lstm_step(layer: _Layer, part: Tensor, h: Tensor, c: Tensor, r: Any, rb: Any, p: Any) -> Any:
     f, g, last = layer.functions
-    gates = part + h.matmul(r.transpose(0, 1)) + rb
+    gates = part + layer.product(h, r) + rb
     i, o, forget, cell = gates.chunk(4, -1)
     p_i, p_o, p_f = p.chunk(3, -1) if p is not None else (0, 0, 0)
     i = f(layer.clipped(i + p_i * c))
@@ -102,6 +104,10 @@ _STEPS = {
 }
 
 
+def _times_turned(x: Tensor, matrix: Tensor) -> Tensor:
+    return x.matmul(matrix.transpose(0, 1))
+
+
 @op("RNN", "GRU", "LSTM")
 def recurrent(
     call: Any,
@@ -115,17 +121,35 @@ def recurrent(
     peepholes: Tensor | None = None,
 ) -> Any:
     """All steps of all directions: Y, Y_h and, of an LSTM, Y_c."""
-    gates, defaults, step = _STEPS[call.node.op]
+    matrices = [(w[number], r[number]) for number in range(w.shape[0])]
+    rest = (b, lengths, first_h, first_c, peepholes)
+    return steps_of(call, call.node.op, x, matrices, r.shape[-1], _times_turned, *rest)
+
+
+def steps_of(
+    call: Any,
+    kind: str,
+    x: Tensor,
+    matrices: list[tuple[Any, Any]],
+    hidden: int,
+    product: Product,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    first_h: Tensor | None = None,
+    first_c: Tensor | None = None,
+    peepholes: Tensor | None = None,
+) -> Any:
+    """The same, with the matrices of each direction and how they are multiplied."""
+    gates, defaults, step = _STEPS[kind]
     is_batch_first = bool(call.get("layout", 0))
     if is_batch_first:
         x = x.transpose(0, 1)
         first_h = None if first_h is None else first_h.transpose(0, 1)
         first_c = None if first_c is None else first_c.transpose(0, 1)
-    directions, hidden = w.shape[0], r.shape[-1]
     batch = x.shape[1]
-    functions = _activations(call, defaults, directions)
+    functions = _activations(call, defaults, len(matrices))
     results = []
-    for number in range(directions):
+    for number, (into, back) in enumerate(matrices):
         is_reverse = call.get("direction", "forward") == "reverse" or number == 1
         zeros = Tensor.zeros(batch, hidden, dtype=x.dtype, device=x.device)
         state = (
@@ -134,17 +158,17 @@ def recurrent(
         )
         bias = None if b is None else b[number]
         split = gates * hidden
-        part = x.matmul(w[number].transpose(0, 1))  # one product for all steps
+        part = product(x, into)  # one product for all steps
         part = part if bias is None else part + bias[:split]
         after = (
             Tensor.zeros(split, dtype=x.dtype, device=x.device) if bias is None else bias[split:]
         )
-        layer = _Layer(call, functions[number])
+        layer = _Layer(call, functions[number], product)
         peep = None if peepholes is None else peepholes[number]
 
-        def one(part: Any, h: Any, c: Any, layer: Any = layer, n: int = number, a: Any = after,
+        def one(part: Any, h: Any, c: Any, layer: Any = layer, back: Any = back, a: Any = after,
                 peep: Any = peep) -> Any:  # fmt: skip
-            return step(layer, part, h, c, r[n], a, peep)
+            return step(layer, part, h, c, back, a, peep)
 
         results.append(_steps(one, part, state, lengths, is_reverse))
     y = Tensor.stack(*[each[0] for each in results], dim=1)  # (time, directions, batch, hidden)
@@ -152,7 +176,7 @@ def recurrent(
     c = Tensor.stack(*[each[2] for each in results])
     if is_batch_first:
         y, h, c = y.permute(2, 0, 1, 3), h.transpose(0, 1), c.transpose(0, 1)
-    return (y, h, c) if call.node.op == "LSTM" else (y, h)
+    return (y, h, c) if kind == "LSTM" else (y, h)
 
 
 def _steps(

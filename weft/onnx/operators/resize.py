@@ -45,8 +45,13 @@ def _positions(call: Any, new: int, old: int, scale: float, roi: Any) -> Array:
     raise call.error(f"coordinate_transformation_mode {how!r}")
 
 
-def _nearest(call: Any, where: Array, old: int) -> Array:
+_BY_SCALE = object()  # the nearest_mode of files before there was one
+
+
+def _nearest(call: Any, where: Array, old: int, scale: float) -> Array:
     how = call.get("nearest_mode", "round_prefer_floor")
+    if how == _BY_SCALE:  # as onnxruntime has it, where opset 10 does not say
+        how = "floor" if scale >= 1 else "ceil"
     near = {
         "round_prefer_floor": lambda: np.ceil(where - 0.5),
         "round_prefer_ceil": lambda: np.floor(where + 0.5),
@@ -106,7 +111,7 @@ def _resized(call: Any, x: Tensor, sizes: list[int], scales: list[float], rois: 
         if crops:
             outside.append((axis, (where < 0) | (where > old - 1)))
         if mode == "nearest":
-            x = _picked(x, axis, _nearest(call, where, old))
+            x = _picked(x, axis, _nearest(call, where, old, scale))
             continue
         matrix = _weights(call, mode, where, old, scale)
         wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
@@ -147,7 +152,7 @@ def upsample(call: Any, x: Tensor, scales: Any = None) -> Tensor:
     call.attributes = {
         **call.attributes,
         "coordinate_transformation_mode": "asymmetric",
-        "nearest_mode": "floor",
+        "nearest_mode": _BY_SCALE,
     }
     sizes = [math.floor(size * scale) for size, scale in zip(x.shape, factors, strict=True)]
     return _resized(call, x, sizes, [float(each) for each in factors], [None] * x.ndim)

@@ -30,7 +30,7 @@ _METHODS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "Not": lambda x: x.logical_not(),
     "Reciprocal": lambda x: x.reciprocal(),
     "Round": lambda x: x.round(),
-    "Sign": lambda x: x.sign(),
+    "Sign": lambda x: (x != x).where(x, x.sign()) if x.dtype.is_float else x.sign(),
     "Sin": lambda x: x.sin(),
     "Sinh": lambda x: x.sinh(),
     "Sqrt": lambda x: x.sqrt(),

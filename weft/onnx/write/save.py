@@ -12,10 +12,19 @@ import onnx
 from onnx import helper, numpy_helper
 
 from weft.engine.contents import read_bytes
+from weft.ir.build import tuple_of
 from weft.ir.dtypes import dtypes
 from weft.ir.shapes import shape_of
-from weft.onnx.write import elementwise, indexing, movement, reductions  # noqa: F401 -- fill EMITS
+from weft.ir.walk import topological
+from weft.onnx.write import (  # noqa: F401 -- those of ops fill EMITS
+    builder,
+    elementwise,
+    indexing,
+    movement,
+    reductions,
+)
 from weft.onnx.write.builder import Builder, element, model_of
+from weft.schedule.lower_complex import take_complex_apart
 from weft.support.atomic_write import write_atomically
 from weft.support.errors import ArgumentTypeError, NotSupported, file_error
 from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT
@@ -26,6 +35,8 @@ from weft.tensor.trees import tensors_in
 
 # The newest opset that onnxruntime 1.31 loads.
 OPSET = 26
+# Tensors of so many bytes are written beside a model that is too large.
+_LEAST_OUTSIDE = 1024
 
 
 def save(
@@ -54,31 +65,52 @@ def save(
     title = getattr(plain, "__name__", "function").strip("<>")
     program = _traced(plain, given)
     _require_pure(program)
-    builder = Builder(min(opset, onnx.defs.onnx_opset_version()))
+    writer = Builder(min(opset, onnx.defs.onnx_opset_version()))
     words = list(names or [f"input_{number}" for number in range(len(given))])
     if len(words) != len(given):
         raise ArgumentTypeError(f"onnx.save: {len(words)} names for {len(given)} inputs")
-    builder.arguments = tuple(_arguments(program, words))
+    writer.arguments = tuple(_arguments(program, words))
     for number, role in enumerate(program.graph.roles):
         if role.kind in (CAPTURED, CONSTANT):
-            builder.initializers.append(_weight(program, role, builder.arguments[number]))
+            writer.initializers.append(_weight(program, role, writer.arguments[number]))
     outputs = []
-    for number, (value, said) in enumerate(
-        zip(program.graph.values, program.graph.outputs, strict=True)
-    ):
+    values = _real_values(program.graph.values, given)
+    for number, (value, said) in enumerate(zip(values, program.graph.outputs, strict=True)):
         result = f"output_{number}"
-        builder.nodes.append(helper.make_node("Identity", [builder.value(value)], [result]))
+        writer.nodes.append(helper.make_node("Identity", [writer.value(value)], [result]))
         outputs.append(_described(result, said.dtype, said.shape))
     sides = [
         _described(word, each.dtype, each.shape) for word, each in zip(words, given, strict=True)
     ]
-    model = model_of(builder, sides, outputs, title)
+    model = model_of(writer, sides, outputs, title)
     if path is not None:
         try:
-            write_atomically(Path(path), [model.SerializeToString()])
+            _write(Path(path), model)
         except OSError as error:
             raise file_error(f"onnx.save: {path}", error) from None
     return model
+
+
+def _write(path: Path, model: Any) -> None:
+    """Write a model; what one protobuf cannot hold has its large weights in a file beside it."""
+    if builder.weight_bytes(model) > builder.MOST_INSIDE:
+        apart = onnx.ModelProto()
+        apart.CopyFrom(model)
+        contents, offset = [], 0
+        for tensor in apart.graph.initializer:
+            if len(tensor.raw_data) < _LEAST_OUTSIDE:
+                continue
+            contents.append(tensor.raw_data)
+            length = len(contents[-1])
+            entries = {"location": f"{path.name}.data", "offset": offset, "length": length}
+            offset += length
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in entries.items():
+                tensor.external_data.add(key=key, value=str(value))
+        write_atomically(path.with_name(f"{path.name}.data"), contents)
+        model = apart
+    write_atomically(path, [model.SerializeToString()])
 
 
 def _traced(function: Any, given: list[Tensor]) -> Any:
@@ -90,8 +122,23 @@ def _traced(function: Any, given: list[Tensor]) -> Any:
             raise ArgumentTypeError("onnx.save: the function returns no tensor")
         return [each.clone() for each in results]
 
+    called.__qualname__ = getattr(function, "__qualname__", called.__qualname__)
     traced: Any = jit(called)
     return traced.program_for(tuple(given), {})[1]
+
+
+def _real_values(values: Sequence[Any], given: list[Tensor]) -> Sequence[Any]:
+    """The values without complex numbers between inputs and outputs, which a file can have."""
+    if any(each.dtype.is_complex for each in (*values, *given)):
+        raise NotSupported(
+            "onnx.save: complex inputs and outputs cannot be written",
+            rule="operators of ONNX take real numbers; complex ones may stand between them",
+            fix="return the parts: view_as_real(y)",
+        )
+    root = tuple_of(list(values))
+    if not any(node.dtype.is_complex for node in topological(root)):
+        return values
+    return take_complex_apart(root).src
 
 
 def _require_pure(program: Any) -> None:
@@ -122,6 +169,9 @@ def _weight(program: Any, role: Any, name: str) -> Any:
         role.number]  # fmt: skip
     shape = [int(size) for size in shape_of(node)]
     content = bytes(read_bytes(node))
+    if node.dtype.is_complex:  # pairs, as they are taken apart
+        part = dtypes.float32 if node.dtype is dtypes.complex64 else dtypes.float64
+        return helper.make_tensor(name, element(part), [*shape, 2], content, raw=True)
     if node.dtype is dtypes.bool:
         return numpy_helper.from_array(np.frombuffer(content, np.bool_).reshape(shape), name)
     return helper.make_tensor(name, element(node.dtype), shape, content, raw=True)

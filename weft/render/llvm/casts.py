@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from weft.ir.dtypes import BOOL, FLOAT, UINT, DType, dtypes
@@ -10,12 +11,17 @@ from weft.render.llvm.writer import LlvmWriter
 
 
 def write_cast(
-    writer: LlvmWriter, source: DType, target: DType, operand: str, saturates: bool = True
+    writer: LlvmWriter,
+    source: DType,
+    target: DType,
+    operand: str,
+    saturates: bool = True,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> str:
     """The value in another dtype with as many lanes.
 
     Vectors of floats become integers by compares where the machine does not saturate them itself:
-    LLVM would take them apart.
+    LLVM would take them apart. `bounds` are those of a float that is not NaN.
     """
     if source.kind == target.kind and source.bits == target.bits:
         return operand
@@ -26,7 +32,7 @@ def write_cast(
     if target.kind == FLOAT:
         return _to_float(writer, source, target, operand)
     if source.kind == FLOAT:
-        return _float_to_integer(writer, source, target, operand, saturates)
+        return _float_to_integer(writer, source, target, operand, saturates, bounds)
     if source.kind == BOOL or source.bits < target.bits:
         extend = "zext" if source.kind in (BOOL, UINT) else "sext"
         return _convert(writer, extend, value_type(source), value_type(target), operand)
@@ -49,7 +55,12 @@ def _to_float(writer: LlvmWriter, source: DType, target: DType, operand: str) ->
 
 
 def _float_to_integer(
-    writer: LlvmWriter, source: DType, target: DType, operand: str, saturates: bool
+    writer: LlvmWriter,
+    source: DType,
+    target: DType,
+    operand: str,
+    saturates: bool,
+    bounds: tuple[float, float],
 ) -> str:
     """Truncate to the nearest value of a middle integer type, NaN to 0, which then wraps."""
     is_wide = target.bits == 64 or (target.kind == UINT and target.bits == 32)
@@ -57,6 +68,8 @@ def _float_to_integer(
     middle = value_type(whole)
     if saturates or source.lanes == 1:
         number = _saturate(writer, "s", source, middle, operand)
+    elif max(-bounds[0], bounds[1]) < 2.0 ** (whole.bits - 1):
+        number = _convert_bounded(writer, source, whole, operand)
     else:
         number = _saturate_by_compares(writer, source, whole, operand)
     if target.kind == UINT and target.bits == 64:  # which reaches its own limit
@@ -86,6 +99,14 @@ def _saturate_by_compares(writer: LlvmWriter, source: DType, target: DType, oper
     is_past = writer.value(f"fcmp oge {kind} {operand}, {literal(source, edge)}")
     most = literal(target, (1 << target.bits - 1) - 1)
     return writer.select((mask, is_past), value_type(target), most, number)
+
+
+def _convert_bounded(writer: LlvmWriter, source: DType, target: DType, operand: str) -> str:
+    """The same of what fits or is NaN."""
+    kind, mask = value_type(source), with_lanes("i1", source.lanes)
+    is_number = writer.value(f"fcmp ord {kind} {operand}, {operand}")
+    safe = writer.select((mask, is_number), kind, operand, zero(kind))
+    return writer.value(f"fptosi {kind} {safe} to {value_type(target)}")
 
 
 # How PTX names small floats.

@@ -2,7 +2,8 @@
 
 The renderer asks this for machines that have approximations: a shorter form of a function is
 enough for a result of 16 bits, and a quotient that is neither huge nor tiny needs no care for the
-ends of float32. NaN is possible everywhere.
+ends of float32. A float that is clamped becomes an integer without care for what does not fit. NaN
+is possible everywhere.
 """
 
 from __future__ import annotations
@@ -79,6 +80,32 @@ def tame_quotients(instructions: Sequence[UOp]) -> frozenset[UOp]:
         if rule is not None:
             known[node] = rule(node, parts, known)
     return frozenset(found)
+
+
+def clamped(node: UOp) -> Interval:
+    """The bounds that a float is clamped to by constants, as in where(x < 0, 0, x)."""
+    if node.op == Op.CONST and not math.isnan(node.arg):
+        return float(node.arg), float(node.arg)
+    if node.op in (Op.MAX, Op.MIN):
+        parts = [clamped(source) for source in node.src if source.op == Op.CONST]
+        inner = next((source for source in node.src if source.op != Op.CONST), node.src[0])
+        if not parts:
+            return ANY
+        join = _greater if node.op == Op.MAX else _lesser
+        return join(node, [parts[0], clamped(inner)], {})
+    if node.op != Op.WHERE:
+        return ANY
+    condition, limit, inner = node.src
+    if condition.op != Op.LESS or limit.op != Op.CONST or math.isnan(limit.arg):
+        return ANY
+    edge = float(limit.arg)
+    if condition.src == (inner, limit):
+        low, high = clamped(inner)
+        return max(low, edge), max(high, edge)
+    if condition.src == (limit, inner):
+        low, high = clamped(inner)
+        return min(low, edge), min(high, edge)
+    return ANY
 
 
 def _interval(node: UOp, known: Mapping[UOp, Interval]) -> Interval:

@@ -17,6 +17,7 @@ from weft.ir.ops import Op, name
 from weft.render.llvm.casts import write_bitcast, write_cast
 from weft.render.llvm.division import write_float_division, write_integer_division
 from weft.render.llvm.facts import Facts
+from weft.render.llvm.float_facts import ANY
 from weft.render.llvm.functions import (
     FLOAT32_DIGITS,
     FUNCTIONS,
@@ -44,6 +45,7 @@ class LlvmOperation:
     saturates: bool = True  # vectors of floats become integers by one instruction
     digits: int = FLOAT32_DIGITS  # of the result that are looked at
     is_tame: bool = False  # a quotient far from the ends of float32
+    bounds: tuple[float, float] = ANY  # of a float that is cast
 
     @property
     def type_name(self) -> str:
@@ -214,7 +216,8 @@ def _extreme(greater: str, stem: str) -> _Form:
 
 
 def _cast(writer: LlvmWriter, step: LlvmOperation) -> str:
-    return write_cast(writer, step.source, step.dtype, step.operands[0], step.saturates)
+    x = step.operands[0]
+    return write_cast(writer, step.source, step.dtype, x, step.saturates, step.bounds)
 
 
 def _bitcast(writer: LlvmWriter, step: LlvmOperation) -> str:

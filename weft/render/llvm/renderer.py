@@ -28,7 +28,13 @@ from weft.render.llvm.casts import write_rounded, write_rounded_pair
 from weft.render.llvm.code import Code
 from weft.render.llvm.entry import ENTRIES
 from weft.render.llvm.facts import facts_of
-from weft.render.llvm.float_facts import is_rounded_bits, is_rounding, rounded_pair
+from weft.render.llvm.float_facts import (
+    ANY,
+    clamped,
+    is_rounded_bits,
+    is_rounding,
+    rounded_pair,
+)
 from weft.render.llvm.functions import FLOAT32_DIGITS, FUNCTIONS
 from weft.render.llvm.memory import keeps_bytes, write_address, write_load, write_store
 from weft.render.llvm.ops import LlvmOperation, write_difference, write_op, write_summed_bytes
@@ -132,6 +138,7 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         numerator=float(sources[0].arg) if sources[0].op == Op.CONST else None,
         digits=code.digits.get(node, FLOAT32_DIGITS),
         is_tame=node in code.tame,
+        bounds=clamped(last) if node.op == Op.CAST and last.dtype.kind == FLOAT else ANY,
     )
     return write(code.writer, step)
 

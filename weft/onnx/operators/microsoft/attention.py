@@ -65,8 +65,15 @@ def attention(
     extra: Tensor | None = None,
 ) -> Any:
     """One product for queries, keys and values."""
-    heads = call.get("num_heads")
     joined = x.matmul(weights) if bias is None else x.matmul(weights) + bias
+    return attend_joined(call, joined, mask, past, extra)
+
+
+def attend_joined(
+    call: Any, joined: Tensor, mask: Tensor | None, past: Tensor | None, extra: Tensor | None
+) -> Any:
+    """Attention of queries, keys and values that stand side by side."""
+    heads = call.get("num_heads")
     sizes = call.get("qkv_hidden_sizes") or [joined.shape[-1] // 3] * 3
     q, k, v = (heads_apart(each, heads) for each in joined.split(sizes, -1))
     if past is not None:

@@ -43,8 +43,6 @@ def matmul_nbits(
     """A product with a weight in blocks of few bits, each with a scale and a zero point."""
     size, columns, bits = call.get("block_size"), call.get("N"), call.get("bits", 4)
     depth = call.get("K")
-    if groups is not None:
-        raise call.error("g_idx is given", "blocks stand in their order")
     blocks = -(-depth // size)
     values = unpacked(packed.reshape(columns, blocks, -1), bits)  # (N, blocks, size)
     if zeros is None:
@@ -54,8 +52,16 @@ def matmul_nbits(
     else:
         wide = unpacked(zeros.reshape(columns, -1), bits)[:, :blocks]
         middle = wide.reshape(columns, blocks, 1).cast(scales.dtype)
-    weight = (values.cast(scales.dtype) - middle) * scales.reshape(columns, blocks, 1)
-    weight = weight.reshape(columns, blocks * size)[:, :depth]
+    numbers, steps = values.cast(scales.dtype), scales.reshape(columns, blocks, 1)
+    if groups is None:
+        weight = ((numbers - middle) * steps).reshape(columns, blocks * size)[:, :depth]
+    else:  # which scale each row has
+        of_rows = groups.reshape(-1)[:depth].cast(dtypes.int64)
+        numbers = numbers.reshape(columns, blocks * size)[:, :depth]
+        steps = steps.squeeze(-1).index_select(1, of_rows)
+        if isinstance(middle, Tensor):
+            middle = middle.squeeze(-1).index_select(1, of_rows)
+        weight = (numbers - middle) * steps
     y = x.matmul(weight.transpose(0, 1).cast(x.dtype))
     return y if bias is None else y + bias
 
@@ -96,8 +102,13 @@ def _floats(x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
 
 def _small(y: Tensor, scale: Tensor, zero: Tensor | None, like: Tensor) -> Tensor:
     """Floats in the integers of an output."""
+    return _within(y / scale.reshape([1] * y.ndim), zero, like)
+
+
+def _within(y: Tensor, zero: Tensor | None, like: Tensor) -> Tensor:
+    """Multiples of the scale of an output in its integers."""
     dtype = like.dtype if zero is None else zero.dtype
-    whole = (y / scale.reshape([1] * y.ndim)).round()
+    whole = y.round()
     whole = whole if zero is None else whole + zero.reshape([1] * y.ndim).cast(dtypes.float32)
     return whole.clamp(float(dtype.min), float(dtype.max)).cast(dtype)
 
@@ -114,9 +125,12 @@ def qlinear_binary(
     y_scale: Tensor,
     y_zero: Tensor | None = None,
 ) -> Tensor:
-    left, right = _floats(a, a_scale, a_zero), _floats(b, b_scale, b_zero)
-    y = left + right if call.node.op == "QLinearAdd" else left * right
-    return _small(y, y_scale, y_zero, a)
+    """A product is one of integers, scaled once."""
+    if call.node.op == "QLinearMul":
+        total = Integers(a, a_zero, 0).whole() * Integers(b, b_zero, 0).whole()
+        factor = (a_scale * b_scale / y_scale).reshape([1] * total.ndim)
+        return _within(total.cast(dtypes.float32) * factor, y_zero, a)
+    return _small(_floats(a, a_scale, a_zero) + _floats(b, b_scale, b_zero), y_scale, y_zero, a)
 
 
 @op("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
