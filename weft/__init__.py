@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
     "Device": "weft.engine.devices",
+    "Generator": "weft.tensor.create.generator",
     "GlobalCounters": "weft.engine.counters",
     "Tensor": "weft.tensor.tensor",
     "TinyJit": "weft.tensor.jit.jit",
@@ -80,13 +81,21 @@ _LAZY = {
     "vjp": "weft.tensor.autodiff.transforms",
     "vmap": "weft.tensor.autodiff.transforms",
     "clear_caches": "weft.tensor.clear_caches",
+    "device": "weft.engine.devices",
+    "dtype": "weft.ir.dtypes",
     "jit": "weft.tensor.jit.jit",
     "profile": "weft.viz.profile",
     "progress": "weft.support.progress",
     "load_function": "weft.export.function",
     "save_function": "weft.export.function",
 }
-_NAMED_ELSEWHERE = {"TinyJit": "jit", "compile": "compile_", "range": "range_"}
+_NAMED_ELSEWHERE = {
+    "TinyJit": "jit",
+    "compile": "compile_",
+    "device": "DeviceName",
+    "dtype": "DType",
+    "range": "range_",
+}
 # Functions by PyTorch's names that are no methods of a tensor.
 _FUNCTIONS = (
     "Size",
@@ -125,6 +134,9 @@ _MODES = (
 _PACKAGES = (
     "array_api",
     "autograd",
+    "backends",
+    "cuda",
+    "distributions",
     "fft",
     "gradient",
     "linalg",

@@ -18,8 +18,10 @@ import numpy as np
 
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.support.atomic_write import write_atomically
-from weft.support.errors import ArgumentError, FileFormatError, MissingFile
+from weft.support.errors import ArgumentError, DTypeError, FileFormatError, MissingFile
+from weft.support.settings import Context
 from weft.tensor.create.random_state import random_state, restore_random_state
+from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.combined import multi_dot
 from weft.tensor.tensor import Tensor
 
@@ -161,11 +163,16 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Refuse: the default is a setting."""
-    raise ArgumentError(
-        "set_default_dtype: the default dtype is a setting",
-        fix=f"write WEFT_DEFAULT_FLOAT={getattr(d, 'name', d)} in the environment, or pass dtype=",
-    )
+    """Set the dtype of floats whose dtype nobody names, for this thread.
+
+    Inside of `with Context(...)` it ends with the scope.
+    """
+    dtype = dtype_of(d, dtypes.default_float)
+    if not dtype.is_float:
+        raise DTypeError(
+            f"set_default_dtype: {dtype.name}", rule="the default dtype is a float", fix=""
+        )
+    Context(DEFAULT_FLOAT=dtype.name).__enter__()
 
 
 def manual_seed(seed: int) -> None:

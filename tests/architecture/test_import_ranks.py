@@ -23,7 +23,7 @@ RANKS = (
     ("engine",),
     ("tensor",),
     ("io", "autograd", "fft", "linalg", "masked", "signal", "special"),
-    ("nn", "functions", "array_api"),
+    ("nn", "functions", "array_api", "backends", "cuda", "distributions"),
     ("onnx", "llm", "export", "distributed", "interop", "optim", "utils"),
     ("viz",),
     ("cli",),

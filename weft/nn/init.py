@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.support.errors import ArgumentError
 from weft.support.module_names import missing_name
+from weft.tensor.create.generator import takes_generator
 from weft.tensor.tensor import Tensor
 
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2), "selu": 0.75}
@@ -41,18 +42,21 @@ def _written(tensor: Tensor, value: Tensor) -> Tensor:
     return tensor.assign(value.detach().cast(tensor.dtype))
 
 
+@takes_generator
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Numbers between two."""
     drawn = Tensor.uniform(*tensor.shape, low=a, high=b, device=tensor.device)
     return _written(tensor, drawn)
 
 
+@takes_generator
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Numbers of a normal distribution."""
     drawn = Tensor.normal(*tensor.shape, mean=mean, std=std, device=tensor.device)
     return _written(tensor, drawn)
 
 
+@takes_generator
 def trunc_normal_(
     tensor: Tensor,
     mean: float = 0.0,
@@ -89,6 +93,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return _written(tensor, Tensor.eye(rows, columns, device=tensor.device))
 
 
+@takes_generator
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Glorot and Bengio's bounds."""
     inputs, outputs = _fans(tensor)
@@ -96,6 +101,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound)
 
 
+@takes_generator
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Glorot and Bengio's deviation."""
     inputs, outputs = _fans(tensor)
@@ -109,6 +115,7 @@ def _he(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@takes_generator
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -121,6 +128,7 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound)
 
 
+@takes_generator
 def kaiming_normal_(
     tensor: Tensor,
     a: float = 0,
@@ -132,6 +140,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity))
 
 
+@takes_generator
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Rows, or columns, that are orthonormal, times a gain."""
     rows = int(tensor.shape[0])
