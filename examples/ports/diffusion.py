@@ -32,7 +32,9 @@ class TimeEmbedding(nn.Module):
     def __init__(self, dim):
         super().__init__()
         half = dim // 2
-        self.register_buffer("freqs", torch.exp(-math.log(10000) * torch.arange(half) / (half - 1)))
+        self.register_buffer(
+            "freqs", torch.exp(-math.log(10000) * torch.arange(half) / (half - 1))
+        )
         self.mlp = nn.Sequential(nn.Linear(dim, dim * 4), nn.SiLU(), nn.Linear(dim * 4, dim * 4))
 
     def forward(self, t):
@@ -174,6 +176,7 @@ def main(argv=None):
     parser.add_argument("--size", type=int, default=16)
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--channels", type=int, default=32)
+    parser.add_argument("--multipliers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--noise-steps", type=int, default=100)
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--weights", help="a file of weights to begin with")
@@ -182,7 +185,7 @@ def main(argv=None):
     torch.manual_seed(0)
     dataset = TensorDataset(make_shapes(args.images, args.size))
     loader = DataLoader(dataset, batch_size=args.batch, shuffle=True, drop_last=True)
-    model = UNet(args.channels).to(device)
+    model = UNet(args.channels, args.multipliers).to(device)
     if args.weights:
         model.load_state_dict(torch.load(args.weights, map_location=device))
     ema = EMA(model)

@@ -7,6 +7,7 @@ u_t + u u_x = nu u_xx on -1 < x < 1 with u(0, x) = -sin(pi x) and u(t, -1) = u(t
 import argparse
 
 import numpy as np
+
 import weft as torch
 import weft.nn as nn
 

@@ -6,6 +6,7 @@ The carts are part of the script. `python ppo.py --updates 40`
 import argparse
 
 import numpy as np
+
 import weft as torch
 import weft.nn as nn
 import weft.optim as optim
@@ -31,7 +32,9 @@ class Carts:
         push = (force + 0.05 * spin**2 * sin) / 1.1
         turn = (9.8 * sin - cos * push) / (0.5 * (4 / 3 - 0.1 * cos**2 / 1.1))
         speed = push - 0.05 * turn * cos / 1.1
-        self.state = np.stack([x + 0.02 * v, v + 0.02 * speed, angle + 0.02 * spin, spin + 0.02 * turn], 1)
+        self.state = np.stack(
+            [x + 0.02 * v, v + 0.02 * speed, angle + 0.02 * spin, spin + 0.02 * turn], 1
+        )
         self.steps += 1
         done = (np.abs(self.state[:, 0]) > 2.4) | (np.abs(self.state[:, 2]) > 0.2095)
         done |= self.steps >= 200
@@ -173,9 +176,13 @@ def main(argv=None):
                     clipfracs += [((ratio - 1.0).abs() > args.clip_coef).float().mean().item()]
 
                 mb_advantages = b_advantages[mb_inds]
-                mb_advantages = (mb_advantages - mb_advantages.mean()) / (mb_advantages.std() + 1e-8)
+                mb_advantages = (mb_advantages - mb_advantages.mean()) / (
+                    mb_advantages.std() + 1e-8
+                )
                 pg_loss1 = -mb_advantages * ratio
-                pg_loss2 = -mb_advantages * torch.clamp(ratio, 1 - args.clip_coef, 1 + args.clip_coef)
+                pg_loss2 = -mb_advantages * torch.clamp(
+                    ratio, 1 - args.clip_coef, 1 + args.clip_coef
+                )
                 pg_loss = torch.max(pg_loss1, pg_loss2).mean()
 
                 newvalue = newvalue.view(-1)
@@ -199,7 +206,7 @@ def main(argv=None):
         y_pred, y_true = b_values.cpu().numpy(), b_returns.cpu().numpy()
         var_y = np.var(y_true)
         explained_var = np.nan if var_y == 0 else 1 - np.var(y_true - y_pred) / var_y
-        recent = envs.lengths[-20:]
+        recent = envs.lengths[-20:] or [0]
         print(
             f"update {update}: the pole stood {np.mean(recent):.0f} steps, "
             f"clipped {np.mean(clipfracs):.2f}, explained {explained_var:.2f}"

@@ -19,8 +19,8 @@ class Rings(Dataset):
     def __init__(self, count):
         axis = torch.linspace(-1, 1, 16)
         y, x = torch.meshgrid(axis, axis, indexing="ij")
-        self.radius = torch.empty(count).uniform_(0.4, 0.8)
-        self.center = torch.empty(count, 2).uniform_(-0.15, 0.15)
+        self.radius = 0.4 + 0.4 * torch.rand(count)
+        self.center = 0.3 * torch.rand((count, 2)) - 0.15
         cx, cy = self.center[:, 0].view(-1, 1, 1), self.center[:, 1].view(-1, 1, 1)
         distance = ((x - cx).pow(2) + (y - cy).pow(2)).sqrt()
         rings = torch.exp(-((distance - self.radius.view(-1, 1, 1)) ** 2) / 0.02)

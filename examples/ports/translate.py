@@ -23,7 +23,9 @@ class Reversed(Dataset):
     def __init__(self, count, longest, seed=0):
         generator = torch.Generator().manual_seed(seed)
         lengths = torch.randint(2, longest + 1, (count,), generator=generator)
-        self.rows = [torch.randint(3, SYMBOLS, (n,), generator=generator) for n in lengths.tolist()]
+        self.rows = [
+            torch.randint(3, SYMBOLS, (n,), generator=generator) for n in lengths.tolist()
+        ]
 
     def __len__(self):
         return len(self.rows)
@@ -138,6 +140,7 @@ def main(argv=None):
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--longest", type=int, default=8)
     parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--checkpoint", default="translate.pt")
     parser.add_argument("--weights", help="a file of weights to begin with")
@@ -148,7 +151,7 @@ def main(argv=None):
         Reversed(args.rows, args.longest), args.batch, shuffle=True, collate_fn=collate
     )
     test = DataLoader(Reversed(200, args.longest, seed=1), 100, collate_fn=collate)
-    model = Translator(args.width, dropout=args.dropout).to(DEVICE)
+    model = Translator(args.width, layers=args.layers, dropout=args.dropout).to(DEVICE)
     if args.weights:
         model.load_state_dict(torch.load(args.weights))
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
