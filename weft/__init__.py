@@ -98,31 +98,55 @@ _NAMED_ELSEWHERE = {
 }
 # Functions by PyTorch's names that are no methods of a tensor.
 _FUNCTIONS = (
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "Size",
+    "are_deterministic_algorithms_enabled",
     "as_tensor",
     "asarray",
     "chain_matmul",
+    "channels_last",
     "compile",
+    "contiguous_format",
     "e",
     "fetch",
+    "finfo",
     "get_default_dtype",
+    "get_num_threads",
     "get_rng_state",
     "getenv",
+    "iinfo",
     "inf",
+    "initial_seed",
     "is_tensor",
     "load",
     "manual_seed",
     "nan",
+    "newaxis",
     "numel",
     "pi",
+    "preserve_format",
     "promote_types",
     "range",
     "result_type",
     "save",
+    "seed",
     "set_default_dtype",
+    "set_num_threads",
+    "set_printoptions",
     "set_rng_state",
     "show_versions",
+    "strided",
     "unravel_index",
+    "use_deterministic_algorithms",
 )
 _MODES = (
     "enable_grad",
@@ -138,15 +162,18 @@ _PACKAGES = (
     "cuda",
     "distributions",
     "fft",
+    "func",
     "gradient",
     "linalg",
     "masked",
     "nn",
     "onnx",
     "optim",
+    "random",
     "signal",
     "special",
     "tensor",
+    "testing",
     "utils",
 )
 
@@ -227,7 +254,7 @@ def __getattr__(name: str) -> object:
         return found
     Tensor = import_module("weft.tensor.tensor").Tensor
     if name in dir(Tensor):  # weft.relu(x) is Tensor.relu(x)
-        return getattr(Tensor, name)
+        return import_module("weft.functions").function_of(name)
     advice = try_advice(name, [])
     if advice is not None:
         raise UnknownAttribute(what, rule=advice[0], fix=advice[1])

@@ -52,6 +52,4 @@ def manual_seed_all(seed: int) -> None:
     manual_seed(seed)
 
 
-
-
 __getattr__ = missing_name(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 from weft.distributions.distribution import Distribution, Shape
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 
@@ -22,9 +23,10 @@ def one_of(name: str, probs: Any, logits: Any) -> None:
 class Categorical(Distribution):
     """A class from 0 on, with probabilities along the last axis of `probs` or `logits`.
 
-    >>> action = Categorical(logits=Tensor([0.0, -1e9])).sample()
-    >>> action.item(), round(Categorical(probs=Tensor([1.0, 3.0])).log_prob(Tensor(1)).exp().item(), 2)
-    (0, 0.75)
+    >>> Categorical(logits=Tensor([0.0, -1e9])).sample().item()
+    0
+    >>> round(Categorical(probs=Tensor([1.0, 3.0])).log_prob(Tensor(1)).exp().item(), 2)
+    0.75
     """
 
     def __init__(
@@ -72,14 +74,14 @@ class Categorical(Distribution):
         given = value if isinstance(value, Tensor) else Tensor(value)
         index = given.cast(dtypes.int64).unsqueeze(-1)
         shape: Shape = tuple(
-            max(a, b)
+            max(known(a), known(b))
             for a, b in zip(
                 (1,) * (self.logits.ndim - index.ndim) + tuple(index.shape),
                 (1,) * (index.ndim - self.logits.ndim) + tuple(self.logits.shape),
                 strict=True,
             )
         )
-        logits = self.logits.expand(*shape[:-1], self._num_events)
+        logits = self.logits.expand((*shape[:-1], self._num_events))
         return logits.gather(-1, index.expand(*shape[:-1], 1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
@@ -106,7 +108,7 @@ class Categorical(Distribution):
     @property
     def param_shape(self) -> Shape:
         """The shape of the probabilities."""
-        return tuple(self.logits.shape)
+        return tuple(map(known, self.logits.shape))
 
 
 class OneHotCategorical(Categorical):

@@ -74,7 +74,7 @@ class Distribution:
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):
                 tail = value.shape[len(self.batch_shape) :]
-                made.__dict__[name] = value.expand(*shape, *tail)
+                made.__dict__[name] = value.expand((*shape, *tail))
         made.batch_shape = shape
         return made
 
@@ -135,7 +135,7 @@ def together(*values: Any) -> list[Tensor]:
     total = made[0]
     for each in made[1:]:
         total = total + each
-    return [each.expand(*total.shape) for each in made]
+    return [each.expand(total.shape) for each in made]
 
 
 def require_above_zero(name: str, checked: bool | None, **values: Any) -> None:

@@ -18,7 +18,7 @@ _ATTEMPTS = 16
 
 def draw_gamma(concentration: Tensor, shape: Any) -> Tensor:
     """Numbers of the gamma distribution with rate 1."""
-    alpha = concentration.detach().expand(*shape)
+    alpha = concentration.detach().expand(shape)
     options = {"dtype": alpha.dtype, "device": alpha.device}
     least = 2.0**-25
     raised = (alpha < 1).where(alpha + 1, alpha)

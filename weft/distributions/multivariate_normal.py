@@ -13,7 +13,8 @@ from weft.tensor.tensor import Tensor
 class MultivariateNormal(Distribution):
     """Normal vectors with a mean and one of covariance_matrix, precision_matrix and scale_tril.
 
-    >>> round(MultivariateNormal(Tensor.zeros(2), Tensor.eye(2)).log_prob(Tensor.zeros(2)).item(), 4)
+    >>> normal = MultivariateNormal(Tensor.zeros(2), Tensor.eye(2))
+    >>> round(normal.log_prob(Tensor.zeros(2)).item(), 4)
     -1.8379
     """
 

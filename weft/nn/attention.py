@@ -76,10 +76,17 @@ class MultiHeadAttention(Layer):
         value = key if value is None else value
         if query.ndim == 2:  # one sequence of its own
             axis = 0 if self.batch_first else 1
-            given = [each.unsqueeze(axis) for each in (query, key, value)]
+            query, key, value = (each.unsqueeze(axis) for each in (query, key, value))
             padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
             output, weights = self.forward(
-                *given, padding, need_weights, attn_mask, average_attn_weights, is_causal
+                query,
+                key,
+                value,
+                padding,
+                need_weights,
+                attn_mask,
+                average_attn_weights,
+                is_causal,
             )
             return output.squeeze(axis), None if weights is None else weights.squeeze(0)
         q, k, v = self._heads(query, key, value)

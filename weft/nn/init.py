@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from weft.support.errors import ArgumentError
 from weft.support.module_names import missing_name
 from weft.tensor.create.generator import takes_generator
@@ -150,6 +152,35 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     q = q * r.diagonal().sign()
     q = q.transpose(0, 1) if rows < columns else q
     return _written(tensor, q.reshape(tensor.shape) * gain)
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """A kernel that keeps its input: one in the middle, for as many channels as there are."""
+    sizes = [int(size) for size in tensor.shape]
+    if len(sizes) not in (3, 4, 5) or sizes[0] % groups:
+        raise ArgumentError(
+            f"dirac_: a tensor of shape {tensor.shape} in {groups} groups",
+            rule="a kernel has 3 to 5 axes, and groups divides the first",
+        )
+    value = np.zeros(sizes, np.float32)
+    outputs = sizes[0] // groups
+    middle = tuple(size // 2 for size in sizes[2:])
+    for group in range(groups):
+        for channel in range(min(outputs, sizes[1])):
+            value[(group * outputs + channel, channel, *middle)] = 1
+    return _written(tensor, Tensor(value, device=tensor.device))
+
+
+@takes_generator
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal numbers, with this part of each column set to 0."""
+    if tensor.ndim != 2:
+        raise ArgumentError(f"sparse_: a tensor with {tensor.ndim} axes", rule="it has two")
+    rows = int(tensor.shape[0])
+    noise = Tensor.rand(*tensor.shape, device=tensor.device)
+    drawn = Tensor.normal(*tensor.shape, std=std, device=tensor.device)
+    rank = noise.argsort(0).argsort(0)
+    return _written(tensor, (rank < math.ceil(sparsity * rows)).where(0.0, drawn))
 
 
 __getattr__ = missing_name(__name__)

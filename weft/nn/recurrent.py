@@ -60,9 +60,7 @@ _PLAIN_STEPS = {"tanh": _tanh_step, "relu": _relu_step}
 
 def _require_nonlinearity(layer: str, name: str) -> str:
     if name not in _PLAIN_STEPS:
-        raise ArgumentError(
-            f"{layer}: nonlinearity is {name!r}", rule='it is "tanh" or "relu"'
-        )
+        raise ArgumentError(f"{layer}: nonlinearity is {name!r}", rule='it is "tanh" or "relu"')
     return name
 
 

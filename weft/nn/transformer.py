@@ -1,4 +1,4 @@
-"""Stacks of transformer layers, and the decoder layer; names, arguments and state as in PyTorch."""
+"""Stacks of transformer layers, and the decoder layer; arguments and state as in PyTorch."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class TransformerEncoder(Layer):
     ) -> Tensor:
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
-        return src if self.norm is None else self.norm(src)  # type: ignore[no-any-return]
+        return src if self.norm is None else self.norm(src)
 
 
 class TransformerDecoder(Layer):
@@ -142,7 +142,7 @@ class TransformerDecoder(Layer):
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
-        return tgt if self.norm is None else self.norm(tgt)  # type: ignore[no-any-return]
+        return tgt if self.norm is None else self.norm(tgt)
 
 
 class Transformer(Layer):

@@ -12,7 +12,11 @@ from weft.nn.utils.gradients import (
 from weft.nn.utils.parametrizations import (
     remove_spectral_norm,
     remove_weight_norm,
+)
+from weft.nn.utils.parametrizations import (
     spectral_norm_hook as spectral_norm,
+)
+from weft.nn.utils.parametrizations import (
     weight_norm_hook as weight_norm,
 )
 from weft.support.module_names import missing_name

@@ -81,7 +81,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._iterate(matrix.detach(), self.n_power_iterations)
         u, v = self._u.detach().clone(), self._v.detach().clone()
-        return weight / (u * (matrix @ v)).sum()
+        return weight / (u * (matrix @ v)).sum()  # type: ignore[no-any-return]
 
 
 def spectral_norm(
@@ -107,7 +107,7 @@ def spectral_norm(
 
 
 class _Orthogonal(Module):
-    """The orthogonal matrix e^A, where A is the skew part of a square matrix; its first columns."""
+    """The first columns of e^A, which is orthogonal where A is the skew part of a matrix."""
 
     def __init__(self, base: Tensor) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _Orthogonal(Module):
             low = low.pad(((0, 0),) * (low.ndim - 1) + ((0, rows - columns),))
         skew = low - low.transpose(-2, -1)
         made = (self.base @ skew.matrix_exp())[..., :columns]
-        return made.transpose(-2, -1) if is_wide else made
+        return made.transpose(-2, -1) if is_wide else made  # type: ignore[no-any-return]
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         return weight.zeros_like()

@@ -93,7 +93,7 @@ def register_parametrization(
 
 def _make_computed(module: Any) -> None:
     """Give the module a class of its own, which computes attributes that are parametrized."""
-    base = type(module)
+    base: Any = type(module)
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
         found = self.__dict__.get("parametrizations", {})
@@ -148,9 +148,7 @@ def cached() -> Iterator[None]:
         _CACHED = before
 
 
-def remove_parametrizations(
-    module: Any, tensor_name: str, leave_parametrized: bool = True
-) -> Any:
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """Make an attribute a parameter again: with its value, or with what that came from."""
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(

@@ -71,7 +71,7 @@ def pad_sequence(
         left = longest - known(row.shape[0])
         around = (left, 0) if padding_side == "left" else (0, left)
         padded.append(row.pad((around, *((0, 0),) * (row.ndim - 1)), value=padding_value))
-    return padded[0].stack(*padded[1:], dim=0 if batch_first else 1)
+    return padded[0].stack(*padded[1:], dim=0 if batch_first else 1)  # type: ignore[no-any-return]
 
 
 def unpad_sequence(

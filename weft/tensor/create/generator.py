@@ -6,10 +6,12 @@ import functools
 import inspect
 import secrets
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from weft.support.errors import ArgumentTypeError
 from weft.tensor.create.random_state import Source, drawing_from, require_random_state
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Generator:
@@ -61,10 +63,12 @@ class Generator:
         return self._source
 
 
-def takes_generator(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_generator(function: Function) -> Function:
     """Let a function that draws take `generator=`, by name, or in its place if it has one."""
-    names = list(inspect.signature(function).parameters)
-    place = names.index("generator") if "generator" in names else None
+    parameters = inspect.signature(function).parameters
+    named = parameters.get("generator")
+    is_placed = named is not None and named.kind == named.POSITIONAL_OR_KEYWORD
+    place = list(parameters).index("generator") if is_placed else None
 
     @functools.wraps(function)
     def drawn(*args: Any, **kwargs: Any) -> Any:
@@ -81,4 +85,4 @@ def takes_generator(function: Callable[..., Any]) -> Callable[..., Any]:
         with drawing_from(generator.source):
             return function(*args, **kwargs)
 
-    return drawn
+    return cast(Function, drawn)

@@ -15,7 +15,7 @@ from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import ints_of, known, require_number_fits, shape_from
 from weft.tensor.complexes.parts import complex_of_parts
-from weft.tensor.create.creation import device_name, require_known
+from weft.tensor.create.creation import device_name, require_known, with_size
 from weft.tensor.create.generator import takes_generator
 from weft.tensor.create.random_state import draw
 from weft.tensor.host.convert import dtype_of
@@ -81,6 +81,7 @@ def _plan(
     name: str, shape: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, str, DType, bool | None]:
     """Shape, device, dtype and requires_grad of what is drawn."""
+    shape = with_size(shape, kwargs)
     require_known(name, kwargs)
     sizes = shape_from(name, ints_of(name, shape[0], shape[1:]) if shape else ())
     dtype = dtype_of(kwargs.get("dtype"), dtypes.default_float)
@@ -211,7 +212,9 @@ def randperm(
 
 
 @takes_generator
-def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
+def multinomial(
+    self: Tensor, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
     """Draw positions by the weights of a vector, or of each row of a matrix, as int64.
 
     The weights need not add up to 1. Without replacement a position is drawn once at most: those

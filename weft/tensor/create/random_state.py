@@ -75,7 +75,7 @@ _STATES: Final[dict[Any, RandomState]] = {}  # by device, or by the tuple of sev
 
 
 class Source:
-    """A seed and the states of devices that draws with a generator read, in place of the thread's."""
+    """A seed and states of devices, which draws with a generator read in place of the thread's."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

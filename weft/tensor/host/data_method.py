@@ -1,4 +1,4 @@
-"""`x.data`: PyTorch's attribute, the tensor without its gradient, and tinygrad's method, its bytes.
+"""`x.data`: PyTorch's attribute, a tensor without gradient, and tinygrad's method, its bytes.
 
 `x.data` is a view as `x.detach()` gives it, so writes to it are writes to `x`; and it can be
 called: `x.data()` is a memoryview of the elements.
@@ -26,7 +26,7 @@ def _class_of_views(tensor_class: type[Tensor]) -> type[Tensor]:
         def __call__(self) -> memoryview:
             return data(self)
 
-        @property
+        @property  # type: ignore[misc]
         def __class__(self) -> type:
             """A tensor, for whoever asks: results are made of this class."""
             return tensor_class

@@ -117,7 +117,9 @@ def copy_(self: Tensor, src: Tensor) -> Tensor:
 
 
 @takes_generator
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+def uniform_(
+    self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None
+) -> Tensor:
     """Write random numbers from `low` to below `high`. PyTorch: uniform_.
 
     >>> from weft.tensor import Tensor
@@ -131,7 +133,7 @@ def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
 
 
 @takes_generator
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
     """Write random numbers of a normal distribution. PyTorch: normal_.
 
     >>> from weft.tensor import Tensor

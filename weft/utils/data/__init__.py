@@ -1,6 +1,5 @@
 """Datasets, samplers and the loader, with the names of torch.utils.data."""
 
-
 from weft.utils.data.datasets import (
     ChainDataset,
     ConcatDataset,
