@@ -147,6 +147,7 @@ _FUNCTIONS = (
     "strided",
     "unravel_index",
     "use_deterministic_algorithms",
+    "where",
 )
 _MODES = (
     "enable_grad",

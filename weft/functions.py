@@ -83,6 +83,19 @@ def is_plain(value: Any) -> bool:
     return hasattr(type(value), "__array__")
 
 
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """Choose from two where a condition holds; of a condition alone, where it does, as indices.
+
+    >>> where(Tensor([True, False, True]))[0].tolist()
+    [0, 2]
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    if input is None or other is None:
+        raise ArgumentError("where: one value", rule="where(condition, x, y) chooses from two")
+    return condition.where(input, other)
+
+
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """The tensor itself, or a tensor of data. PyTorch: as_tensor."""
     if isinstance(data, Tensor):

@@ -65,7 +65,7 @@ class Categorical(Distribution):
             count *= size
         rows = self.probs.detach().reshape(-1, self._num_events)
         drawn = rows.multinomial(count, replacement=True)  # (batch, count)
-        return drawn.transpose(0, 1).reshape(*given, *self.batch_shape)
+        return drawn.transpose(0, 1).reshape((*given, *self.batch_shape))
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         return self._drawn(sample_shape)

@@ -50,7 +50,7 @@ def clip_grad_norm_(
     """Scale `.grad` of all parameters to a common norm of at most `max_norm`; return the norm.
 
     >>> weight = Tensor([3.0, 4.0], requires_grad=True)
-    >>> (weight * weight).sum().backward()
+    >>> _ = (weight * weight).sum().backward()
     >>> clip_grad_norm_(weight, 1.0).item(), [round(each, 3) for each in weight.grad.tolist()]
     (10.0, [0.6, 0.8])
     """

@@ -124,7 +124,8 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 def is_cuda(self: Tensor) -> bool:
     """Whether the memory is that of a GPU."""
-    return isinstance(self.device, str) and self.device.startswith("CUDA")
+    device: Any = self.device
+    return isinstance(device, str) and device.type == "cuda"  # type: ignore[attr-defined]
 
 
 def is_sparse(self: Tensor) -> bool:

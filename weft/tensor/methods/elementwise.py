@@ -458,17 +458,13 @@ def in_place_raised(self: Tensor, other: Operand) -> Tensor:
     return result if result is NotImplemented else self._update(result, "pow")
 
 
-def where(self: Tensor, x: Operand | None = None, y: Operand | None = None) -> Tensor:
-    """Choose `x` where this condition holds, else `y`; without them, where it holds, as indices.
+def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
+    """Choose `x` where this condition holds, else `y`.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([True, False]).where(Tensor([1, 2]), 0).tolist()
     [1, 0]
     """
-    if x is None or y is None:
-        if x is None and y is None:
-            return self.nonzero(as_tuple=True)  # type: ignore[no-any-return]
-        raise ArgumentError("where: one value", rule="where(condition, x, y) chooses from two")
     if self.dtype.kind != BOOL and isinstance(x, self.__class__) and x.dtype is dtypes.bool:
         return x.where(self, y)  # PyTorch's method: x.where(condition, other)
     if self.dtype.kind != BOOL:
