@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import os
 import pickle
 import platform
 import sys
-import urllib.request
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +18,7 @@ import numpy as np
 
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.support.atomic_write import write_atomically
+from weft.support.download import downloaded
 from weft.support.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -413,24 +412,7 @@ def fetch(url: str, name: str | None = None, allow_caching: bool = True) -> Path
     >>> fetch("/etc").name
     'etc'
     """
-    if url.startswith(("/", ".")):
-        return Path(url)
-    folder = Path(os.environ.get("WEFT_DATA", Path.home() / ".cache" / "weft")) / "downloads"
-    path = folder / (name or hashlib.blake2b(url.encode(), digest_size=16).hexdigest())
-    if not path.is_file() or not allow_caching:
-        try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
-                data = answer.read()
-        except OSError as failure:
-            raise MissingFile(
-                f"fetch: cannot download {url}",
-                facts=[("reason", str(failure))],
-                rule="a file is downloaded when it is first asked for",
-                fix=f"put it there yourself: {path}",
-            ) from None
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, [data])
-    return path
+    return downloaded("fetch", url, name, not allow_caching)
 
 
 def show_versions() -> None:

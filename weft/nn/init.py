@@ -99,7 +99,7 @@ def eye_(tensor: Tensor) -> Tensor:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Glorot and Bengio's bounds."""
     inputs, outputs = _fans(tensor)
-    bound = gain * math.sqrt(6 / (inputs + outputs))
+    bound = gain * math.sqrt(6 / max(inputs + outputs, 1))
     return uniform_(tensor, -bound, bound)
 
 
@@ -107,14 +107,14 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Glorot and Bengio's deviation."""
     inputs, outputs = _fans(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2 / (inputs + outputs)))
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / max(inputs + outputs, 1)))
 
 
 def _he(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ArgumentError(f"kaiming: mode is {mode!r}", rule='it is "fan_in" or "fan_out"')
     fan = _fans(tensor)[0 if mode == "fan_in" else 1]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 
 @takes_generator

@@ -45,7 +45,6 @@ _TENSOR: Final = {
     "kernelize": ("kernels are made when a value is wanted", "write x.realize()"),
     "idiv": ("it has an operator", "write x // y, or x.div(y, rounding_mode='trunc')"),
     "_broadcast_to": ("it is public", "write x.broadcast_to(shape)"),
-    "from_url": ("nothing is fetched", "write Tensor(pathlib.Path(file))"),
     "apply": ("functions are called with tensors", "write f(x), or numpy for each element"),
     "map_": ("functions are called with tensors", "write f(x)"),
 }

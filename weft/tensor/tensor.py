@@ -410,6 +410,7 @@ class Tensor(SpecialMethods, Core):
     is_param_, contiguous_backward = tinygrad_names.is_param_, tinygrad_names.contiguous_backward
     shrink_to, pad_to = tinygrad_names.shrink_to, tinygrad_names.pad_to
     max_shape = property(tinygrad_names.max_shape)
+    from_url = classmethod(tinygrad_names.from_url)
     batchnorm, newton_schulz = tinygrad_names.batchnorm, tinygrad_names.newton_schulz
     keccak, hash = hashes.keccak, hashes.hash_
 

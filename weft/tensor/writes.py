@@ -71,7 +71,8 @@ def write(self: Tensor, value: Any, name: str) -> None:
     new = _to_file(self, value) if is_file(self.device) else lift(self, value, name)
     require_no_expand(self, name)
     shape = self.shape
-    new = without_leading_ones(new, len(shape)) if name == "index" else new
+    if name == "index" or not shape:  # `opt.lr.assign(Tensor([0.1]))`
+        new = without_leading_ones(new, len(shape))
     require_broadcast_to(name, new.shape, shape)
     node = new.cast(self.dtype).uop
     if node is self.uop:  # the second half of `x[i] += 1`
