@@ -138,13 +138,13 @@ def is_leaf_(self: Tensor) -> bool:
     return is_leaf(self) or self.requires_grad is False
 
 
-def view(self: Tensor, *shape: Any) -> Tensor:
+def view(self: Tensor, shape: Any, *args: Any) -> Tensor:
     """Return the elements in another shape, or their bits as another dtype. PyTorch: view.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1.0, 2.0]).view(2, 1).shape, Tensor([1.0]).view("int32").tolist()
     ((2, 1), [1065353216])
     """
-    if len(shape) == 1 and isinstance(shape[0], (str, DType)):
-        return self.bitcast(shape[0])
-    return self.reshape(*shape)
+    if isinstance(shape, (str, DType)) and not args:
+        return self.bitcast(shape)
+    return self.reshape(shape, *args)
