@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-import weft.engine.compile as compiler
+import weft.codegen.generate as codegen
 from weft import GlobalCounters, Tensor, function
 from weft.ir.uop import live_nodes, sweep
 from weft.nn.optim import Adam
@@ -41,9 +41,9 @@ def test_a_training_loop_needs_no_more_memory_and_nodes_with_time():
 def test_equal_layers_are_scheduled_and_compiled_once(layers: int, monkeypatch):
     """As many kernels are generated for 48 calls of a function as for two."""
     made = []
-    generate = compiler.generate
+    generate = codegen.generate
     monkeypatch.setattr(
-        compiler, "generate", lambda *args, **kw: made.append(args[0]) or generate(*args, **kw)
+        codegen, "generate", lambda *args, **kw: made.append(args[0]) or generate(*args, **kw)
     )
     width = 20 + layers  # a size of its own, so that no other test has compiled these kernels
     random = np.random.default_rng(0)
