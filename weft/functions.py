@@ -191,6 +191,7 @@ class _SafeUnpickler(pickle.Unpickler):
     """Reads containers, numbers, arrays and tensors, and refuses every other name."""
 
     ALLOWED: ClassVar = {
+        ("builtins", "str"),  # the name of a device
         ("collections", "OrderedDict"),
         ("numpy", "dtype"),
         ("numpy", "ndarray"),

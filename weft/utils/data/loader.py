@@ -65,6 +65,8 @@ class DataLoader(SeededLoader):
         if self.shuffle and not self._is_seeded and not self._is_resumed():
             high = 2**31 - 1
             self.seed = int(Tensor.randint(1, low=0, high=high, generator=self.generator).item())
+            # The order is that of the numbers alone, however many passes there were before.
+            self._epoch, self._batch, self._is_started = 0, 0, False
         return super().__iter__()
 
     def _is_resumed(self) -> bool:

@@ -39,3 +39,10 @@ def test_names_of_devices():
     assert x.device.type == "cpu" and x.device.index is None
     assert x.device == weft.device("cpu") and isinstance(x.device, weft.device)
     assert pickle.loads(pickle.dumps(x.device)).__class__ is str
+
+
+def test_files_of_tensors_are_read_without_trust(tmp_path):
+    """The name of a device in a file is a string."""
+    weft.save({"x": Tensor([1.0, 2.0]), "on": Tensor([1.0]).device}, tmp_path / "a")
+    found = weft.load(tmp_path / "a", weights_only=True)
+    assert found["x"].tolist() == [1, 2] and found["on"] == "CPU"
