@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from table_page import anchor, code, head, markdown_table, summary, wrapped
 
 from weft.codegen.phases import CODEGEN
+from weft.engine import devices
 from weft.engine.devices import KINDS
 from weft.ir.ops import COMPLEX_OPS, ELEMENTWISE, INFO, name
 from weft.rewrite.phase import Pass, Phase
@@ -123,6 +124,8 @@ print(x.to("CPU") * 2)
 
 def device_row(kind: str, opens: Callable[..., object]) -> tuple[str, ...]:
     found = imports_of(opens)
+    if "_render_llvm" in opens.__code__.co_names:  # which imports its renderer when it is called
+        found += imports_of(devices._render_llvm)
     runtime = next(
         module
         for module in found

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 # These bring NumPy or LLVM with them, so they are imported when they are first asked for.
 _LAZY = {
     "Device": "weft.engine.devices",
+    "Generator": "weft.tensor.create.generator",
     "GlobalCounters": "weft.engine.counters",
     "Tensor": "weft.tensor.tensor",
     "TinyJit": "weft.tensor.jit.jit",
@@ -80,40 +81,73 @@ _LAZY = {
     "vjp": "weft.tensor.autodiff.transforms",
     "vmap": "weft.tensor.autodiff.transforms",
     "clear_caches": "weft.tensor.clear_caches",
+    "device": "weft.engine.devices",
+    "dtype": "weft.ir.dtypes",
     "jit": "weft.tensor.jit.jit",
     "profile": "weft.viz.profile",
     "progress": "weft.support.progress",
     "load_function": "weft.export.function",
     "save_function": "weft.export.function",
 }
-_NAMED_ELSEWHERE = {"TinyJit": "jit", "compile": "compile_", "range": "range_"}
+_NAMED_ELSEWHERE = {
+    "TinyJit": "jit",
+    "compile": "compile_",
+    "device": "DeviceName",
+    "dtype": "DType",
+    "range": "range_",
+}
 # Functions by PyTorch's names that are no methods of a tensor.
 _FUNCTIONS = (
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
     "Size",
+    "are_deterministic_algorithms_enabled",
     "as_tensor",
     "asarray",
     "chain_matmul",
+    "channels_last",
     "compile",
+    "contiguous_format",
     "e",
     "fetch",
+    "finfo",
     "get_default_dtype",
+    "get_num_threads",
     "get_rng_state",
     "getenv",
+    "iinfo",
     "inf",
+    "initial_seed",
     "is_tensor",
     "load",
     "manual_seed",
     "nan",
+    "newaxis",
     "numel",
     "pi",
+    "preserve_format",
     "promote_types",
     "range",
     "result_type",
     "save",
+    "seed",
     "set_default_dtype",
+    "set_num_threads",
+    "set_printoptions",
     "set_rng_state",
     "show_versions",
+    "strided",
     "unravel_index",
+    "use_deterministic_algorithms",
+    "where",
 )
 _MODES = (
     "enable_grad",
@@ -125,16 +159,22 @@ _MODES = (
 _PACKAGES = (
     "array_api",
     "autograd",
+    "backends",
+    "cuda",
+    "distributions",
     "fft",
+    "func",
     "gradient",
     "linalg",
     "masked",
     "nn",
     "onnx",
     "optim",
+    "random",
     "signal",
     "special",
     "tensor",
+    "testing",
     "utils",
 )
 
@@ -215,7 +255,7 @@ def __getattr__(name: str) -> object:
         return found
     Tensor = import_module("weft.tensor.tensor").Tensor
     if name in dir(Tensor):  # weft.relu(x) is Tensor.relu(x)
-        return getattr(Tensor, name)
+        return import_module("weft.functions").function_of(name)
     advice = try_advice(name, [])
     if advice is not None:
         raise UnknownAttribute(what, rule=advice[0], fix=advice[1])

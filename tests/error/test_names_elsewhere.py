@@ -5,11 +5,6 @@ import pytest
 from tests.error.messages import Messages, message_of
 from weft import Tensor, nn
 
-
-def set_data() -> None:
-    Tensor([1.0]).data = Tensor([2.0])  # type: ignore[assignment]
-
-
 MESSAGES: Messages = {
     "no_grad": (
         lambda: Tensor.no_grad(),
@@ -38,33 +33,6 @@ UnknownAttribute: a Tensor has no attribute 'unsqueeze_'
 
   fix: write x = x.unsqueeze(...)""",
     ),
-    "data attribute": (
-        lambda: Tensor([1.0]).data.fill_(2),
-        """\
-UnknownAttribute: x.data is a method, so it has no attribute 'fill_'
-
-  x.data() is a memoryview of the elements; a tensor itself is read and written
-
-  fix: write x.detach().fill_, or x.fill_ where no gradient flows""",
-    ),
-    "data operator": (
-        lambda: Tensor([1.0]).data - 1.0,
-        """\
-UnknownAttribute: x.data is a method, so it has no -
-
-  x.data() is a memoryview of the elements; a tensor itself is read and written
-
-  fix: write x.assign(x - ...), or x.detach() - ... for the value""",
-    ),
-    "data set": (
-        set_data,
-        """\
-UnknownAttribute: x.data cannot be set
-
-  x.data() is a memoryview of the elements; a tensor itself is read and written
-
-  fix: write x.assign(value)""",
-    ),
     "misspelt layer": (
         lambda: nn.Linaer(2, 3),
         """\
@@ -73,13 +41,13 @@ UnknownAttribute: module 'weft.nn' has no attribute 'Linaer'
   fix: write weft.nn.Linear""",
     ),
     "strides": (
-        lambda: Tensor([1]).stride(),
+        lambda: Tensor([1]).strides,
         """\
-UnknownAttribute: a Tensor has no attribute 'stride'
+UnknownAttribute: a Tensor has no attribute 'strides'
 
-  a tensor has no strides that a program could see
+  memory has no layout that shows
 
-  fix: write x.contiguous()""",
+  fix: write x.stride()""",
     ),
     "name of tinygrad": (
         lambda: Tensor([1]).lazydata,

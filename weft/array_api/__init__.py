@@ -27,6 +27,8 @@ from weft.array_api.creation import (
 )
 from weft.array_api.data_types import (
     bool,
+    complex64,
+    complex128,
     float32,
     float64,
     int8,
@@ -69,6 +71,7 @@ from weft.array_api.elementwise import (
     greater,
     greater_equal,
     hypot,
+    imag,
     isfinite,
     isinf,
     isnan,
@@ -203,6 +206,8 @@ __all__ = [
     "can_cast",
     "ceil",
     "clip",
+    "complex64",
+    "complex128",
     "concat",
     "conj",
     "copysign",
@@ -234,6 +239,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "imag",
     "inf",
     "int8",
     "int16",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.array_api.promotion import DEFAULT_INTEGER
-from weft.ir.dtypes import DType, Scalar, dtypes
+from weft.ir.dtypes import DType, Scalar, complex_of, dtypes
 from weft.support.errors import ArgumentError
 from weft.tensor.tensor import Tensor
 
@@ -16,6 +16,8 @@ def _default(value: Any) -> DType:
     """The dtype of a number, or of a list of numbers, whose dtype nobody named."""
     if isinstance(value, bool):
         return dtypes.bool
+    if isinstance(value, complex):
+        return complex_of(dtypes.default_float)
     return DEFAULT_INTEGER if isinstance(value, int) else dtypes.default_float
 
 
@@ -75,6 +77,11 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """`num` numbers at equal distances; the last is `stop`, unless that is left out."""
+    is_complex = any(isinstance(each, complex) for each in (start, stop))
+    if is_complex or (dtype is not None and dtype.is_complex):
+        made = complex_of(dtypes.default_float) if dtype is None else dtype
+        values = np.linspace(start, stop, num, endpoint=endpoint)
+        return Tensor(values, dtype=made, device=device)
     dtype = dtypes.default_float if dtype is None else dtype
     if endpoint:
         return Tensor.linspace(start, stop, num, dtype=dtype, device=device)

@@ -8,6 +8,7 @@ from typing import Any
 from weft.array_api.promotion import named, promoted
 from weft.ir.dtypes import dtypes
 from weft.support.errors import DTypeError
+from weft.tensor.complexes.parts import complex_of_parts
 from weft.tensor.tensor import Tensor
 
 Unary = Callable[[Tensor], Tensor]
@@ -19,7 +20,7 @@ def _in_floats(name: str, method: str) -> Unary:
     compute = getattr(Tensor, method)
 
     def function(x: Tensor, /) -> Any:
-        return compute(x if x.dtype.is_float else x.cast(dtypes.default_float))
+        return compute(x if x.dtype.is_inexact else x.cast(dtypes.default_float))
 
     function.__doc__ = f"{name} of each element."
     return named(function, name)
@@ -30,7 +31,7 @@ def _kept(name: str, method: str, of_exact: Callable[[Tensor], Tensor] | None = 
     compute = getattr(Tensor, method)
 
     def function(x: Tensor, /) -> Any:
-        return of_exact(x) if of_exact is not None and not x.dtype.is_float else compute(x)
+        return of_exact(x) if of_exact is not None and not x.dtype.is_inexact else compute(x)
 
     function.__doc__ = f"{name} of each element."
     return named(function, name)
@@ -49,7 +50,7 @@ def _of_two_floats(name: str, method: str) -> Binary:
 
     def function(x1: Any, x2: Any, /) -> Any:
         a, b = promoted(name, x1, x2)
-        if not a.dtype.is_float:
+        if not a.dtype.is_inexact:
             a, b = a.cast(dtypes.default_float), b.cast(dtypes.default_float)
         return compute(a, b)
 
@@ -96,7 +97,7 @@ signbit = _kept("signbit", "signbit")
 
 abs = _kept("abs", "abs")
 ceil, floor = _kept("ceil", "ceil", _itself), _kept("floor", "floor", _itself)
-trunc, round = _kept("trunc", "trunc", _itself), _kept("round", "round", _itself)
+trunc = _kept("trunc", "trunc", _itself)
 negative, positive = _kept("negative", "neg"), _kept("positive", "positive")
 square = _kept("square", "square")
 isnan, isinf = _kept("isnan", "isnan", _never), _kept("isinf", "isinf", _never)
@@ -136,8 +137,17 @@ def logical_not(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1 for each element, and NaN for NaN."""
+    """-1, 0 or 1 for each element, and NaN for NaN; of complex ones x / |x|."""
+    if x.dtype.is_complex:
+        return x.sgn()
     return x.isnan().where(x, x.sign()) if x.dtype.is_float else x.sign()
+
+
+def round(x: Tensor, /) -> Tensor:
+    """The nearest integer of each element, the even one of two; of complex ones for each part."""
+    if x.dtype.is_complex:
+        return complex_of_parts(x.real.round(), x.imag.round())
+    return x.round() if x.dtype.is_float else x
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
@@ -150,10 +160,17 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def conj(x: Tensor, /) -> Tensor:
-    """The array itself: its elements are real."""
-    return x
+    """Each element with its imaginary part negated; real ones as they are."""
+    return x.conj() if x.dtype.is_complex else x
 
 
 def real(x: Tensor, /) -> Tensor:
-    """The array itself: its elements are real."""
-    return x
+    """The real part of each element; an array of real ones is itself."""
+    return x.real if x.dtype.is_complex else x
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part of each complex element."""
+    if not x.dtype.is_complex:
+        raise DTypeError(f"imag: elements of {x.dtype.name}", rule="the elements are complex")
+    return x.imag  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.array_api.promotion import DEFAULT_INTEGER, INDEX, KINDS
-from weft.ir.dtypes import DType, dtypes
+from weft.ir.dtypes import DType, complex_of, dtypes
 from weft.support.errors import ArgumentError
 from weft.tensor.create.creation import device_name
 
@@ -30,6 +30,7 @@ class NamespaceInfo:
         """The dtypes of what is made without one."""
         return {
             "real floating": dtypes.default_float,
+            "complex floating": complex_of(dtypes.default_float),
             "integral": DEFAULT_INTEGER,
             "indexing": INDEX,
         }

@@ -35,8 +35,9 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The products of vectors along an axis, counted from the end."""
+    """The products of vectors along an axis, counted from the end; the first is conjugated."""
     a, b = promoted("vecdot", x1, x2)
+    a = a.conj() if a.dtype.is_complex else a
     product: Tensor = a.movedim(axis, -1) * b.movedim(axis, -1)
     if a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: vectors of {a.shape[axis]} and {b.shape[axis]} elements")

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from weft.ir.dtypes import DType, dtypes, promote
+from weft.ir.dtypes import DType, complex_of, dtypes, promote
 from weft.support.errors import ArgumentError, ArgumentTypeError, DTypeError
 from weft.tensor.tensor import Tensor
 
 SIGNED: Final = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
 UNSIGNED: Final = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
 FLOATS: Final = (dtypes.float32, dtypes.float64)
+COMPLEX: Final = (dtypes.complex64, dtypes.complex128)
 KINDS: Final[dict[str, tuple[DType, ...]]] = {
     "bool": (dtypes.bool,),
     "signed integer": SIGNED,
     "unsigned integer": UNSIGNED,
     "integral": (*SIGNED, *UNSIGNED),
     "real floating": FLOATS,
-    "complex floating": (),
-    "numeric": (*SIGNED, *UNSIGNED, *FLOATS),
+    "complex floating": COMPLEX,
+    "numeric": (*SIGNED, *UNSIGNED, *FLOATS, *COMPLEX),
 }
 # What integers become whose dtype nobody named, and what positions are.
 DEFAULT_INTEGER: Final = dtypes.int64
 INDEX: Final = dtypes.int64
-Scalar = bool | int | float
+Scalar = bool | int | float | complex
 
 
 class FloatInfo(NamedTuple):
@@ -61,7 +62,9 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         )
     found = promote(*named)
     for each in arrays_and_dtypes:
-        if isinstance(each, float) and not found.is_float:
+        if isinstance(each, complex) and not found.is_complex:
+            found = complex_of(found if found.is_float else dtypes.default_float)
+        elif isinstance(each, float) and not found.is_inexact:
             found = dtypes.default_float
         elif isinstance(each, int) and not isinstance(each, bool) and found is dtypes.bool:
             found = DEFAULT_INTEGER
@@ -71,7 +74,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def promoted(name: str, *operands: Any) -> list[Any]:
     """Operands in their common dtype: two or more, of which scalars become arrays."""
     for each in operands:
-        if not isinstance(each, (Tensor, bool, int, float)):
+        if not isinstance(each, (Tensor, bool, int, float, complex)):
             raise ArgumentTypeError(
                 f"{name}: expected an array or a number, got {type(each).__name__}",
                 fix="make an array of it: asarray(data)",
@@ -106,6 +109,7 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
 def finfo(type: DType | Tensor, /) -> FloatInfo:
     """The limits of a floating-point dtype."""
     dtype = type.dtype if isinstance(type, Tensor) else type
+    dtype = dtype.part if dtype.is_complex else dtype
     if not dtype.is_float:
         raise DTypeError(f"finfo: {dtype.name} has no fractions", fix="use iinfo")
     limits: Any = dtypes.finfo(dtype)
@@ -123,6 +127,12 @@ def iinfo(type: DType | Tensor, /) -> IntegerInfo:
 def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: str | None = None) -> Tensor:
     """The array in another dtype; without `copy` it is itself where nothing changes."""
     made = x if device is None else x.to(device)
+    if made.dtype.is_complex and not dtype.is_complex:
+        raise DTypeError(
+            f"astype: {made.dtype.name} becomes {dtype.name}",
+            rule="a complex number has no one real number",
+            fix="write real(x) or imag(x)",
+        )
     if made.dtype is not dtype:
         return made.cast(dtype)
     return made.clone() if copy and made is x else made

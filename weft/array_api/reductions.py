@@ -38,7 +38,7 @@ def _accumulated(x: Tensor, dtype: DType | None) -> Tensor:
     """Integers in the dtype that sums of them have: the default one, if that is wider."""
     if dtype is not None:
         return x.cast(dtype)
-    if x.dtype.is_float:
+    if x.dtype.is_inexact:
         return x
     return x.cast(dtypes.uint64 if x.dtype.is_unsigned else DEFAULT_INTEGER)
 

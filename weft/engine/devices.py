@@ -175,6 +175,52 @@ def canonical_name(name: str) -> str:
     return kind if number in ("", "0") else f"{kind}:{number}"
 
 
+class DeviceName(str):
+    """The full name of a device, with its kind as `type` and its number as `index`.
+
+    >>> DeviceName("cuda:1"), DeviceName("cpu").type, DeviceName("cuda", 1).index
+    ('CUDA:1', 'cpu', 1)
+    """
+
+    __slots__ = ()
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """A string, for whoever asks: args of nodes are told apart by their class."""
+        return str
+
+    def __new__(cls, type: str, index: int | None = None) -> DeviceName:
+        given = type if index is None else f"{type}:{index}"
+        return super().__new__(cls, canonical_name(given))
+
+    @property
+    def type(self) -> str:
+        """The kind of the device, in small letters."""
+        return self.partition(":")[0].lower()
+
+    @property
+    def index(self) -> int | None:  # type: ignore[override]  # a name is not searched
+        """The number of the device, None where it is the only one."""
+        number = self.partition(":")[2]
+        return int(number) if number.isdecimal() else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+class _Names(dict[Any, Any]):
+    """Device names by plain names; several devices are themselves."""
+
+    def __missing__(self, name: Any) -> Any:
+        if not isinstance(name, str) or is_file(name):
+            return name
+        self[name] = found = DeviceName(name)
+        return found
+
+
+DEVICE_NAMES: Final = _Names()
+
+
 def canonical_placement(placement: Placement) -> Any:
     """The full name of a device; of several devices, a layout, whole on each unless it says more.
 

@@ -62,7 +62,9 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[Bytes]) -> None:
 def require_names(format: str, tensors: object) -> Sequence[str]:
     """The names of a dict of tensors."""
     if isinstance(tensors, dict):
-        wrong = [n for n, t in tensors.items() if not (isinstance(n, str) and type(t) is Tensor)]
+        wrong = [
+            n for n, t in tensors.items() if not (isinstance(n, str) and isinstance(t, Tensor))
+        ]
         if not wrong:
             return list(tensors)
         what = f"{wrong[0]!r} is a {type(tensors[wrong[0]]).__name__}"

@@ -1,6 +1,6 @@
 """Layers, optimizers, data: what models are made of. Models are plain classes."""
 
-from weft.nn import datasets, functional, init, optim, state
+from weft.nn import datasets, functional, init, optim, state, utils
 from weft.nn.activation import (
     CELU,
     ELU,
@@ -113,6 +113,7 @@ from weft.nn.normalization import (
     RMSNorm,
 )
 from weft.nn.parameter import (
+    Buffer,
     Parameter,
 )
 from weft.nn.pooling import (
@@ -138,8 +139,16 @@ from weft.nn.pooling import (
 from weft.nn.recurrent import (
     GRU,
     LSTM,
+    RNN,
     GRUCell,
     LSTMCell,
+    RNNCell,
+)
+from weft.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
 )
 from weft.nn.vision import (
     ChannelShuffle,
@@ -169,7 +178,6 @@ from weft.nn.vision import (
 
 # What other frameworks have here, and what to write.
 _ELSEWHERE = {
-    "utils": "write weft.nn.optim.clip_grad_norm_ for gradients",
     "DataParallel": "write x.shard(devices, axis=0)",
 }
 
@@ -180,6 +188,7 @@ __all__ = [
     "GLU",
     "GRU",
     "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -198,6 +207,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
@@ -279,6 +289,7 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -302,6 +313,10 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
@@ -318,6 +333,7 @@ __all__ = [
     "init",
     "optim",
     "state",
+    "utils",
 ]
 
 

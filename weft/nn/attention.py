@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from weft.ir.dtypes import dtypes
 from weft.nn.arguments import also_named
@@ -73,6 +74,21 @@ class MultiHeadAttention(Layer):
         """
         key = query if key is None else key
         value = key if value is None else value
+        if query.ndim == 2:  # one sequence of its own
+            axis = 0 if self.batch_first else 1
+            query, key, value = (each.unsqueeze(axis) for each in (query, key, value))
+            padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+            output, weights = self.forward(
+                query,
+                key,
+                value,
+                padding,
+                need_weights,
+                attn_mask,
+                average_attn_weights,
+                is_causal,
+            )
+            return output.squeeze(axis), None if weights is None else weights.squeeze(0)
         q, k, v = self._heads(query, key, value)
         if is_causal and attn_mask is None:
             attn_mask = _causal(known(q.shape[-2]), known(k.shape[-2]), query.device)
@@ -139,6 +155,18 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def activation_of(layer: str, activation: str | Callable[[Tensor], Tensor]) -> Any:
+    """The function of a name, or the function itself."""
+    if callable(activation):
+        return activation
+    if activation not in _ACTIVATIONS:
+        raise ArgumentError(
+            f"{layer}: unknown activation {activation!r}",
+            rule=f"activation is a function, or one of {', '.join(_ACTIVATIONS)}",
+        )
+    return _ACTIVATIONS[activation]
+
+
 class MultiheadAttention(MultiHeadAttention):
     """`MultiHeadAttention` with the arguments of PyTorch, in their order.
 
@@ -179,6 +207,7 @@ class TransformerEncoderLayer(Layer):
     (3, 5, 8)
     """
 
+    @also_named()
     def __init__(
         self,
         d_model: int,
@@ -191,18 +220,13 @@ class TransformerEncoderLayer(Layer):
         norm_first: bool = False,
         bias: bool = True,
     ) -> None:
-        if isinstance(activation, str) and activation not in _ACTIVATIONS:
-            raise ArgumentError(
-                f"TransformerEncoderLayer: unknown activation {activation!r}",
-                rule=f"activation is a function, or one of {', '.join(_ACTIVATIONS)}",
-            )
+        self.activation = activation_of("TransformerEncoderLayer", activation)
         self.self_attn = MultiHeadAttention(d_model, nhead, dropout, bias, batch_first)
         self.linear1 = Linear(d_model, dim_feedforward, bias)
         self.linear2 = Linear(dim_feedforward, d_model, bias)
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
         self.dropout, self.norm_first = dropout, norm_first
-        self.activation = activation if callable(activation) else _ACTIVATIONS[activation]
 
     def forward(
         self,

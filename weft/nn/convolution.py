@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from weft.nn.arguments import also_named
 from weft.nn.initial import require_positive, uniform
 from weft.nn.module import Layer
 from weft.support.errors import ArgumentError
+from weft.tensor.checks import known
 from weft.tensor.neural.convolution import each_axis, named_padding
 from weft.tensor.tensor import Tensor
 
@@ -53,6 +54,12 @@ class _Convolution(Layer):
 
     def _weight_channels(self, inputs: int, outputs: int) -> tuple[int, int]:
         return outputs, inputs // self.groups
+
+    def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Convolve a batch, or one input of its own."""
+        if isinstance(x, Tensor) and x.ndim == self.spatial_axes + 1:
+            return super().__call__(x.unsqueeze(0), *args, **kwargs).squeeze(0)
+        return super().__call__(x, *args, **kwargs)
 
 
 class Conv2d(_Convolution):
@@ -164,16 +171,37 @@ class ConvTranspose2d(_Convolution):
     def _weight_channels(self, inputs: int, outputs: int) -> tuple[int, int]:
         return inputs, outputs // self.groups
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Spread the elements; `output_size` names the spatial sizes, for output_padding."""
+        extra = self.output_padding if output_size is None else self._extra(x, output_size)
         return x.conv_transpose2d(
-            self.weight,
-            self.bias,
-            self.groups,
-            self.stride,
-            self.dilation,
-            self.padding,
-            self.output_padding,
+            self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, extra
         )
+
+    def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output_padding that makes these sizes."""
+        name, rank = type(self).__name__, self.spatial_axes
+        wanted = tuple(output_size)[-rank:]
+        strides, pads, gaps = (
+            each_axis(name, each, rank) for each in (self.stride, self.padding, self.dilation)
+        )
+        sizes = tuple(known(size) for size in x.shape[-rank:])
+        found = tuple(
+            wanted[axis]
+            - ((sizes[axis] - 1) * strides[axis] - 2 * pads[axis])
+            - gaps[axis] * (self.kernel_size[axis] - 1)
+            - 1
+            for axis in range(len(wanted))
+        )
+        if len(wanted) != rank or not all(
+            0 <= extra < step for extra, step in zip(found, strides, strict=True)
+        ):
+            raise ArgumentError(
+                f"{name}: output_size is {tuple(output_size)}",
+                facts=[("input", x.shape)],
+                rule="a size is that of output_padding=0, and up to stride - 1 more",
+            )
+        return found
 
 
 class ConvTranspose1d(ConvTranspose2d):

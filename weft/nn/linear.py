@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.nn.arguments import also_named
 from weft.nn.functional.linear import bilinear
 from weft.nn.functional.sparse import embedding, embedding_bag
@@ -71,6 +73,19 @@ class Embedding(Layer):
             drawn = (rows == self.padding_idx).where(0.0, drawn)
         self.weight = drawn.requires_grad_(True)
 
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Any:
+        """A layer with these rows, which are not trained unless `freeze` is False."""
+        if embeddings.ndim != 2:
+            raise ShapeError(
+                f"{cls.__name__}: a table of shape {embeddings.shape}", rule="it has two axes"
+            )
+        rows, size = (int(each) for each in embeddings.shape)
+        made = cls(rows, size, **options)
+        made.weight = embeddings.detach().clone().requires_grad_(True)
+        made.weight.requires_grad_(not freeze)
+        return made
+
     def forward(self, idx: Tensor) -> Tensor:
         if not idx.dtype.is_int:
             raise DTypeError(
@@ -107,6 +122,19 @@ class EmbeddingBag(Layer):
         self.options = (max_norm, norm_type, scale_grad_by_freq, mode)
         self.include_last_offset, self.padding_idx = include_last_offset, padding_idx
         self.weight = Tensor.normal(num_embeddings, embedding_dim, requires_grad=True)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Any:
+        """A layer with these rows, which are not trained unless `freeze` is False."""
+        if embeddings.ndim != 2:
+            raise ShapeError(
+                f"{cls.__name__}: a table of shape {embeddings.shape}", rule="it has two axes"
+            )
+        rows, size = (int(each) for each in embeddings.shape)
+        made = cls(rows, size, **options)
+        made.weight = embeddings.detach().clone().requires_grad_(True)
+        made.weight.requires_grad_(not freeze)
+        return made
 
     def forward(
         self, x: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from weft.ir.dtypes import DType, dtypes
 from weft.nn.functional.inputs import is_no_input, refusal
 from weft.nn.module_walk import Found, children_of, inside, tensors_below
-from weft.nn.parameter import is_parameter
+from weft.nn.parameter import is_parameter, try_persistent
 from weft.support.errors import ArgumentError, NotSupported, UnknownAttribute
 from weft.support.message import nearest
 from weft.support.signatures import NamedErrors
@@ -86,6 +86,8 @@ class Module:
             self.__dict__.setdefault("_own_parameters", {})[name] = None
         elif isinstance(value, Tensor) and name in self.__dict__.get("_own_parameters", ()):
             del self.__dict__["_own_parameters"][name]
+        if isinstance(value, Tensor) and (persistent := try_persistent(value)) is not None:
+            self.__dict__.setdefault("_own_buffers", {})[name] = persistent
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from weft.support.errors import DTypeError
 from weft.tensor.tensor import Tensor
@@ -38,3 +39,29 @@ class Parameter(metaclass=_ParameterType):
                 fix="make it a float, or pass requires_grad=False",
             )
         return made.requires_grad_(requires_grad)
+
+
+class Buffer:
+    """A tensor that is state and not trained: a module that is given it registers it.
+
+    >>> Buffer(Tensor([1.0, 2.0])).requires_grad
+    False
+    """
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        made = Tensor([]) if data is None else data
+        made = made.detach().clone() if isinstance(made, Tensor) else Tensor(made)
+        made.requires_grad = False
+        number = id(made)
+        _BUFFERS[number] = ref(made, lambda _: _BUFFERS.pop(number)), persistent
+        return made
+
+
+# Those that were made as buffers, by number: `==` of tensors compares elements.
+_BUFFERS: dict[int, tuple[Any, bool]] = {}
+
+
+def try_persistent(tensor: Tensor) -> bool | None:
+    """Whether a buffer is saved; None where a tensor was not made as one."""
+    found = _BUFFERS.get(id(tensor))
+    return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Recurrent layers: cells for one step, and LSTM and GRU over sequences.
+"""Recurrent layers: cells for one step, and LSTM, GRU and RNN over sequences.
 
 Names, orders of gates and first values are PyTorch's: everything is drawn between ±1/√hidden_size.
 The products with the input are one product for all steps; what is left of each step is calls that
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from weft.nn.arguments import also_named
 from weft.nn.initial import require_positive, uniform
 from weft.nn.module import Layer
+from weft.nn.utils.rnn import PackedSequence, pack_padded_like, pad_packed_sequence
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
@@ -73,6 +75,37 @@ def _gru_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> 
     return state
 
 
+@function
+def _tanh_state(gates: Tensor) -> Tensor:
+    return gates.tanh()
+
+
+@function
+def _relu_state(gates: Tensor) -> Tensor:
+    return gates.relu()
+
+
+def _tanh_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The next h of a plain cell."""
+    state: Tensor = _tanh_state(_gates_of(gates, h, weight, bias))
+    return state
+
+
+def _relu_step(gates: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The next h of a plain cell that rectifies."""
+    state: Tensor = _relu_state(_gates_of(gates, h, weight, bias))
+    return state
+
+
+_PLAIN_STEPS = {"tanh": _tanh_step, "relu": _relu_step}
+
+
+def _require_nonlinearity(layer: str, name: str) -> str:
+    if name not in _PLAIN_STEPS:
+        raise ArgumentError(f"{layer}: nonlinearity is {name!r}", rule='it is "tanh" or "relu"')
+    return name
+
+
 def _require_input(layer: str, x: Tensor, features: int, ranks: tuple[int, ...]) -> None:
     if x.ndim not in ranks or x.shape[-1] != features:
         raise ShapeError(
@@ -86,6 +119,7 @@ class _Cell(Layer):
 
     gates: ClassVar[int] = 1
 
+    @also_named()
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         require_positive(type(self).__name__, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size = input_size, hidden_size
@@ -140,11 +174,34 @@ class GRUCell(_Cell):
         return _gru_step(gates, h, self.weight_hh, self.bias_hh)
 
 
+class RNNCell(_Cell):
+    """One step of a plain recurrent layer: tanh (or relu) of x W_ihᵀ + b_ih + h W_hhᵀ + b_hh.
+
+    >>> RNNCell(3, 5)(Tensor.ones(2, 3)).shape
+    (2, 5)
+    """
+
+    @also_named()
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
+    ) -> None:
+        self.nonlinearity = _require_nonlinearity("RNNCell", nonlinearity)
+        super().__init__(input_size, hidden_size, bias)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor:
+        gates = self._of_input(x)
+        h = self._zeros(x) if h is None else h
+        step: Any = _PLAIN_STEPS[self.nonlinearity]
+        return step(gates, h, self.weight_hh, self.bias_hh)  # type: ignore[no-any-return]
+
+
 class _Recurrent(Layer):
     """Layers of cells over a sequence, in one direction or both."""
 
     gates: ClassVar[int] = 1
+    _alive: Tensor | None = None  # which rows of a packed sequence are there, at each step
 
+    @also_named()
     def __init__(
         self,
         input_size: int,
@@ -184,6 +241,19 @@ class _Recurrent(Layer):
         weight_ih, weight_hh = (getattr(self, f"weight_{of}_{end}") for of in ("ih", "hh"))
         return weight_ih, biases[0], weight_hh, biases[1]
 
+    def __call__(self, input: Any, hx: Any = None) -> Any:
+        """Run over a sequence, or over a `PackedSequence`, whose rows end one by one."""
+        if not isinstance(input, PackedSequence):
+            return super().__call__(input, hx)
+        x, lengths = pad_packed_sequence(input, batch_first=self.batch_first)
+        steps = Tensor.arange(known(x.shape[1 if self.batch_first else 0]), device=x.device)
+        self.__dict__["_alive"] = steps.unsqueeze(1) < lengths.to(x.device)  # (time, batch)
+        try:
+            output, last = super().__call__(x, hx)
+        finally:
+            self.__dict__["_alive"] = None
+        return pack_padded_like(output, input, self.batch_first), last
+
     def _run(self, x: Tensor, first: list[list[Tensor]]) -> tuple[Tensor, list[list[Tensor]]]:
         """Outputs (time, batch, …) and the last states of each layer and direction.
 
@@ -211,7 +281,11 @@ class _Recurrent(Layer):
         steps = range(known(x.shape[0]))
         outputs: list[Tensor] = []
         for step in reversed(steps) if is_reversed else steps:
-            states = self._step(gates[step], states, weight_hh, bias_hh)
+            after = self._step(gates[step], states, weight_hh, bias_hh)
+            if self._alive is not None:  # a row that ended, or did not begin, keeps its state
+                alive = self._alive[step].unsqueeze(-1)
+                after = [alive.where(new, old) for new, old in zip(after, states, strict=True)]
+            states = after
             outputs.append(states[0])
         ordered = outputs[::-1] if is_reversed else outputs
         return ordered[0].stack(*ordered[1:]), states
@@ -305,3 +379,41 @@ class GRU(_Recurrent):
         self, gates: Tensor, states: list[Tensor], weight: Tensor, bias: Tensor | None
     ) -> list[Tensor]:
         return [_gru_step(gates, states[0], weight, bias)]
+
+
+class RNN(_Recurrent):
+    """Layers of plain recurrent units over a sequence (time, batch, input_size).
+
+    Returns the outputs of the last layer and h after the last step.
+
+    >>> outputs, h = RNN(3, 5, nonlinearity="relu")(Tensor.ones(4, 2, 3))
+    >>> outputs.shape, h.shape
+    ((4, 2, 5), (1, 2, 5))
+    """
+
+    @also_named()
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ) -> None:
+        self.nonlinearity = _require_nonlinearity("RNN", nonlinearity)
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(*sizes, bias, batch_first, dropout, bidirectional)
+
+    def forward(self, x: Tensor, h: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        rank, x = x.ndim, self._sequence(x)
+        output, last = self._run(x, [[each] for each in self._unfold(h, x, rank)])
+        return self._folded(output, [states[0] for states in last], rank)
+
+    def _step(
+        self, gates: Tensor, states: list[Tensor], weight: Tensor, bias: Tensor | None
+    ) -> list[Tensor]:
+        step: Any = _PLAIN_STEPS[self.nonlinearity]
+        return [step(gates, states[0], weight, bias)]

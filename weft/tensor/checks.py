@@ -240,6 +240,14 @@ def devices_of(name: str, devices: Any) -> Any:
     return names if len(names) > 1 else names[0]
 
 
+def without_leading_ones(value: Any, rank: int) -> Any:
+    """A value with at most so many axes, if those in front that are too many have size 1."""
+    extra = value.ndim - rank
+    if extra > 0 and all(same_size(size, 1) for size in value.shape[:extra]):
+        return value.reshape(value.shape[extra:])
+    return value
+
+
 def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
     """A value of `shape` can fill a place of shape `target`."""
     fits = len(shape) <= len(target) and all(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from weft.engine.devices import DEVICE_NAMES
 from weft.ir import movement
 from weft.ir.dtypes import DType
 from weft.ir.layouts import layout_of
@@ -161,7 +162,7 @@ class Core(metaclass=NamingType):
     @property
     def device(self) -> Any:
         """The name of the device that has the memory, or will have it; of several, a tuple."""
-        return self._storage.device
+        return DEVICE_NAMES[self._storage.device]
 
     @property
     def ndim(self) -> int:

@@ -18,8 +18,9 @@ from weft.ir.layouts import layout_of
 from weft.ir.movement import full as full_node
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.support.errors import ArgumentTypeError
 from weft.tensor import writes
-from weft.tensor.autodiff import gradients
+from weft.tensor.autodiff import gradients, hooks
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import symbolic_number
 from weft.tensor.complexes import frames
@@ -224,7 +225,7 @@ class Tensor(SpecialMethods, Core):
     prelu, log_sigmoid = activations.prelu, activations.logsigmoid
 
     # Movement.
-    reshape, view, expand = movement.reshape, movement.reshape, movement.expand
+    reshape, view, expand = movement.reshape, aliases.view, movement.expand
     permute, transpose, flip = movement.permute, movement.transpose, movement.flip
     T = property(movement.reversed_axes)
     shrink, pad, movedim = movement.shrink, padding.pad, movement.movedim
@@ -409,6 +410,7 @@ class Tensor(SpecialMethods, Core):
     is_param_, contiguous_backward = tinygrad_names.is_param_, tinygrad_names.contiguous_backward
     shrink_to, pad_to = tinygrad_names.shrink_to, tinygrad_names.pad_to
     max_shape = property(tinygrad_names.max_shape)
+    from_url = classmethod(tinygrad_names.from_url)
     batchnorm, newton_schulz = tinygrad_names.batchnorm, tinygrad_names.newton_schulz
     keccak, hash = hashes.keccak, hashes.hash_
 
@@ -430,7 +432,10 @@ class Tensor(SpecialMethods, Core):
     detach, numel, nbytes, size = convert.detach, convert.numel, convert.nbytes, convert.size
     dim, nelement, equal = aliases.dim, convert.numel, aliases.equal
     cpu, cuda, is_contiguous = aliases.cpu, aliases.cuda, aliases.is_contiguous
-    type, type_as = aliases.type_, aliases.type_as
+    type, type_as, stride = aliases.type_, aliases.type_as, aliases.stride
+    is_cuda, is_sparse = property(aliases.is_cuda), property(aliases.is_sparse)
+    is_leaf, itemsize = property(aliases.is_leaf_), property(convert.element_size)
+    register_hook = hooks.register_hook
     new_zeros, new_ones = like.new_zeros, like.new_ones
     new_full, new_empty = like.new_full, like.new_empty
     new_tensor = like.new_tensor
@@ -459,6 +464,12 @@ def _storage(data: Any, device: str | None, dtype: DType | str | None) -> Storag
         return (moved.clone() if dtype is None else moved.cast(dtype).clone())._storage
     if isinstance(data, Path):
         return _file(data, device, dtype)
+    if isinstance(device, int):
+        raise ArgumentTypeError(
+            f"Tensor: the second argument is a device, not {device}",
+            rule="Tensor(data, device, dtype) makes a tensor of data",
+            fix=f"write Tensor.empty({data}, {device}, ...) for a tensor of a shape",
+        )
     name = creation.device_name(device)
     if isinstance(data, UOp) and data.dtype is dtypes.index:
         number = symbolic_number("Tensor", data, convert.dtype_of(dtype, dtypes.default_int))

@@ -17,7 +17,7 @@ from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.support.source_line import user_line
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.autodiff.modes import grad_mode
-from weft.tensor.checks import require_broadcast_to
+from weft.tensor.checks import require_broadcast_to, without_leading_ones
 from weft.tensor.methods.elementwise import lift
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def write(self: Tensor, value: Any, name: str) -> None:
     new = _to_file(self, value) if is_file(self.device) else lift(self, value, name)
     require_no_expand(self, name)
     shape = self.shape
+    if name == "index" or not shape:  # `opt.lr.assign(Tensor([0.1]))`
+        new = without_leading_ones(new, len(shape))
     require_broadcast_to(name, new.shape, shape)
     node = new.cast(self.dtype).uop
     if node is self.uop:  # the second half of `x[i] += 1`

@@ -13,6 +13,7 @@ from weft import array_api as xp
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
 INTEGERS, FLOATS = (*SIGNED, *UNSIGNED), ("float32", "float64")
 NUMERIC = (*INTEGERS, *FLOATS)
+COMPLEX = ("complex64", "complex128")
 ALL = ("bool", *NUMERIC)
 RANDOM = np.random.default_rng(0)
 
@@ -60,7 +61,7 @@ def check(name, *args, checks_dtype=True, tolerance=None, space="", **kwargs):
     assert_same(found, wanted, checks_dtype, tolerance)
 
 
-# All names of the standard, by its pages; what needs complex numbers is left out.
+# All names of the standard, by its pages.
 CONSTANTS = "e inf nan newaxis pi"
 CREATION = (
     "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones"
@@ -72,6 +73,7 @@ IN_FLOATS = (
     " sqrt tan tanh signbit"
 )
 UNARY = "abs ceil floor isfinite isinf isnan negative positive round sign square trunc conj real"
+OF_COMPLEX = "imag"
 ARITHMETIC = "add subtract multiply floor_divide remainder maximum minimum pow"
 COMPARISONS = "equal not_equal less less_equal greater greater_equal"
 BITWISE = (
@@ -91,7 +93,7 @@ SEARCHING = (
 STATISTICS = "cumulative_prod cumulative_sum max mean min prod std sum var all any diff"
 NAMES = " ".join(
     (CONSTANTS, CREATION, DATA_TYPES, IN_FLOATS, UNARY, ARITHMETIC, COMPARISONS, BITWISE,
-     FLOAT_PAIRS, LOGICAL, OTHERS, MANIPULATION, SEARCHING, STATISTICS)
+     FLOAT_PAIRS, LOGICAL, OTHERS, OF_COMPLEX, MANIPULATION, SEARCHING, STATISTICS)
 ).split()  # fmt: skip
 LINALG = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
@@ -101,7 +103,7 @@ LINALG = [
 
 
 def test_all_names_are_there_and_no_others():
-    extra = {"linalg", "__array_api_version__", "__array_namespace_info__", *ALL}
+    extra = {"linalg", "__array_api_version__", "__array_namespace_info__", *ALL, *COMPLEX}
     assert set(xp.__all__) == {*NAMES, *extra}
     assert all(hasattr(xp, name) for name in xp.__all__)
     assert set(xp.linalg.__all__) == set(LINALG)
@@ -164,11 +166,11 @@ def test_other_objects_are_refused():
 
 
 def test_dtype_questions():
-    kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric")
-    for dtype, kind in itertools.product(ALL, kinds):
+    kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "numeric",
+             "complex floating")  # fmt: skip
+    for dtype, kind in itertools.product((*ALL, *COMPLEX), kinds):
         assert xp.isdtype(getattr(xp, dtype), kind) == np.isdtype(np.dtype(dtype), kind)
     assert xp.isdtype(xp.int8, ("bool", xp.int8)) and not xp.isdtype(xp.int8, xp.int16)
-    assert not xp.isdtype(xp.float64, "complex floating")
     with pytest.raises(ValueError, match="unknown kind"):
         xp.isdtype(xp.int8, "number")
     for dtype in FLOATS:
@@ -460,10 +462,12 @@ def test_attributes_and_operators():
 def test_namespace_info():
     info = xp.__array_namespace_info__()
     assert info.default_dtypes() == {
-        "real floating": xp.float32, "integral": xp.int64, "indexing": xp.int64
+        "real floating": xp.float32, "complex floating": xp.complex64, "integral": xp.int64,
+        "indexing": xp.int64,
     }  # fmt: skip
     assert info.default_device() in info.devices()
-    assert set(info.dtypes()) == set(ALL) and info.dtypes(kind="complex floating") == {}
+    assert set(info.dtypes()) == {*ALL, *COMPLEX}
+    assert set(info.dtypes(kind="complex floating")) == set(COMPLEX)
     assert info.dtypes(kind=("bool", "real floating")).keys() == {"bool", *FLOATS}
     assert set(info.capabilities()) == {
         "boolean indexing", "data-dependent shapes", "max dimensions"

@@ -175,6 +175,18 @@ def _made_layer(module: Any) -> Any:
     """A layer of Weft with the options of one of PyTorch."""
     name = type(module).__name__
     kind: Any = getattr(nn, _RENAMED.get(name, name))
+    if name in ("TransformerEncoder", "TransformerDecoder"):
+        norm = None if module.norm is None else _made_layer(module.norm)
+        return kind(_made_layer(module.layers[0]), len(module.layers), norm)
+    if name == "Transformer":
+        parts = (_made_layer(module.encoder), _made_layer(module.decoder))
+        return kind(
+            module.d_model,
+            module.nhead,
+            custom_encoder=parts[0],
+            custom_decoder=parts[1],
+            batch_first=module.batch_first,
+        )
     accepted = set(inspect.signature(kind.__init__).parameters) - {"self"}
     options = _options(module)
     given, refused = {}, []
@@ -191,7 +203,7 @@ def _made_layer(module: Any) -> Any:
 
 def _options(module: Any) -> dict[str, tuple[Any, Any]]:
     """What a module was made with, and the default, by the names of its constructor."""
-    if type(module).__name__ == "TransformerEncoderLayer":
+    if type(module).__name__ in ("TransformerEncoderLayer", "TransformerDecoderLayer"):
         return _encoder_options(module)
     made_by = type(module)
     if hasattr(module, "proj_size"):  # the constructors of LSTM and GRU take anything
@@ -207,6 +219,8 @@ def _options(module: Any) -> dict[str, tuple[Any, Any]]:
             value = plain.get(key, None if value == module.embed_dim else value)
         if value is not inspect.Parameter.empty:
             found[key] = (value, parameter.default)
+    if type(module).__name__ == "RNN":  # its constructor names no arguments
+        found["nonlinearity"] = (module.nonlinearity, "tanh")
     return found
 
 

@@ -183,3 +183,19 @@ def hardtanh(
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x Φ(x), by erf or, with approximate="tanh", by tanh."""
     return input.gelu(approximate)
+
+
+def _in_place(function: Any) -> Any:
+    """The function that writes its result to its input."""
+
+    def written_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)  # type: ignore[no-any-return]
+
+    written_.__name__ = function.__name__ + "_"
+    written_.__doc__ = f"`{function.__name__}`, written to its input."
+    return written_
+
+
+relu_, leaky_relu_, elu_ = _in_place(relu), _in_place(leaky_relu), _in_place(elu)
+celu_, selu_, threshold_ = _in_place(celu), _in_place(selu), _in_place(threshold)
+hardtanh_, rrelu_ = _in_place(hardtanh), _in_place(rrelu)

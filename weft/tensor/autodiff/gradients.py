@@ -13,6 +13,7 @@ from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.autodiff.differences import differences
 from weft.tensor.autodiff.history import is_computed, unfold
+from weft.tensor.autodiff.hooks import after_hooks
 from weft.tensor.autodiff.leaves import has_identity, is_leaf, live_leaves, remember
 from weft.tensor.autodiff.passes import gradient_of, note_pass
 from weft.tensor.trace.state import GoneStorage, tracing
@@ -45,7 +46,13 @@ def _seed(self: Tensor, gradient: Tensor | None, name: str) -> UOp:
     return gradient.cast(self.dtype).uop
 
 
-def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> Tensor:
     """Add the gradient of this value to `.grad` of every leaf it depends on.
 
     Leaves are floats that were created, not computed, and whose `requires_grad` is True; where
@@ -59,6 +66,9 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
     >>> _ = (x * x).sum().backward()
     >>> x.grad.tolist()
     [2.0, 4.0, 6.0]
+
+    Graphs are kept, so `retain_graph` changes nothing. With `create_graph` the gradients can be
+    differentiated again. `inputs` are the only tensors that get a gradient, if they are given.
 
     A value that was computed from leaves with `requires_grad=True` keeps its graph when it is
     realized, until something that the graph reads is overwritten.
@@ -85,12 +95,17 @@ def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
         targets = {leaf: node for leaf, node in targets.items() if leaf.requires_grad}
     else:
         note_pass(output, below, seed, unfolded)
+    if inputs is not None:
+        listed = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        chosen = {id(each) for each in listed}
+        targets = {leaf: node for leaf, node in targets.items() if id(leaf) in chosen}
     if not targets and self.uop.op == Op.BUFFER:
         raise _without_graph()
     found = gradients(output, list(targets.values()), seed)
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
-            _add_gradient(leaf, gradient_of(leaf, unfolded.fold(node)))
+            new = gradient_of(leaf, unfolded.fold(node), create_graph)
+            _add_gradient(leaf, after_hooks(leaf, new))
     return self
 
 

@@ -113,6 +113,7 @@ def zeros(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     >>> Tensor.zeros(2).tolist()
     [0.0, 0.0]
     """
+    shape = with_size(shape, kwargs)
     require_known("zeros", kwargs)
     return cls.full(_shape("zeros", shape), 0.0, **{"dtype": dtypes.default_float, **kwargs})
 
@@ -126,6 +127,7 @@ def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
     >>> Tensor.ones(2, 2).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
+    shape = with_size(shape, kwargs)
     require_known("ones", kwargs)
     return cls.full(_shape("ones", shape), 1.0, **{"dtype": dtypes.default_float, **kwargs})
 
@@ -133,6 +135,11 @@ def ones(cls: type[Tensor], /, *shape: Any, **kwargs: Any) -> Tensor:
 _KEYWORDS = ("dtype", "device", "requires_grad", "buffer", "contiguous")
 # What PyTorch's programs pass and what changes nothing: memory has no strides here.
 _IGNORED = ("layout", "memory_format", "pin_memory")
+
+
+def with_size(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The shape, also where it was given as PyTorch's `size=`."""
+    return (kwargs.pop("size"),) if not shape and "size" in kwargs else shape
 
 
 def require_known(name: str, kwargs: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.autodiff.leaves import remember
 from weft.tensor.checks import ints_of, known, require_number_fits, shape_from
 from weft.tensor.complexes.parts import complex_of_parts
-from weft.tensor.create.creation import device_name, require_known
+from weft.tensor.create.creation import device_name, require_known, with_size
+from weft.tensor.create.generator import takes_generator
 from weft.tensor.create.random_state import draw
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.indexing.sorting import positions_in_order
@@ -80,6 +81,7 @@ def _plan(
     name: str, shape: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, str, DType, bool | None]:
     """Shape, device, dtype and requires_grad of what is drawn."""
+    shape = with_size(shape, kwargs)
     require_known(name, kwargs)
     sizes = shape_from(name, ints_of(name, shape[0], shape[1:]) if shape else ())
     dtype = dtype_of(kwargs.get("dtype"), dtypes.default_float)
@@ -103,6 +105,7 @@ def _complex(
     return remember(complex_of_parts(real, imag), requires_grad)
 
 
+@takes_generator
 def rand(
     cls: type[Tensor],
     /,
@@ -128,6 +131,7 @@ def rand(
     return _made(cls, _drawn(sizes, name, _unit, target), name, requires_grad)
 
 
+@takes_generator
 def randn(cls: type[Tensor], /, *shape: Any, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
     """Draw floats of the normal distribution with mean 0 and deviation 1.
 
@@ -144,6 +148,7 @@ def randn(cls: type[Tensor], /, *shape: Any, dtype: DTypeLike = None, **kwargs: 
     return _made(cls, _drawn(sizes, device, _gauss, target), device, requires_grad)
 
 
+@takes_generator
 def randint(
     cls: type[Tensor],
     /,
@@ -180,6 +185,7 @@ def randint(
     return _made(cls, _drawn(sizes, device, _integers, low, high, target), device, None)
 
 
+@takes_generator
 def randperm(
     cls: type[Tensor],
     /,
@@ -205,7 +211,10 @@ def randperm(
     return positions_in_order(noise).cast(dtype_of(dtype, dtypes.int32))
 
 
-def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
+@takes_generator
+def multinomial(
+    self: Tensor, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
     """Draw positions by the weights of a vector, or of each row of a matrix, as int64.
 
     The weights need not add up to 1. Without replacement a position is drawn once at most: those
@@ -240,6 +249,7 @@ def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -
     return positions_in_order(keys, num_samples)
 
 
+@takes_generator
 def uniform(
     cls: type[Tensor],
     /,
@@ -268,6 +278,7 @@ def uniform(
     return _made(cls, node.cast(target), device, requires_grad)
 
 
+@takes_generator
 def normal(
     cls: type[Tensor], /, *shape: Any, mean: float = 0.0, std: float = 1.0, **kwargs: Any
 ) -> Tensor:
@@ -280,7 +291,6 @@ def normal(
     (2, 3)
     """
     requires_grad = kwargs.pop("requires_grad", None)
-    kwargs.pop("generator", None)
     if "size" in kwargs or any(
         isinstance(each, (cls, float)) for each in shape
     ) or isinstance(mean, cls) or isinstance(std, cls):  # fmt: skip
@@ -373,6 +383,7 @@ def kaiming_normal(cls: type[Tensor], /, *shape: Any, a: float = 0.01, **kwargs:
     return cls.normal(*shape, mean=0.0, std=math.sqrt(2 / (1 + a * a) / fan), **kwargs)
 
 
+@takes_generator
 def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
     """Draw floats from 0 to below 1 in this tensor's shape.
 
@@ -387,6 +398,7 @@ def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
     return drawn if "device" in kwargs else drawn.shard_like(self)
 
 
+@takes_generator
 def randn_like(self: Tensor, dtype: DTypeLike = None, **kwargs: Any) -> Tensor:
     """Draw normal floats in this tensor's shape.
 

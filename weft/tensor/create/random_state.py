@@ -11,12 +11,13 @@ again. Threefry is from Salmon et al., "Parallel Random Numbers: As Easy as 1, 2
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 import struct
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
 from weft.engine.contents import buffer_from
@@ -73,8 +74,26 @@ def _memory(words: list[int], device: Placement) -> UOp:
 _STATES: Final[dict[Any, RandomState]] = {}  # by device, or by the tuple of several
 
 
+class Source:
+    """A seed and states of devices, which draws with a generator read in place of the thread's."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.states: dict[Any, RandomState] = {}
+
+    def state(self) -> dict[str, Any]:
+        """As `random_state`, of these numbers."""
+        return {"seed": self.seed, "devices": _words_of(self.states)}
+
+    def restore(self, devices: dict[str, list[int]]) -> None:
+        """Draw on from these words."""
+        self.states = {name: RandomState(list(words), name) for name, words in devices.items()}
+
+
 class _Stream(threading.local):
     """What a thread draws from: the main one from `_STATES`, each other from states of its own."""
+
+    source: Source | None = None  # of the generator that is drawn from
 
     number = -1  # of the stream; 0 is the main one
     round = -1  # how often the numbers had been started anew when this stream began
@@ -88,12 +107,24 @@ _round = 0
 
 
 def _states() -> dict[Any, RandomState]:
-    """The states of this thread."""
+    """The states of this thread, or of the generator that it draws from."""
+    if _STREAM.source is not None:
+        return _STREAM.source.states
     if _STREAM.number == 0:
         return _STATES
     if _STREAM.round != _round:
         _STREAM.number, _STREAM.round, _STREAM.states = next(_numbers), _round, {}
     return _STREAM.states
+
+
+@contextlib.contextmanager
+def drawing_from(source: Source) -> Iterator[None]:
+    """Draw from these numbers meanwhile."""
+    before, _STREAM.source = _STREAM.source, source
+    try:
+        yield
+    finally:
+        _STREAM.source = before
 
 
 def threefry(key: tuple[UOp, UOp], counter: tuple[UOp, UOp]) -> tuple[UOp, UOp]:
@@ -139,6 +170,9 @@ def _restart(state: RandomState, words: list[int]) -> None:
 
 def _start() -> list[int]:
     """The words of a device that has drawn nothing."""
+    if _STREAM.source is not None:
+        seed = _STREAM.source.seed
+        return [seed & _WORD, seed >> 32 & _WORD, 0, 0]
     # An odd number near the golden part of 2**64 keeps the keys of streams far apart.
     key = _seed + _STREAM.number * 0x9E3779B97F4A7C15
     return [key & _WORD, key >> 32 & _WORD, 0, 0]
@@ -157,13 +191,16 @@ def _state(device: Placement) -> RandomState:
 
 def random_state() -> dict[str, Any]:
     """The seed, and the four words of each device; computes them."""
+    return {"seed": _seed, "devices": _words_of(_STATES)}
+
+
+def _words_of(states: dict[Any, RandomState]) -> dict[str, list[int]]:
     from weft.tensor.tensor import Tensor
 
-    words = {
+    return {
         device_text(on): state.try_words() or Tensor._of(state).tolist()
-        for on, state in _STATES.items()
+        for on, state in states.items()
     }
-    return {"seed": _seed, "devices": words}
 
 
 def restore_random_state(state: dict[str, Any]) -> None:

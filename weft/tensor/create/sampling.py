@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ArgumentError
+from weft.tensor.create.generator import takes_generator
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -19,6 +20,7 @@ def _unit(self: Tensor) -> Tensor:
     return drawn.clamp(min_=2.0**-25)
 
 
+@takes_generator
 def bernoulli(self: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     """Draw 1 with these probabilities, or with one for all, and 0 otherwise. PyTorch: bernoulli.
 
@@ -31,6 +33,7 @@ def bernoulli(self: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
     return (drawn < chance).cast(self.dtype)
 
 
+@takes_generator
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Write 1 with probability p, and 0 otherwise. PyTorch: bernoulli_.
 
@@ -41,6 +44,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     return self.assign(bernoulli(self, p))
 
 
+@takes_generator
 def exponential(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
     """Draw from the exponential distribution in this shape.
 
@@ -53,6 +57,7 @@ def exponential(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> T
     return (-_unit(self).log() / lambd).cast(self.dtype)
 
 
+@takes_generator
 def cauchy(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
 ) -> Tensor:
@@ -65,6 +70,7 @@ def cauchy(
     return (median + sigma * ((_unit(self) - 0.5) * math.pi).tan()).cast(self.dtype)
 
 
+@takes_generator
 def geometric(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Draw how many trials a success takes, in this shape.
 
@@ -77,6 +83,7 @@ def geometric(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return (_unit(self).log() / math.log1p(-p)).ceil().clamp(min_=1).cast(self.dtype)
 
 
+@takes_generator
 def log_normal(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
 ) -> Tensor:
@@ -90,6 +97,7 @@ def log_normal(
     return (drawn * std + mean).exp().cast(self.dtype)
 
 
+@takes_generator
 def random_(
     self: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None
 ) -> Tensor:

@@ -1,55 +1,37 @@
-"""`x.data()`, which gives the bytes, and what to write instead of PyTorch's attribute `x.data`."""
+"""`x.data`: PyTorch's attribute, a tensor without gradient, and tinygrad's method, its bytes.
+
+`x.data` is a view as `x.detach()` gives it, so writes to it are writes to `x`; and it can be
+called: `x.data()` is a memoryview of the elements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import TYPE_CHECKING, Any
 
-from weft.support.errors import UnknownAttribute
+from weft.support.errors import ArgumentTypeError
 from weft.tensor.host.convert import data
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
-_LAW = "x.data() is a memoryview of the elements; a tensor itself is read and written"
 
+@functools.cache
+def _class_of_views(tensor_class: type[Tensor]) -> type[Tensor]:
+    """The class of tensors that can be called; what is computed from them is a plain tensor."""
 
-class BoundData:
-    """The method `data` of one tensor: it can be called, and everything else is explained."""
+    class Data(tensor_class):  # type: ignore[valid-type, misc]
+        __slots__ = ()
 
-    __slots__ = ("_tensor",)
+        def __call__(self) -> memoryview:
+            return data(self)
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            """A tensor, for whoever asks: results are made of this class."""
+            return tensor_class
 
-    def __call__(self) -> memoryview:
-        return data(self._tensor)
-
-    # Hidden from the type checker, which would accept every name if it saw this.
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise UnknownAttribute(
-                f"x.data is a method, so it has no attribute {name!r}",
-                rule=_LAW,
-                fix=f"write x.detach().{name}, or x.{name} where no gradient flows",
-            )
-
-
-def _refusing(symbol: str) -> Callable[..., Any]:
-    def operator(self: BoundData, *others: Any) -> Any:
-        raise UnknownAttribute(
-            f"x.data is a method, so it has no {symbol}",
-            rule=_LAW,
-            fix=f"write x.assign(x {symbol} ...), or x.detach() {symbol} ... for the value",
-        )
-
-    return operator
-
-
-for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/")):
-    for _form in ("", "r", "i"):
-        setattr(BoundData, f"__{_form}{_name}__", _refusing(_symbol))
+    return Data
 
 
 class DataMethod:
@@ -60,8 +42,27 @@ class DataMethod:
     def __call__(self, tensor: Tensor) -> memoryview:
         return data(tensor)
 
-    def __get__(self, tensor: Tensor | None, owner: type) -> Callable[..., memoryview]:
-        return data if tensor is None else BoundData(tensor)
+    def __get__(self, tensor: Tensor | None, owner: type) -> Any:
+        if tensor is None:
+            return data
+        view = tensor.detach()
+        made: Any = object.__new__(_class_of_views(view.__class__))
+        made._storage, made._steps = view._storage, view._steps
+        made._seen = made._grad = made._pair = None
+        made._wants = view._wants
+        return made
 
     def __set__(self, tensor: Tensor, value: Any) -> None:
-        raise UnknownAttribute("x.data cannot be set", rule=_LAW, fix="write x.assign(value)")
+        """Take another value; the gradient and whether one is wanted stay."""
+        if not hasattr(value, "detach"):
+            raise ArgumentTypeError(
+                f"x.data is set to a {type(value).__name__}", rule="it is set to a tensor"
+            )
+        new = value.detach()
+        if new.shape == tensor.shape and new.dtype is tensor.dtype:
+            tensor.assign(new.to(tensor.device))
+            return
+        wanted, tensor.requires_grad = tensor.requires_grad, False
+        made = new._same()
+        tensor._storage, tensor._steps, tensor._seen = made._storage, made._steps, None
+        tensor.requires_grad = wanted

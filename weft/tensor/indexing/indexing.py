@@ -27,6 +27,7 @@ from weft.tensor.checks import (
     require_broadcast_to,
     require_one_device,
     size_node,
+    without_leading_ones,
 )
 from weft.tensor.indexing.inside import require_inside
 from weft.tensor.indexing.keys import Inside, read_key
@@ -179,10 +180,12 @@ def _set_by_tensors(view: Tensor, advanced: dict[int, Any], value: Any) -> None:
         # The value has the indices' axes where they were; the target has them in front.
         first = axes[0]
         shown = shape[count : count + first] + shape[:count] + shape[count + first :]
+        new = without_leading_ones(new, len(shown))
         require_broadcast_to("index", new.shape, shown)
         order = [*range(first, first + count), *range(first), *range(first + count, len(shown))]
         node = movement.permute(movement.broadcast(new.cast(view.dtype).uop, shown), order)
     else:
+        new = without_leading_ones(new, len(shape))
         require_broadcast_to("index", new.shape, shape)
         node = movement.broadcast(new.cast(view.dtype).uop, shape)
     view._storage.write_at(target, node)

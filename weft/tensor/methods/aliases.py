@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType
 from weft.ir.shapes import same_shape
+from weft.tensor.autodiff.leaves import is_leaf
 from weft.tensor.checks import require_one_device
 
 if TYPE_CHECKING:
@@ -42,13 +43,32 @@ def cuda(self: Tensor, device: int | None = None) -> Tensor:
     return self.to("CUDA" if device is None else f"CUDA:{device}")
 
 
-def type_(self: Tensor, dtype: DType | str) -> Tensor:
+_OLD_NAMES = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+
+
+def type_(self: Tensor, dtype: DType | str | None = None) -> Any:
     """Convert the elements, as `cast` does. PyTorch: type; NumPy: astype.
+
+    Without a dtype, name that of the tensor as PyTorch does, such as "torch.FloatTensor".
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1.5]).type("int32").tolist()
     [1]
     """
+    if dtype is None:
+        name = self.dtype.name
+        return f"torch.{_OLD_NAMES.get(name, name)}Tensor"
     return self.cast(dtype)
 
 
@@ -83,3 +103,48 @@ def equal(self: Tensor, other: Tensor) -> bool:
     """
     require_one_device("equal", self, other)
     return same_shape(self.shape, other.shape) and bool((self == other).all())
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """Return how many elements lie between two along each axis, or along one.
+
+    Memory has no layout that shows: the strides are those of rows one behind the other. PyTorch:
+    stride.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([[1, 2, 3], [4, 5, 6]]).stride(), Tensor([[1, 2, 3]]).stride(-1)
+    ((3, 1), 1)
+    """
+    steps: list[Any] = [1]
+    for size in reversed(self.shape[1:]):
+        steps.append(steps[-1] * size)
+    found = tuple(reversed(steps)) if self.ndim else ()
+    return found if dim is None else found[dim]
+
+
+def is_cuda(self: Tensor) -> bool:
+    """Whether the memory is that of a GPU."""
+    device: Any = self.device
+    return isinstance(device, str) and device.type == "cuda"  # type: ignore[attr-defined]
+
+
+def is_sparse(self: Tensor) -> bool:
+    """False: all tensors are dense."""
+    return False
+
+
+def is_leaf_(self: Tensor) -> bool:
+    """Whether the tensor was made, and not computed from one that requires a gradient."""
+    return is_leaf(self) or self.requires_grad is False
+
+
+def view(self: Tensor, shape: Any, *args: Any) -> Tensor:
+    """Return the elements in another shape, or their bits as another dtype. PyTorch: view.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1.0, 2.0]).view(2, 1).shape, Tensor([1.0]).view("int32").tolist()
+    ((2, 1), [1065353216])
+    """
+    if isinstance(shape, (str, DType)) and not args:
+        return self.bitcast(shape)
+    return self.reshape(shape, *args)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.uop import UOp
+from weft.tensor.create.generator import takes_generator
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -115,7 +116,10 @@ def copy_(self: Tensor, src: Tensor) -> Tensor:
     return self.assign(src.to(self.device))
 
 
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+@takes_generator
+def uniform_(
+    self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None
+) -> Tensor:
     """Write random numbers from `low` to below `high`. PyTorch: uniform_.
 
     >>> from weft.tensor import Tensor
@@ -128,7 +132,8 @@ def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
     )
 
 
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+@takes_generator
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
     """Write random numbers of a normal distribution. PyTorch: normal_.
 
     >>> from weft.tensor import Tensor

@@ -38,14 +38,14 @@ def _count(self: Tensor, axis: Axes, name: str) -> Size:
     return times(*(self.shape[i] for i in axes_of(name, axis, self.ndim)))
 
 
-def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """Return the average; of integers in the default float.
+def mean(self: Tensor, axis: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """Return the average; of integers in the default float, or in a dtype that is given.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([1.0, 2.0, 6.0]).mean().item()
     3.0
     """
-    x = as_float(self)
+    x = as_float(self if dtype is None else self.cast(dtype))
     total = reduction(widened(x), Op.ADD, axis, keepdim, "mean")
     return (total / _count(self, axis, "mean")).cast(x.dtype)
 

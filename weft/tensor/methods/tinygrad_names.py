@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.ir.shapes import Shape
 from weft.ir.sizes import most
-from weft.support.errors import ShapeError
+from weft.support.download import downloaded
+from weft.support.errors import FileFormatError, MissingFile, ShapeError
 from weft.tensor.checks import known, shape_from
 
 if TYPE_CHECKING:
@@ -128,3 +131,28 @@ def newton_schulz(
             total = total + factor * power
         x = total
     return x.transpose(-2, -1) if is_tall else x
+
+
+def from_url(cls: type[Tensor], /, url: str, gunzip: bool = False, **kwargs: Any) -> Tensor:
+    """Make a tensor of the bytes of a file, which is downloaded once. tinygrad: from_url.
+
+    A path or a `file:` address is read where it lies. With `gunzip` the bytes are unpacked.
+
+    >>> import tempfile
+    >>> from weft.tensor import Tensor
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"weft"), file.flush()
+    ...     Tensor.from_url(f"file://{file.name}").tolist()
+    [119, 101, 102, 116]
+    """
+    path = downloaded("from_url", url)
+    try:
+        data = path.read_bytes()
+    except OSError as failure:
+        raise MissingFile(f"from_url: {path} cannot be read: {failure.strerror}") from None
+    if gunzip:
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as failure:
+            raise FileFormatError(f"from_url: {path} is no gzip file: {failure}") from None
+    return cls(data, **kwargs)

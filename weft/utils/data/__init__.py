@@ -1,6 +1,5 @@
 """Datasets, samplers and the loader, with the names of torch.utils.data."""
 
-from weft.nn.loader import DataLoader
 from weft.utils.data.datasets import (
     ChainDataset,
     ConcatDataset,
@@ -12,6 +11,7 @@ from weft.utils.data.datasets import (
     default_collate,
     random_split,
 )
+from weft.utils.data.loader import DataLoader
 from weft.utils.data.samplers import (
     BatchSampler,
     RandomSampler,

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.nn.batches import joined, tensors_of
 from weft.support.errors import ArgumentError, IndexOutOfRange, ShapeError
+from weft.tensor.create.generator import Generator
 from weft.tensor.tensor import Tensor
 
 T = TypeVar("T", covariant=True)
@@ -154,10 +155,10 @@ def source_of(generator: Any) -> np.random.Generator:
     """NumPy's generator; without one, it is seeded by the tensors' own random numbers."""
     if isinstance(generator, np.random.Generator):
         return generator
-    if generator is None:
-        seed = Tensor.randint(2, low=0, high=2**31 - 1).tolist()
+    if generator is None or isinstance(generator, Generator):
+        seed = Tensor.randint(2, low=0, high=2**31 - 1, generator=generator).tolist()
         return np.random.default_rng(seed)
-    return np.random.default_rng(getattr(generator, "initial_seed", lambda: generator)())
+    return np.random.default_rng(generator)
 
 
 def default_collate(batch: list[Any]) -> Any:

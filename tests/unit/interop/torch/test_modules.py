@@ -177,8 +177,10 @@ def test_frozen_and_tied_weights_stay_so():
 
 
 def test_all_missing_layers_are_named():
-    module = nn.Sequential(nn.CosineSimilarity(), nn.FractionalMaxPool2d(2, 2), nn.RNN(2, 2))
-    with pytest.raises(weft.NotSupported, match="FractionalMaxPool2d, RNN"):
+    module = nn.Sequential(
+        nn.CosineSimilarity(), nn.FractionalMaxPool2d(2, 2), nn.LocalResponseNorm(2)
+    )
+    with pytest.raises(weft.NotSupported, match="FractionalMaxPool2d, LocalResponseNorm"):
         weft.from_torch(module)
 
 
@@ -216,3 +218,23 @@ def test_dlpack_both_ways(dtype):
     assert back.data_ptr() == theirs.data_ptr() and back.dtype == theirs.dtype
     computed = torch.from_dlpack((ours + ours).cast(dtype))
     assert torch.equal(computed, (theirs + theirs).to(theirs.dtype))
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_recurrent_layers_and_transformers():
+    """Options that constructors do not name are taken too: the nonlinearity, the parts."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, "gelu", batch_first=True)
+    pair = (torch.randn(2, 3, 4), torch.randn(2, 3, 4))
+    for module, given in (
+        (nn.RNN(4, 3, 1, "relu", batch_first=True), pair[:1]),
+        (nn.TransformerEncoder(layer, 2, nn.LayerNorm(4)), pair[:1]),
+        (nn.TransformerDecoderLayer(4, 2, 8, 0.0, norm_first=True), pair),
+        (nn.Transformer(4, 2, 1, 1, 8, 0.0, batch_first=True), pair),
+    ):
+        expected = module.eval()(*given)
+        found = weft.from_torch(module)(*(weft.Tensor(each.numpy()) for each in given))
+        if isinstance(expected, tuple):
+            expected, found = expected[0], found[0]
+        np.testing.assert_allclose(found.numpy(), expected.detach().numpy(), 1e-4, 1e-5)

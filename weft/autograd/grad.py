@@ -1,20 +1,11 @@
-"""Gradients with the names of torch.autograd: `grad`, `backward`, `no_grad`."""
+"""`grad` and `backward` with the arguments of torch.autograd."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.support.errors import ArgumentError
-from weft.support.module_names import missing_name
-from weft.tensor.autodiff.modes import (
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
 from weft.tensor.tensor import Tensor
-
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
 
 
 def _listed(value: Any) -> list[Any]:
@@ -79,6 +70,3 @@ def backward(
 ) -> None:
     """Add the gradients of tensors to `.grad` of the leaves they depend on."""
     _total(tensors, grad_tensors, "backward").backward()
-
-
-__getattr__ = missing_name(__name__)
