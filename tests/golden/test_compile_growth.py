@@ -29,7 +29,7 @@ def calls_of(name: str, count: int) -> tuple[int, Compiled]:
 )
 def test_work_is_near_linear(name: str):
     shorter = 2 if name == "gathers" else 1
-    compile_chain(name, 4)  # compiled rules and imports
+    compile_chain(name, SHORT // shorter)  # compiled rules and imports
     short, _ = calls_of(name, SHORT // shorter)
     long, compiled = calls_of(name, LONG // shorter)
     assert long < MOST_GROWTH * short
