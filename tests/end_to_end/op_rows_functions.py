@@ -138,6 +138,8 @@ OPERANDS = (
         "xlogy inside", PRECISE, kinds=("numbers", "positive"), ulps=4, has_gradient=True
     )._replace(ours=method("xlogy")),
     two("logaddexp2", PRECISE, ulps=FUNCTION * 2 + 2, of_largest=True),
+    two("gcd", INTS, kinds=("numbers", "numbers")),  # PyTorch divides the least integer by -1
+    two("lcm", INTS, kinds=("numbers", "numbers")),
     two("ldexp", PRECISE, kinds=("numbers", "below 7"), numpy=None),
     two("float_power", ("float32", "int32"), kinds=("positive", "numbers"), ulps=4),
     two("rsub", NUMBERS, theirs=pt("rsub")),

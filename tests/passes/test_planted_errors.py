@@ -6,7 +6,6 @@ import pytest
 import weft
 from weft.codegen import generate as codegen
 from weft.codegen.phases import CODEGEN
-from weft.engine import shards
 from weft.engine.checks import levels as check
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -14,7 +13,7 @@ from weft.ir.uop import UOp, const, make
 from weft.ir.walk import map_graph, rebuild, substitute
 from weft.reference.schedule import is_schedule
 from weft.rewrite.phase import Pass, Phase
-from weft.schedule import schedule
+from weft.schedule import phases, schedule
 from weft.schedule.phases import SCHEDULE, SHARD
 from weft.support.settings import Context
 from weft.tensor.tensor import Tensor
@@ -148,7 +147,7 @@ def test_the_check_names_a_wrong_shard_pass(monkeypatch):
     x = random(6, 4).shard(("CPU:0", "CPU:1"), axis=0)
     with Context(CHECK="levels"):
         np.testing.assert_allclose((x * 2.0).numpy(), random(6, 4).numpy() * 2.0)
-        monkeypatch.setattr(shards, "SHARD", SHARD._replace(passes=(wrong,)))
+        monkeypatch.setattr(phases, "SHARD", SHARD._replace(passes=(wrong,)))
         with pytest.raises(weft.InternalError, match="in pass shard\n"):
             (x * 3.0).realize()
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from weft.codegen.generate import generate
-from weft.codegen.opts.table import Opt
-from weft.engine.search import best_opts
 from weft.engine.stored.program import pack, unpack
 from weft.engine.watch.record import record_compiled, record_kernel
 from weft.ir.ops import Op
@@ -31,6 +28,9 @@ from weft.support.errors import DeviceError
 from weft.support.progress import Progress
 from weft.support.settings import cache_key, settings
 from weft.support.workers import Workers
+
+if TYPE_CHECKING:
+    from weft.codegen.opts.table import Opt
 
 _CACHE: Final = DiskCache("programs", 3)
 Key = tuple[UOp, str, object]  # kernel, device, settings
@@ -104,6 +104,10 @@ def program_key(kernel: UOp, device: Device) -> str:
 def _generate(kernel: UOp, device: Device) -> Program:
     if kernel.op == Op.PROGRAM:
         return _require_fit(from_node(kernel), device)
+    # Here, because a process whose programs are all on disk needs none of it.
+    from weft.codegen.generate import generate
+    from weft.engine.search import best_opts
+
     reports: list[PassReport] = []
     opts = best_opts(kernel, device, settings.BEAM) if settings.BEAM else None
     taken: list[Opt] = []

@@ -11,14 +11,23 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from weft.ir.program import Program
 from weft.runtime.device import Device as OneDevice
 from weft.support.errors import DeviceError
 from weft.support.message import nearest
 from weft.support.settings import settings
+from weft.target.target import Target
 
 # A device, several devices, or a layout: how memory lies on several devices.
 Placement = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
+
+
+def _render_llvm(program: Program, target: Target) -> str:
+    # Imported where something is to be rendered: programs on disk have been.
+    from weft.render.llvm.renderer import render
+
+    return render(program, target)
 
 
 def _open_python(name: str) -> OneDevice:
@@ -28,11 +37,10 @@ def _open_python(name: str) -> OneDevice:
 
 
 def _open_cpu(name: str) -> OneDevice:
-    from weft.render.llvm.renderer import render
     from weft.runtime.cpu.device import CpuDevice
     from weft.runtime.host import host_target
 
-    return CpuDevice(render, host_target(), name)
+    return CpuDevice(_render_llvm, host_target(), name)
 
 
 def _open_opencl(name: str) -> OneDevice:
@@ -43,18 +51,16 @@ def _open_opencl(name: str) -> OneDevice:
 
 
 def _open_cuda(name: str) -> OneDevice:
-    from weft.render.llvm.renderer import render
     from weft.runtime.cuda.device import CudaDevice
 
-    return CudaDevice(render, name)
+    return CudaDevice(_render_llvm, name)
 
 
 def _open_null(name: str) -> OneDevice:
-    from weft.render.llvm.renderer import render
     from weft.runtime.host import host_target
     from weft.runtime.null.device import NullDevice
 
-    return NullDevice(render, host_target(), name)
+    return NullDevice(_render_llvm, host_target(), name)
 
 
 def _open_c(name: str) -> OneDevice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from weft.engine.bindings import Variables, require_values, variables_of
 from weft.engine.buffers import Buffer
@@ -21,9 +21,11 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.rewrite.trace_file import TraceFile, current
 from weft.runtime.device import Device, Handle, seconds_of
-from weft.schedule.schedule import Schedule
 from weft.support.setting import scope
 from weft.support.source_line import SourceLine
+
+if TYPE_CHECKING:
+    from weft.schedule.schedule import Schedule
 
 
 class PlannedLaunch(NamedTuple):

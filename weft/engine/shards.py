@@ -20,7 +20,6 @@ from weft.ir.uop import UOp
 from weft.ir.views import unmoved
 from weft.ir.walk import topological
 from weft.rewrite.phase import run_phase
-from weft.schedule.phases import SHARD
 from weft.support.settings import settings
 
 # A value, and the device to compute it on; None for that of its memory.
@@ -42,6 +41,8 @@ def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) ->
     versions = {version: memory for memory, version in overwritten.last.items()}
     kept = [node for node in overwritten.read_by(pending) if layout_of(node) is not None]
     nodes = list(dict.fromkeys([*roots, *versions, *kept]))
+    from weft.schedule.phases import SHARD  # what one device computes needs none of it
+
     tuples = run_phase(SHARD, sink(*nodes), parts_of).src
     if settings.CHECK == "levels":
         from weft.engine.checks.levels import check_shards

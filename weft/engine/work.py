@@ -8,7 +8,7 @@ writes them to a tape, or checks them. `prepare` has the schedule of a graph ove
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.engine.bindings import Variables, take_bindings
 from weft.engine.buffer_nodes import BufferKind, line_of
@@ -28,9 +28,11 @@ from weft.ir.text import dump
 from weft.ir.uop import CollectorPaused, UOp
 from weft.rewrite.trace_file import current
 from weft.runtime.device import Device
-from weft.schedule.schedule import Schedule, make_schedule
 from weft.support.bounded_cache import BoundedCache
 from weft.support.settings import cache_key, settings
+
+if TYPE_CHECKING:
+    from weft.schedule.schedule import Schedule
 
 _PREPARED: Final[BoundedCache[tuple[UOp, str, object], Prepared]] = BoundedCache(512)
 _WORK: Final[BoundedCache[tuple[Hashable, ...], Work]] = BoundedCache(512)
@@ -126,6 +128,9 @@ def _scheduled(body: UOp, on: Device) -> Prepared:
 
 
 def _made(body: UOp, on: Device) -> Prepared:
+    # Here, because a process whose schedules are all on disk needs none of it.
+    from weft.schedule.schedule import make_schedule
+
     schedule = make_schedule(body, on.target)
     if settings.DEBUG >= 1:
         _print_schedule(on.name, schedule)

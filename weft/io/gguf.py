@@ -19,6 +19,7 @@ from weft.tensor.tensor import Tensor
 _SCALARS: Final = ("B", "b", "H", "h", "I", "i", "f", "?", None, None, "Q", "q", "d")
 _STRING: Final = 8
 _ARRAY: Final = 9
+_SIZE: Final = struct.Struct("<Q")
 _MOST_NESTED: Final = 8
 _ALIGNMENT: Final = 32
 
@@ -111,12 +112,31 @@ class _FileReader:
         layout = _SCALARS[kind] if kind < len(_SCALARS) else None
         if layout is None:
             count = self.count(8, what)
+            if kind == _STRING:
+                return self._texts(count, what)
             return [self.value(kind, what, depth + 1) for _ in range(count)]
         count = self.count(struct.calcsize(layout), what)
         size = count * struct.calcsize(layout)
         values = struct.unpack(f"<{count}{layout}", self.source.read(self.offset, size, what))
         self.offset += size
         return list(values)
+
+    def _texts(self, count: int, what: str) -> list[str]:
+        """So many texts: a vocabulary has a hundred thousand, so none costs a call of ours."""
+        source, size_at = self.source, _SIZE.unpack_from
+        data, end, at = source.bytes, source.size, self.offset
+        texts = []
+        for _ in range(count):
+            first = at + _SIZE.size
+            if first > end:
+                source.require_inside(at, _SIZE.size, what)
+            (size,) = size_at(data, at)
+            at = first + size
+            if at > end:
+                source.require_inside(first, size, what)
+            texts.append(str(data[first:at], "utf-8", "replace"))
+        self.offset = at
+        return texts
 
 
 def _read(

@@ -17,6 +17,7 @@ import gc
 import threading
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, Final
 from weakref import ref
 
@@ -34,7 +35,8 @@ Linear = tuple[int, tuple[tuple["UOp", int], ...]]
 class UOp:
     """A node `op(src…; arg)` of a dtype. Never construct one: use `make`, `const` or operators.
 
-    `done` holds one bit per remembered rule set under which the node is in normal form.
+    `done` holds one bit per remembered rule set under which the node is in normal form, and per
+    spec that the node obeys; `new_mark` gives them out.
     `interval`, `linear`, `order` and `known_shape` are analyses, filled in when first asked for.
     """
 
@@ -412,6 +414,14 @@ def make_unique(op: int, dtype: DType, src: tuple[UOp, ...], arg: Arg) -> UOp:
     node.ranges = node.done = 0
     node.interval = node.linear = node.order = node.known_shape = node.line = None
     return _hold((op, dtype, src, arg), node)
+
+
+_marks = count()
+
+
+def new_mark() -> int:
+    """A bit of `UOp.done` that nobody else has."""
+    return 1 << next(_marks)
 
 
 def on_sweep(forget: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from weft.ir.ops import COUNT
-from weft.ir.uop import UOp, bool_like, const, make, on_sweep
+from weft.ir.uop import UOp, bool_like, const, make, new_mark, on_sweep
 from weft.rewrite import matcher
 from weft.rewrite.rule import CONTEXT, Rule, require_known_names
 from weft.support.cache import DiskCache
@@ -39,8 +39,6 @@ class RuleSet:
     their normal form; both last as long as the nodes. A set with a rule that reads the context has
     no bit.
     """
-
-    _bits = 0
 
     def __init__(
         self,
@@ -91,8 +89,7 @@ class RuleSet:
         if self._bit is None:
             self._bit = 0
             if not self.is_contextual:
-                self._bit = 1 << RuleSet._bits
-                RuleSet._bits += 1
+                self._bit = new_mark()
                 on_sweep(self.forward.clear)
         return self._bit
 

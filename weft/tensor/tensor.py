@@ -182,7 +182,7 @@ class Tensor(SpecialMethods, Core):
     atan2, arctan2, hypot = angles.atan2, angles.atan2, angles.hypot
     fmax, fmin, ldexp = limits.fmax, limits.fmin, arithmetic.ldexp
     float_power, logaddexp2 = arithmetic.float_power, arithmetic.logaddexp2
-    xlogy = special.xlogy
+    xlogy, gcd, lcm = special.xlogy, arithmetic.gcd, arithmetic.lcm
     copysign, lerp, logaddexp = unary.copysign, activations.lerp, activations.logaddexp
     masked_fill, isclose = activations.masked_fill, activations.isclose
     allclose = activations.allclose

@@ -135,3 +135,22 @@ def test_every_float16_on_the_cpu():
     np.testing.assert_array_equal(Tensor(halves).float().numpy(), want)
     joined = Tensor(patterns.view(np.uint8).reshape(-1, 2)).bitcast(dtypes.float16)
     np.testing.assert_array_equal(joined.float().numpy()[:, 0], want)
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.name)
+def test_bits_that_are_moved_stay_as_they_are(dtype: DType):
+    """Of every NaN too: read as another small float, copied, joined and cut out by a mask."""
+    unsigned = SCALARS[f"uint{dtype.bits}"]
+    patterns = np.arange(1 << dtype.bits, dtype=unsigned.name)
+    x = Tensor(patterns).bitcast(dtype).realize()
+    for other in SMALL:
+        if other.bits == dtype.bits:
+            found = x.bitcast(other).contiguous().realize().bitcast(unsigned)
+            np.testing.assert_array_equal(found.numpy(), patterns)
+    found = x.flip(0).cat(x).pad((1, 0)).realize().bitcast(unsigned)
+    want = np.concatenate([patterns[:1] * 0, patterns[::-1], patterns])
+    np.testing.assert_array_equal(found.numpy(), want)
+    doubled = (x.float() * 0 + 2).cast(dtype)  # computed, and then read as something else
+    known = ~np.isnan(x.float().numpy()) & np.isfinite(x.float().numpy())
+    two = small_floats.encode(dtype.format, 2.0)
+    assert (doubled.bitcast(unsigned).numpy()[known] == two).all()

@@ -240,7 +240,7 @@ eigh lstsq pinv norm matrix_power bmm mv baddbmm addmm tensordot kron outer cros
 ifft rfft irfft unique searchsorted bincount histc quantile median kthvalue mode nanmean nansum
 take take_along_dim put select narrow index_select index_add index_copy index_put
 masked_scatter scatter_add isin aminmax argwhere logical_and logical_or logical_xor clamp_min
-clamp_max addcmul addcdiv expm1 log1p atan2 hypot remainder frac sinc heaviside nan_to_num
+clamp_max addcmul addcdiv gcd lcm expm1 log1p atan2 hypot remainder frac sinc heaviside nan_to_num
 signbit erfc erfinv lgamma digamma glu threshold tanhshrink movedim swapaxes fliplr flipud
 rot90 tile broadcast_to atleast_1d atleast_2d atleast_3d hstack vstack dstack tensor_split
 unbind diag_embed tril_indices triu_indices cumulative_trapezoid diff fft2 ifft2 rfft2 irfft2

@@ -43,23 +43,56 @@ def emulate_small_floats(kernel: UOp, context: CodegenContext) -> UOp:
     dtypes_used = {node.dtype for node in topological(kernel, enter=enter)}
     if not any(_is_lacking(dtype, target) for dtype in dtypes_used):
         return kernel
-    return map_graph(kernel, lambda node, made: _emulated(node, made, target), enter=enter)
+    moved: dict[UOp, UOp] = {}
+
+    def change(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        if _is_lacking(node.dtype, target):
+            bits = _try_moved(node, made, moved, target)
+            if bits is not None:
+                moved[node] = bits
+        return _emulated(node, made, moved, target)
+
+    return map_graph(kernel, change, enter=enter)
 
 
 def _is_lacking(dtype: DType, target: Target) -> bool:
     return dtype.kind == FLOAT and dtype.bits < 32 and dtype.scalar not in target.native_dtypes
 
 
-def _emulated(node: UOp, made: Mapping[UOp, UOp], target: Target) -> UOp:
+def _try_moved(
+    node: UOp, made: Mapping[UOp, UOp], moved: Mapping[UOp, UOp], target: Target
+) -> UOp | None:
+    """The bits of a value that is not computed, as they lie in memory: a NaN keeps all of them."""
+    raw = _unsigned(node, node.dtype)
+    if node.op == Op.CONST:
+        return const(raw, small_floats.encode(_format(node.dtype), float(node.arg)))
+    if node.op == Op.LOAD:
+        return make(Op.LOAD, raw, (made[node.src[0]],))
+    if node.op == Op.BITCAST:
+        is_lacking = _is_lacking(node.src[0].dtype, target)
+        source = moved.get(node.src[0]) if is_lacking else made[node.src[0]]
+        if source is not None and source.dtype is not raw:
+            source = make(Op.BITCAST, raw, (source,))
+        return source
+    if node.op in (Op.WHERE, Op.VECTOR, Op.LANES):
+        is_chosen = node.op == Op.WHERE
+        values = node.src[is_chosen:]
+        if all(value in moved for value in values):
+            chosen = (made[node.src[0]],) if is_chosen else ()
+            return make(node.op, raw, (*chosen, *[moved[value] for value in values]), node.arg)
+    return None
+
+
+def _emulated(node: UOp, made: Mapping[UOp, UOp], moved: Mapping[UOp, UOp], target: Target) -> UOp:
     dtype = node.dtype
     if node.op == Op.STORE and _is_lacking(node.src[1].dtype, target):
-        value = made[node.src[1]]
-        is_raw = value.op == Op.CONTRACT
-        raw = value if is_raw else _bits(value, node.src[1].dtype, target)
+        raw = _raw(node.src[1], made, moved, target)
         ranges = [made[r] for r in node.src[2:]]
         return make(Op.STORE, dtype, (made[node.src[0]], raw, *ranges))
     if node.op == Op.BITCAST and _is_lacking(node.src[0].dtype, target):
-        raw = _bits(made[node.src[0]], node.src[0].dtype, target)
+        raw = _raw(node.src[0], made, moved, target)
+        if _is_lacking(dtype, target):
+            return _value(raw, dtype, target)
         return raw if dtype is raw.dtype else make(Op.BITCAST, dtype, (raw,))
     if node.op in (Op.PARAM, Op.BUFFER) and not _is_lacking(dtype, target):
         return node
@@ -85,6 +118,13 @@ def _emulated(node: UOp, made: Mapping[UOp, UOp], target: Target) -> UOp:
         return result
     loses_zero = _format(dtype).nan == "negative-zero"
     return result if node.op in _EXACT and not loses_zero else _rounded(result, dtype, target)
+
+
+def _raw(node: UOp, made: Mapping[UOp, UOp], moved: Mapping[UOp, UOp], target: Target) -> UOp:
+    """The bits of a value that the target lacks."""
+    if node.op == Op.CONTRACT:
+        return made[node]
+    return moved[node] if node in moved else _bits(made[node], node.dtype, target)
 
 
 def _rounded(x: UOp, dtype: DType, target: Target) -> UOp:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.codegen.opts.table import Opt
 from weft.engine.watch.label import label_of
 from weft.ir.program import Program
 from weft.ir.shapes import shape_of
@@ -14,11 +13,12 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.rewrite.trace_file import TraceFile
 from weft.runtime.device import Device
-from weft.schedule.schedule import Schedule
 from weft.support.source_line import user_line
 
 if TYPE_CHECKING:
+    from weft.codegen.opts.table import Opt
     from weft.engine.run import PlannedLaunch
+    from weft.schedule.schedule import Schedule
 
 
 def record_realize(trace: TraceFile | None) -> None:

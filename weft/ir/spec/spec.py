@@ -9,12 +9,13 @@ without a row is not legal at that level. The tables are in `tensor.py`, `kernel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple, NoReturn
 
 from weft.ir.ops import INFO, name
 from weft.ir.results import FILLING
 from weft.ir.text import locate, show
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, new_mark
 from weft.ir.walk import bodies, topological
 from weft.support.errors import InternalError
 
@@ -51,6 +52,12 @@ def row(invariant: str, ops: int | Iterable[int], check: Callable[[UOp], Verdict
     return Row(invariant, frozenset((ops,) if isinstance(ops, int) else ops), check)
 
 
+@cache
+def _mark_of(rows: tuple[Row, ...]) -> int:
+    """Specs with the same invariants of single nodes share the mark of those."""
+    return new_mark()
+
+
 class Spec:
     """The invariants of one level. `scope` is what a graph of that level is called in messages.
 
@@ -69,6 +76,8 @@ class Spec:
         self.bodies = bodies or self
         self.rows = tuple(rows)
         self.graph_rows = tuple(graph_rows)
+        self.verified = new_mark()  # on a root, with all bodies below it
+        self._obeyed = _mark_of(self.rows)  # on a node, by itself
         self._by_op: dict[int, list[Row]] = {}
         for entry in self.rows:
             for op in entry.ops:
@@ -93,10 +102,13 @@ class Spec:
     def find_fault(self, root: UOp) -> Fault | None:
         """The first broken invariant of a graph, without the bodies of its calls."""
         nodes = topological(root)
+        mark = self._obeyed
         for node in nodes:
-            fault = self.fault_of(node)
-            if fault is not None:
-                return fault
+            if not node.done & mark:
+                fault = self.fault_of(node)
+                if fault is not None:
+                    return fault
+                node.done |= mark
         for entry in self.graph_rows:
             found = entry.find(root, nodes)
             if found is not None:
@@ -105,12 +117,18 @@ class Spec:
 
 
 def verify(root: UOp, spec: Spec, pass_name: str | None = None) -> None:
-    """Raise an InternalError unless the graph and the bodies of its calls obey their specs."""
+    """Raise an InternalError unless the graph and the bodies of its calls obey their specs.
+
+    Nodes do not change, so that what has been found to be legal is not looked at again.
+    """
+    if root.done & spec.verified:
+        return
     for scope in (*bodies(root), root):
         invariants = spec if scope is root else _invariants_of_body(scope, spec)
         fault = invariants.find_fault(scope)
         if fault is not None:
             _raise(scope, invariants, fault, pass_name)
+    root.done |= spec.verified
 
 
 def _invariants_of_body(body: UOp, spec: Spec) -> Spec:

@@ -154,7 +154,7 @@ class _Parser:
             digits = self.text[self.at : self.at + size]
             self.at += size
             if not re.fullmatch(r"[0-9a-fA-F]+", digits) or int(digits, 16) > _LAST:
-                raise self._wrong(f"\\{kind}{digits} is no character")
+                raise self._wrong(f"expected a character, got \\{kind}{digits}")
             return int(digits, 16)
         if not kind:
             raise self._wrong("the text ends after a backslash")

@@ -170,7 +170,7 @@ class _Writer:
         properties = dict(_mapping(schema, "properties"))
         required = schema.get("required", [])
         if not isinstance(required, list) or not all(isinstance(r, str) for r in required):
-            raise ArgumentError("schema: required is no list of names")
+            raise ArgumentError(f"schema: expected a list of names as required, got {required!r}")
         extra = schema.get("additionalProperties", not properties)
         for name in required:
             properties.setdefault(name, True if extra in (True, False) else extra)
@@ -280,14 +280,14 @@ def _text(value: Any) -> str:
 def _list(schema: Mapping[str, Any], name: str) -> list[Any]:
     found = schema[name]
     if not isinstance(found, list) or not found:
-        raise ArgumentError(f"schema: {name} is no list of choices")
+        raise ArgumentError(f"schema: expected a list of choices as {name}, got {found!r}")
     return found
 
 
 def _mapping(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = schema.get(name, {})
     if not isinstance(found, Mapping):
-        raise ArgumentError(f"schema: {name} is no object")
+        raise ArgumentError(f"schema: expected an object as {name}, got {found!r}")
     return found
 
 

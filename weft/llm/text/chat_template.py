@@ -121,7 +121,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise ArgumentError(
-        f"chat: a {type(value).__name__} is no part of a conversation",
+        f"chat: expected plain data in a message, got a {type(value).__name__}",
         rule="messages are text, numbers, lists and objects",
     )
 

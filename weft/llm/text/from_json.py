@@ -99,16 +99,16 @@ def _text(path: Path) -> str:
     except OSError as failure:
         raise file_error(f"tokenizer: {path}", failure) from None
     except UnicodeDecodeError:
-        raise FileFormatError(f"tokenizer: {path} is no text") from None
+        raise FileFormatError(f"tokenizer: expected text in {path}, got other bytes") from None
 
 
 def _json(path: Path, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as failure:
-        raise FileFormatError(f"tokenizer: {path} is no JSON: {failure}") from None
+        raise FileFormatError(f"tokenizer: expected JSON in {path}: {failure}") from None
     if not isinstance(found, dict):
-        raise FileFormatError(f"tokenizer: {path} holds no object")
+        raise FileFormatError(f"tokenizer: expected an object in {path}")
     return found
 
 

@@ -91,9 +91,10 @@ class TextTokenizer:
     @cached_property
     def spellings(self) -> list[bytes]:
         """The bytes of each token."""
-        return [self._spelled(token) for token in range(self.size)]
+        return [self.spelled(token) for token in range(self.size)]
 
-    def _spelled(self, token: int) -> bytes:
+    def spelled(self, token: int) -> bytes:
+        """The bytes of a token."""
         name = self.name(token)
         if name is None:
             return b""
@@ -124,7 +125,7 @@ class TextStream:
         tokenizer = self._tokenizer
         if token in tokenizer.special and not self._special:
             return ""
-        spelled = tokenizer.spellings[token] if 0 <= token < tokenizer.size else b""
+        spelled = tokenizer.spelled(token) if 0 <= token < tokenizer.size else b""
         if self._is_first and tokenizer.strips_space and token not in tokenizer.special:
             spelled = spelled.removeprefix(b" ")
         self._is_first = False

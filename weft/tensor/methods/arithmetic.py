@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import dtypes, promote
+from weft.ir.dtypes import FIXED, DType, dtypes, promote
 from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.unary import as_float, float_pair, precise
+from weft.tensor.methods.unary import float_pair, precise
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -68,9 +68,13 @@ def ldexp(self: Tensor, other: Any) -> Tensor:
     >>> Tensor([3.0]).ldexp(Tensor([4])).tolist()
     [48.0]
     """
-    x = as_float(self)
-    power = as_float(lift(x, other, "ldexp")).exp2()
-    return x * power
+    x, power = float_pair(self, other, "ldexp")
+    # In three steps: a power by itself may be out of range where the result is not.
+    most = 3 * (int(math.log2(dtypes.finfo(x.dtype).max)) - 1)
+    power = power.clamp(-most, most)
+    third = (power * (1 / 3)).trunc()
+    step = third.exp2()
+    return x * step * step * (power - 2 * third).exp2()
 
 
 def logaddexp2(self: Tensor, other: Any) -> Tensor:
@@ -96,3 +100,49 @@ def rsub(self: Tensor, other: Any, alpha: float = 1) -> Tensor:
         raise ArgumentError(f"rsub: alpha {alpha} for {self.dtype.name}", rule="it is an int here")
     result: Tensor = (self if alpha == 1 else self * alpha).sub(other, reverse=True)
     return result
+
+
+def gcd(self: Tensor, other: Any) -> Tensor:
+    """Return the greatest common divisor of two integers; 0 of 0 and 0. PyTorch and NumPy: gcd.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([12, -18, 0]).gcd(Tensor([8, 27, 5])).tolist()
+    [4, 9, 5]
+    """
+    x, y = _integer_pair(self, other, "gcd")
+    for _ in range(_most_divisions(x.dtype)):
+        ends = y == 0
+        x, y = ends.where(x, y), ends.where(0, x % ends.where(1, y))
+    return x
+
+
+def lcm(self: Tensor, other: Any) -> Tensor:
+    """Return the least common multiple of two integers; 0 if one is 0. PyTorch and NumPy: lcm.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([4, -6, 0]).lcm(Tensor([6, 9, 5])).tolist()
+    [12, 18, 0]
+    """
+    x, y = _integer_pair(self, other, "lcm")
+    divisor = gcd(x, y)
+    return x // (divisor == 0).where(1, divisor) * y
+
+
+def _integer_pair(self: Tensor, other: Any, name: str) -> tuple[Tensor, Tensor]:
+    """Two operands without their signs, in one dtype of integers."""
+    right = lift(self, other, name)
+    dtype = promote(self.dtype, right.dtype)
+    if not dtype.kind & FIXED:
+        raise DTypeError(
+            f"{name}: expected integers, got {self.dtype.name} and {right.dtype.name}",
+            rule="divisors are those of integers",
+        )
+    return self.cast(dtype).abs(), right.cast(dtype).abs()
+
+
+def _most_divisions(dtype: DType) -> int:
+    """How many divisions Euclid's algorithm takes at most: neighboring Fibonacci numbers do."""
+    small, large, count = 1, 2, 1
+    while large <= dtype.max:
+        small, large, count = large, small + large, count + 1
+    return count

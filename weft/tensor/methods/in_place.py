@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NAMES: Final = """
     abs acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bitwise_and bitwise_not
     bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh deg2rad
-    digamma div elu eq erf erfc erfinv exp exp2 expm1 floor fmod frac hardsigmoid hardswish
-    hardtanh heaviside hypot index_add index_copy index_fill index_put leaky_relu lerp lgamma
+    digamma div elu eq erf erfc erfinv exp exp2 expm1 floor fmod frac gcd hardsigmoid hardswish
+    hardtanh heaviside hypot index_add index_copy index_fill index_put lcm leaky_relu lerp lgamma
     log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lshift
     masked_fill masked_scatter mish mul nan_to_num ne neg pow put rad2deg reciprocal relu relu6
     remainder round rshift rsqrt scatter scatter_add scatter_reduce selu sigmoid sign silu sin

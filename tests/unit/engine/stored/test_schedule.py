@@ -9,6 +9,7 @@ from weft.engine import work
 from weft.engine.compile import CompileStatistics
 from weft.engine.counters import GlobalCounters
 from weft.engine.stored import schedule as schedule_store
+from weft.schedule import schedule as scheduling
 from weft.support.cache import DiskCache
 
 
@@ -16,7 +17,7 @@ from weft.support.cache import DiskCache
 def scheduled(monkeypatch):
     """The graphs that are scheduled; `forget` is the start of another process."""
     graphs = []
-    make = work.make_schedule
+    make = scheduling.make_schedule
 
     def noted(body, target):
         graphs.append(body)
@@ -27,7 +28,7 @@ def scheduled(monkeypatch):
         for table in (work._PREPARED, work._WORK, compiling._LOADED, compiling._KEYS):
             table.clear()
 
-    monkeypatch.setattr(work, "make_schedule", noted)
+    monkeypatch.setattr(scheduling, "make_schedule", noted)
     monkeypatch.setattr(schedule_store, "_CACHE", DiskCache("schedules-test", 1))
     forget()
     noted.graphs, noted.forget = graphs, forget

@@ -89,5 +89,5 @@ def test_too_much_text(monkeypatch):
 def test_what_is_no_template():
     with pytest.raises(FileFormatError, match="cannot be read"):
         ChatTemplate("{% for %}")
-    with pytest.raises(ArgumentError, match="object is no part"):
+    with pytest.raises(ArgumentError, match="expected plain data in a message, got a object"):
         ChatTemplate(CHATML).render([{"role": "user", "content": object()}])

@@ -49,5 +49,5 @@ def test_what_is_no_tokenizer(tmp_path):
         with pytest.raises(FileFormatError, match="tokenizer:"):
             tokenizer_from_json(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(FileFormatError, match="no text"):
+    with pytest.raises(FileFormatError, match="expected text"):
         tokenizer_from_json(path)

@@ -8,8 +8,10 @@ that uses `sys.settrace` too does not see the function in that call.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from _thread import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, Self
 
@@ -43,24 +45,43 @@ class Watch:
         self._aside: set[FrameType] = set()  # not the function's, nor what they call
         self._followed: dict[str, bool] = {}
         self._before: Any = None
+        self._thread = get_ident()
+        self._is_collecting = False
         for thing in (function, *arguments):
             self.reads.mark(thing)
             self.reads.add_function(thing)
 
     def __enter__(self) -> Self:
+        gc.callbacks.append(self._note_collection)
         self._before = sys.gettrace()
         sys._getframe().f_trace_opcodes = True  # 3.12 asks here whether a frame wants instructions
-        sys.settrace(self._enter_frame)
+        is_followed, enter = self._followed.get, self._enter_frame
+
+        def enter_frame(frame: FrameType, event: str, arg: Any) -> Any:
+            # Nearly every frame is of a file of Weft: those are left out before anything else.
+            if is_followed(frame.f_code.co_filename) is False:
+                return None
+            return enter(frame, event, arg)
+
+        sys.settrace(enter_frame)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
+        gc.callbacks.remove(self._note_collection)
         self._frames.clear()
         self._aside.clear()
         self.reads.finish()
         self.reads.frame = None
 
+    def _note_collection(self, phase: str, info: dict[str, int]) -> None:
+        """Python collects garbage: what it calls for that is of other objects, at any moment."""
+        if get_ident() == self._thread:
+            self._is_collecting = phase == "start"
+
     def _enter_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self._is_collecting:
+            return None
         file = frame.f_code.co_filename
         is_followed = self._followed.get(file)
         if is_followed is None:
