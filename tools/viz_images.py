@@ -17,7 +17,16 @@ from typing import Any
 from weft.viz.page import read_records
 from weft.viz.serve import make_server
 
-READY = ".graph .hint:has-text('nodes'), table.kernels, .lanes canvas, .picture svg"
+# The innermost loop of a kernel: the one that is worth being marked.
+INNER_LOOP = """() => {
+  const loops = [...document.querySelectorAll(".nest [data-loop]")];
+  const depth = (row) => (row.innerText.startsWith("for") ? parseInt(row.style.paddingLeft) : -1);
+  loops.sort((a, b) => depth(b) - depth(a))[0].click();
+}"""
+_MANY = 10**6  # operations: a copy has nothing to show
+_TELLING = 16  # nodes of a rewrite, leaves too
+_FEW = 24  # nodes of a kernel that a picture shows well
+READY = ".graph .hint:has-text('node'), table.kernels, .lanes canvas, .picture svg"
 
 
 def addresses(trace: Path) -> dict[str, str]:
@@ -25,6 +34,9 @@ def addresses(trace: Path) -> dict[str, str]:
     spent: dict[int, float] = {}
     kernels: dict[int, dict[str, Any]] = {}
     largest: dict[str, Any] = {}
+    groups: dict[int, list[dict[str, Any]]] = {}
+    sources: dict[int, list[int]] = {}
+    phases: dict[int, dict[str, Any]] = {}
     for record in read_records(trace):
         if record["kind"] == "launch":
             number = record["kernel"]
@@ -33,17 +45,45 @@ def addresses(trace: Path) -> dict[str, str]:
             kernels[record["id"]] = record
         elif record["kind"] == "schedule":
             largest = max(record, largest, key=lambda s: len(s.get("kernels", ())))
-    kernel = max(kernels.values(), key=lambda k: spent.get(k["id"], 0.0))
+        elif record["kind"] == "node":
+            sources[record["id"]] = record.get("src", [])
+        elif record["kind"] == "phase":
+            phases[record["id"]] = record
+        elif record["kind"] == "fusion":
+            groups[record["phase"]] = record["groups"]
+    computing = [kernel for kernel in kernels.values() if kernel["operations"] > _MANY]
+    kernel = max(computing, key=lambda k: spent.get(k["id"], 0.0))
+    sizes = [len(group["nodes"]) for group in groups[largest["phase"]]]
+    middle = min(range(len(sizes)), key=lambda number: abs(sizes[number] - _FEW))
     return {
         "overview": "#/overview",
         "model": "#/model",
         "timeline": "#/timeline",
         "fusion": f"#/fusion/{largest['id']}",
-        "fusion-kernel": f"#/fusion/{largest['id']}/{len(largest['kernels']) // 3}",
-        "passes": f"#/phase/{kernel['phase']}/4/3",
-        "kernel": f"#/kernel/{kernel['id']}/7",
+        "fusion-kernel": f"#/fusion/{largest['id']}/{middle}",
+        "passes": f"#/phase/{kernel['phase']}/{telling_rewrite(phases[kernel['phase']], sources)}",
+        "kernel": f"#/kernel/{kernel['id']}",
         "access": f"#/access/{kernel['id']}/0",
     }
+
+
+def telling_rewrite(phase: dict[str, Any], sources: dict[int, list[int]]) -> str:
+    """The pass and the number of a rewrite that is neither a single node nor half a kernel."""
+
+    def size(root: int) -> int:
+        seen, stack = {root}, [root]
+        while stack and len(seen) < 10 * _TELLING:
+            new = [source for source in sources[stack.pop()] if source not in seen]
+            seen.update(new)
+            stack += new
+        return len(seen)
+
+    best = (float("inf"), "0/0")
+    for number, step in enumerate(phase["passes"]):
+        for position, (_, before, after, *_) in enumerate(step.get("rewrites", ())):
+            apart = abs(size(before) - _TELLING) + abs(size(after) - _TELLING)
+            best = min(best, (apart, f"{number}/{position}"))
+    return best[1]
 
 
 def main() -> None:
@@ -72,6 +112,9 @@ def main() -> None:
                 page.evaluate("address => { location.hash = address }", address)
                 page.wait_for_timeout(300)
                 page.wait_for_selector(READY, timeout=120_000)
+                if name == "kernel":
+                    page.wait_for_selector(".panes section:nth-child(4) .code")
+                    page.evaluate(INNER_LOOP)
                 page.wait_for_timeout(900)
                 page.screenshot(path=options.folder / f"{options.prefix}-{name}-{theme}.png")
             page.close()

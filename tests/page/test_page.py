@@ -3,6 +3,8 @@
 Needs Chromium and the extra `page`; it is skipped where one of them is missing.
 """
 
+import base64
+import gzip
 import json
 import re
 import shutil
@@ -17,7 +19,7 @@ from weft.codegen.generate import generate
 from weft.codegen.opts.table import Bind
 from weft.engine.watch.record import record_kernel
 from weft.ir.text import parse
-from weft.rewrite.trace_file import recording
+from weft.rewrite.trace_file import VERSION, recording
 from weft.target.cuda import cuda_target
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra `page`")
@@ -178,6 +180,48 @@ def test_a_node_tells_about_itself(page, server):
     assert "test_page.py" in page.inner_text("aside")
 
 
+def test_the_parts_of_the_time_and_the_costs_of_cuts_are_shown(page, tmp_path):
+    from weft.viz.page import render_page
+
+    x, trace = Tensor.ones(47, 47).contiguous().realize(), tmp_path / "t.jsonl"
+    step = weft.jit(lambda x: ((x @ x) @ x).softmax(-1) @ x)
+    with weft.profile(trace):
+        for _ in range(3):
+            step(x)
+    path = tmp_path / "page.html"
+    path.write_text(render_page(trace), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.wait_for_selector(".where-bar .stack i")
+    widths = "[...document.querySelectorAll('.stack i')].map(i => parseFloat(i.style.width))"
+    shares = page.evaluate(widths)
+    assert sum(shares) == pytest.approx(100, abs=0.5)
+    assert "calling jitted functions" in page.inner_text(".where-bar")
+    cells = page.locator("table.calls tbody tr td").all_inner_texts()
+    assert cells[0] == "<lambda>" and cells[2] == "3"
+    page.click(".list .item:has-text('fusion')")
+    page.wait_for_selector(".groups .cut")
+    assert "stored" in page.inner_text(".groups") or "cut:" in page.inner_text(".groups")
+    assert page.locator(".decisions .costs .taken").count() > 0
+    page.click("text=Timeline")
+    page.wait_for_selector(".lanes canvas")
+
+
+def test_a_trace_of_a_newer_version_says_so(browser, tmp_path):
+    """The page says what to do; the commands refuse it before."""
+    from weft.viz.page import _PLACE, PAGE
+
+    newer = json.dumps({"kind": "trace", "version": VERSION + 1, "program": "", "started": 0})
+    packed = base64.b64encode(gzip.compress(newer.encode())).decode()
+    inside = f'<script type="application/octet-stream" id="trace">{packed}</script>'
+    path = tmp_path / "page.html"
+    path.write_text(PAGE.read_text(encoding="utf-8").replace(_PLACE, inside), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".failure:has-text('or a newer one')")
+    assert f"it has version {VERSION + 1}" in page.inner_text(".failure")
+    page.close()
+
+
 def test_themes_and_help(page, server):
     page.goto(f"{server}?theme=light")
     page.wait_for_selector("main h1")
@@ -197,8 +241,8 @@ def test_one_file_holds_everything(page, trace, tmp_path):
 
 
 def test_a_hundred_thousand_nodes_are_drawn_in_time(page, tmp_path):
-    """Panning and zooming stay under a tenth of a second a frame, on a slow machine too."""
-    lines = [{"kind": "trace", "version": 3, "program": "large", "started": 0}]
+    """A frame of panning or zooming takes some 30 ms; a loaded machine may take ten times that."""
+    lines = [{"kind": "trace", "version": VERSION, "program": "large", "started": 0}]
     count = 100_000
     for i in range(1, count + 1):
         src = sorted({max(1, i - 1 - (i * 7919) % 40), max(1, i - 1)} - {i}) if i > 1 else []
@@ -257,7 +301,7 @@ def test_threads_of_a_gpu_coalesce_or_not(text, opts, patterns, page, tmp_path):
     from weft.viz.page import render_page
 
     kernel, target, taken = parse(text), cuda_target(), []
-    device = SimpleNamespace(name="CUDA", target=target)
+    device = SimpleNamespace(name="CUDA", target=target, stores_nothing=False)
     trace = tmp_path / "t.jsonl"
     with recording(trace) as writer:
         program = generate(kernel, target, opts, taken=taken)

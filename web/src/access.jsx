@@ -53,7 +53,7 @@ function Picture({ access }) {
               const who = cells.get((line * row) / unit + i);
               return (
                 <g transform={`translate(${76 + i * CELL} 0)`}>
-                  <rect width={CELL - 2} height={HIGH} rx="4" class={who ? "" : "idle"} style={who ? `fill:hsl(${hue(who[0])} 62% 56%)` : ""}>{who && <title>{who.join(", ")}</title>}</rect>
+                  <rect width={CELL - 2} height={HIGH} rx="4" class={who ? "" : "idle"} style={who ? `fill:hsl(${hue(who[0])} 52% 45%)` : ""}>{who && <title>{who.join(", ")}</title>}</rect>
                   {who && <text class="who" x={CELL / 2 - 1} y={HIGH / 2 + 4}>{who.length > 2 ? `×${who.length}` : who.join(" ")}</text>}
                 </g>
               );

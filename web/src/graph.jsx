@@ -10,6 +10,7 @@ worker.onmessage = ({ data }) => { waiting.get(data.ticket)?.(data); waiting.del
 const layOut = (nodes, edges) => new Promise((done) => { waiting.set(++tickets, done); worker.postMessage({ ticket: tickets, nodes, edges }); });
 
 const READABLE = 0.8;
+const FEW = 80; // nodes that are better seen all at once, if smaller
 const CROWD = 12;
 const FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const SMALL_FONT = "10.5px ui-sans-serif, system-ui, sans-serif";
@@ -100,14 +101,12 @@ export function Graph({ trace, root, marked, gone, chosen, onChoose, groups, the
   return (
     <div class="graph">
       <canvas ref={element} tabIndex={0} aria-label="graph" />
-      {!ready && root && <div class="hint">laying out…</div>}
-      {ready && <div class="hint">{ready.shown.length.toLocaleString()} nodes</div>}
       <div class="tools">
         <button title="zoom in (+)" onClick={() => canvas.current.zoom(1.3)}>+</button>
         <button title="zoom out (-)" onClick={() => canvas.current.zoom(1 / 1.3)}>−</button>
         <button title="fit (0)" onClick={() => ready && fit(canvas.current, ready)}>⤢</button>
       </div>
-      <Legend groups={groups} note={note} />
+      <div class="foot"><Legend groups={groups} note={note} /><span class="hint">{ready ? `${ready.shown.length.toLocaleString()} node${ready.shown.length === 1 ? "" : "s"}` : root ? "laying out…" : ""}</span></div>
     </div>
   );
 }
@@ -128,7 +127,8 @@ function fit(canvas, ready) {
   canvas.least = Math.min(0.2, 0.5 * Math.min(canvas.width / (right - left + 1), canvas.height / (bottom - top + 1)));
   canvas.fit(left, top, right, bottom);
   // Text that nobody can read helps nobody: begin at the results of a large graph instead.
-  if (canvas.scale < READABLE && ready.nodes.length < 5000) {
+  const least = ready.nodes.length < FEW ? 0.6 * READABLE : READABLE;
+  if (canvas.scale < least && ready.nodes.length < 5000) {
     canvas.scale = READABLE;
     const [x, y] = densest(ready, canvas.width / READABLE, canvas.height / READABLE);
     canvas.x = canvas.width / 2 - x * READABLE;
@@ -151,7 +151,11 @@ function densest(ready, wide, high) {
   for (const [key, n] of counts) if (n >= best[1]) best = [key, n];
   if (!best[1]) return [ready.x[ready.nodes.length - 1], ready.y[ready.nodes.length - 1]];
   const [column, row] = best[0].split(",").map(Number);
-  return [(column + 1) * (wide / 2), (row + 1) * (high / 2)];
+  // Its nodes in the middle: they rarely fill it evenly.
+  const [left, top] = [column * (wide / 2), row * (high / 2)];
+  const inside = Array.from(ready.nodes.keys()).filter((i) => ready.x[i] >= left && ready.x[i] < left + wide && ready.y[i] >= top && ready.y[i] < top + high);
+  const middle = (at) => { const sorted = inside.map((i) => at[i]).sort((a, b) => a - b); return (sorted[0] + sorted[sorted.length - 1]) / 2; };
+  return [middle(ready.x), middle(ready.y)];
 }
 
 function reveal(canvas, ready, i) {
@@ -227,13 +231,17 @@ function box(c, x, y, width, height, color, colors, { isMarked, isGone, isChosen
   c.stroke();
 }
 
+const FAR = 420;
+const isFar = (x0, y0, x1, y1) => Math.abs(x1 - x0) + Math.abs(y1 - y0) > FAR;
+
 function edges(c, ready, box, colors, scale, focus) {
-  const draw = (wanted, style, width) => {
+  const draw = (wanted, style, width, far) => {
     c.beginPath();
     for (const [a, b] of ready.edges) {
       const isNear = focus && (ready.shown[a].id === focus || ready.shown[b].id === focus);
       if (!!isNear !== wanted || (ready.isCrowded[b] && !isNear)) continue;
       const [x0, y0, x1, y1] = [ready.x[a], ready.y[a] + ready.nodes[a].height / 2, ready.x[b], ready.y[b] - ready.nodes[b].height / 2];
+      if (!wanted && isFar(x0, y0, x1, y1) !== far) continue;
       if (Math.max(y0, y1) < box.top || Math.min(y0, y1) > box.bottom || Math.max(x0, x1) < box.left || Math.min(x0, x1) > box.right) continue;
       const bend = Math.max(14, Math.min(60, (y1 - y0) / 2));
       c.moveTo(x0, y0);
@@ -244,8 +252,11 @@ function edges(c, ready, box, colors, scale, focus) {
     c.lineWidth = width;
     c.stroke();
   };
-  c.globalAlpha = 0.55;
-  draw(false, colors.faint, Math.max(1, 0.6 / scale));
+  // Edges over many layers cross all others: they are there, and in the background.
+  c.globalAlpha = 0.1;
+  draw(false, colors.faint, Math.max(1, 0.6 / scale), true);
+  c.globalAlpha = 0.6;
+  draw(false, colors.faint, Math.max(1, 0.6 / scale), false);
   c.globalAlpha = 1;
   if (focus) draw(true, colors.accent, 1.8);
 }

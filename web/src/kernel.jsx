@@ -51,7 +51,7 @@ export function KernelView({ trace, at, theme }) {
   const choose = (key) => { const i = nest.rows.findIndex((r) => r.key === key); location.hash = key && key !== loop && i >= 0 ? address("kernel", kernel.id, i) : address("kernel", kernel.id); };
   const marked = useMemo(() => (row ? nodesOver(trace, kernel.body, row.from) : null), [trace, kernel, row]);
   const runs = kernel.launches.length;
-  const { flops, moved, share, bound } = rates(kernel);
+  const { flops, moved, share, bound, isCached } = rates(kernel);
   const lines = [...new Set(kernel.launches.map((l) => l.line).filter(Boolean))].map((id) => trace.lines.get(id));
   const language = kernel.source.includes("define ") ? "llvm" : "c";
   const panes = { loop, onLoop: choose };
@@ -61,10 +61,10 @@ export function KernelView({ trace, at, theme }) {
         {kernel.phase && <a class="link" href={address("phase", kernel.phase)}>its passes, step by step</a>}
         {kernel.phase && <a class="link" href={address("access", kernel.id)}>memory access</a>}</div>
       <div class="cards">
-        <Card name="time" value={time(kernel.us / Math.max(1, runs))} note={`${runs} runs, ${time(kernel.us)} in all`} />
+        <Card name="time" value={time(kernel.us / Math.max(1, runs))} note={`${runs} run${runs === 1 ? "" : "s"}, ${time(kernel.us)} in all`} />
         <Card name="compute" value={`${(flops / 1e9).toFixed(1)} GFLOP/s`} note={`${(kernel.operations / 1e6).toFixed(2)} M operations`} />
         <Card name="memory" value={`${(moved / 1e9).toFixed(1)} GB/s`} note={`${bytes(kernel.bytes)} moved`} />
-        <Card name="of the machine" value={`${(100 * share).toFixed(0)} %`} note={share > 1 ? "above it: from caches" : bound && `bound by ${bound}`} />
+        <Card name="of the machine" value={isCached ? "in cache" : `${(100 * share).toFixed(0)} %`} note={isCached ? `${(100 * share).toFixed(0)} % of its flops` : bound && `bound by ${bound}`} />
         <Card name="compile" value={time(kernel.compile)} note={`grid ${kernel.groups.join("×") || 1}, threads ${kernel.threads.join("×") || 1}`} />
       </div>
       {lines.length > 0 && <div class="lines">{[...new Map(lines.map((line) => [`${line.file}:${line.row}`, line])).values()].slice(0, 3).map((line) => <div><a>{line.file.split("/").pop()}:{line.row}</a><code>{line.text.split("\n")[0]}</code><span class="faint">{modulesOf(lines, line)}</span></div>)}</div>}
@@ -93,9 +93,11 @@ function Tabs({ names, on, onTab }) {
   return <h2 class="tabs">{names.map((name) => <button class={on === name ? "on" : ""} onClick={() => onTab(name)}>{name}</button>)}</h2>;
 }
 
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
 function Nest({ nest, loop, onLoop }) {
   if (!nest.rows.length) return <p class="faint">its program is not in this trace</p>;
-  const what = (r) => [r.loads && `${r.loads} loads`, r.stores && `${r.stores} stores`, r.math && `${r.math} operations`].filter(Boolean).join(", ");
+  const what = (r) => [r.loads && many(r.loads, "load"), r.stores && many(r.stores, "store"), r.math && many(r.math, "operation")].filter(Boolean).join(", ");
   return (
     <div class="code nest">{nest.rows.map((r) => (
       <div class={r.key === loop ? "in" : ""} data-loop={r.key} style={`padding-left:${8 + r.depth * 18}px`} onClick={() => onLoop(r.key)}><b>{r.title}</b>{r.from.length > 0 && <i>{r.from.map((n) => `r${n}`).join(" ")}</i>}<span>{what(r)}</span></div>

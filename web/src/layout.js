@@ -2,7 +2,7 @@
 // Small graphs get dagre's layout; large ones a layered one in near linear time.
 import dagre from "@dagrejs/dagre";
 
-const SMALL = 260;
+const SMALL = 120;
 const GAP_X = 18;
 const GAP_Y = 26;
 
@@ -13,7 +13,7 @@ export function layout(nodes, edges) {
 
 function byDagre(nodes, edges) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "TB", nodesep: GAP_X, ranksep: GAP_Y, ranker: nodes.length < 120 ? "network-simplex" : "longest-path" });
+  graph.setGraph({ rankdir: "TB", nodesep: GAP_X, ranksep: GAP_Y, ranker: "network-simplex" });
   graph.setDefaultEdgeLabel(() => ({}));
   nodes.forEach((node, i) => graph.setNode(String(i), { width: node.width, height: node.height }));
   edges.forEach(([a, b], i) => graph.setEdge(String(a), String(b), {}, String(i)));

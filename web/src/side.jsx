@@ -55,10 +55,10 @@ function ScheduleItems({ trace, schedule, number, at, first }) {
   const isOpen = open ?? (isInside || trace.schedules.length < 4);
   return (
     <section>
-      <button class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}><span>{isOpen ? "▾" : "▸"}</span> schedule {number}<em>{schedule.kernels.length} kernels · {schedule.device}</em></button>
+      <button class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}><span>{isOpen ? "▾" : "▸"}</span> schedule {number}<em>{schedule.kernels.length} kernel{schedule.kernels.length === 1 ? "" : "s"} · {schedule.device}</em></button>
       {isOpen && <>
         {phase && <Item deep={1} href={address("phase", phase.id)} isOn={at.view === "phase" && first === phase.id} title="passes" note={time(phase.end - phase.start)} />}
-        <Item deep={1} href={address("fusion", schedule.id)} isOn={at.view === "fusion" && first === schedule.id} title="fusion" note={`${schedule.decisions.length} decisions`} />
+        <Item deep={1} href={address("fusion", schedule.id)} isOn={at.view === "fusion" && first === schedule.id} title="fusion" note={`${schedule.decisions.length} decision${schedule.decisions.length === 1 ? "" : "s"}`} />
         {rows.map((k) => k.made
           ? <Item deep={1} href={address("kernel", k.made.id)} isOn={((at.view === "kernel" || at.view === "access") && first === k.made.id) || (at.view === "phase" && first === k.made.phase)} title={`${k.made.label || k.name}${times(k) > 1 ? ` ×${times(k)}` : ""}`} note={time(k.made.us)} sub={`${lineOf(trace, k.line)} ${k.made.label ? k.name : ""}`} />
           : <span class="item deep1 off"><span class="title">{k.name}</span><span class="sub">{lineOf(trace, k.line)}</span></span>)}

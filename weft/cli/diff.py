@@ -49,9 +49,7 @@ def run(options: argparse.Namespace) -> int:
         variable, one, other = _pair(text)
         left[variable], right[variable] = one, other
     names = [" ".join(f"{name}={value}" for name, value in side.items()) for side in (left, right)]
-    # Jitted functions run eagerly, so that what they compute has lines.
-    first, second = ({**side, "JIT": "0"} for side in (left, right))
-    outcome = diff_program([options.file, *options.arguments], first, second, options.bound)
+    outcome = diff_program([options.file, *options.arguments], left, right, options.bound)
     return _report(outcome, names, options.bound)
 
 
@@ -78,7 +76,8 @@ def _report(outcome: Outcome, names: list[str], bound: float) -> int:
     if found is None:
         print(f"{outcome.tensors} tensors agree within {bound:g}: {names[0]} and {names[1]}")
         return 0
-    print(f"tensor {found.number + 1} differs: {found.dtype} {list(found.shape)} of {found.line}")
+    of = f" of {found.line}" if found.line else ""
+    print(f"{found.what} differs: {found.dtype} {list(found.shape)}{of}")
     _print_text(found.text)
     if found.reason:
         print(f"  the programs part: {found.reason}")
@@ -87,6 +86,9 @@ def _report(outcome: Outcome, names: list[str], bound: float) -> int:
     if outcome.inside is not None and outcome.inside.line != found.line:
         print(f"it begins at {shown.line}, {shown.dtype} {list(shown.shape)}")
         _print_text(shown.text)
+    elif outcome.inside is None and found.is_of_a_call:
+        print("each of its lines agrees, run by itself from the same values: the jitted program")
+        print("rounds otherwise, or is wrong; CHECK=jit compares it with its lines")
     width = max(map(len, names))
     for name, value in zip(names, shown.values, strict=True):
         print(f"  {name:{width}}  {value:.9g} at {list(shown.at)}")

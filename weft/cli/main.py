@@ -5,6 +5,7 @@
     weft bench           how fast this machine runs Weft's kernels, beside torch where installed
     weft viz [TRACE]     look at what happened: graphs, rewrites, kernels, times, memory
     weft profile FILE    run a program and print where its time and memory went
+    weft diff FILE       run a program with two settings and name the first tensor that differs
     weft trace [TRACE]   ask a trace for a rule, a kernel or a line; write it for Perfetto
     weft compile FILE    take a graph in text form through the passes, from any to any
     weft run MODEL       run a model file on arrays from .npy files
@@ -32,6 +33,7 @@ from importlib import import_module
 from typing import Final
 
 from weft.support.errors import UsageError
+from weft.support.source_line import NOWHERE, user_line
 
 # The commands, each with the line that `weft --help` prints; the module has the same name.
 COMMANDS: Final = {
@@ -82,6 +84,7 @@ def _version() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status. Without a command, say which there are."""
     top = parser()
+    launcher = user_line()
     options = top.parse_args(arguments)
     if options.command is None:
         top.print_help()
@@ -91,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except UsageError as error:
+        if error.where.code is not None and error.where.code is launcher.code:
+            error.where = NOWHERE  # the line that called this command tells nobody anything
         print(error, file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader has seen enough, as `head` has

@@ -19,7 +19,7 @@ from weft.ir.layouts import Layout
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size
 from weft.ir.uop import UOp, make_unique
-from weft.ir.walk import substitute
+from weft.ir.walk import substitute, try_line
 from weft.support.source_line import SourceLine, user_line
 
 _numbers: Final = itertools.count()
@@ -105,9 +105,7 @@ def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
 
 def line_of(node: UOp) -> SourceLine:
     """The line that made a value: that of the node or of what it wraps, or the one that asks."""
-    while node.line is None and node.src:
-        node = node.src[0]
-    return node.line or user_line()
+    return try_line(node) or user_line()
 
 
 def hand_over(node: UOp, parts: Sequence[UOp] = ()) -> UOp:

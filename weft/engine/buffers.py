@@ -24,6 +24,7 @@ from weft.rewrite.trace_file import STATE
 from weft.runtime.copies import copy_bytes
 from weft.runtime.device import Device, Handle
 from weft.support.errors import InternalError, OutOfMemory
+from weft.support.message import bytes_text
 from weft.support.source_line import SourceLine
 
 
@@ -201,13 +202,18 @@ def _alive(device: Device) -> Iterator[tuple[str, str, str, str]]:
             what, line = describe_buffer(memory)
             place = "" if line is None or not line.file else f"{line.file}:{line.line}"
             sizes.setdefault((what, place), []).append(memory.size)
+    used = GlobalCounters.mem_used_by.get(device.name, 0)
+    yield "in use", "all tensors", bytes_text(used), ""
     rows = sorted(sizes.items(), key=lambda row: -sum(row[1]))
     for (what, place), several in rows[:_TENSORS_SHOWN]:
         count = f"{len(several)} tensors alive" if len(several) > 1 else "a tensor alive"
-        yield count, what, f"{sum(several)} bytes", place
+        yield count, what, bytes_text(sum(several)), place
     if len(rows) > _TENSORS_SHOWN:
         rest = [size for _, several in rows[_TENSORS_SHOWN:] for size in several]
-        yield "and others", f"{len(rest)} tensors", f"{sum(rest)} bytes", ""
+        yield "and others", f"{len(rest)} tensors", bytes_text(sum(rest)), ""
+    named = sum(sum(several) for several in sizes.values())
+    if used > named:
+        yield "the rest", "temporaries of jitted functions", bytes_text(used - named), ""
 
 
 def buffer_of(node: UOp) -> Buffer:

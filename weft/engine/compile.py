@@ -73,7 +73,7 @@ def load_kernels(kernels: Sequence[UOp], device: Device) -> list[Loaded]:
         programs.update(_make_all(fresh, device))
         for key, program in programs.items():
             assert program is not None
-            found[key] = _LOADED[key, name] = Loaded(program, device.load(program))
+            found[key] = _LOADED[key, name] = _load(program, device)
         CompileStatistics.seconds += time.perf_counter() - start
     return [loaded for key in keys if (loaded := found[key]) is not None]
 
@@ -87,9 +87,17 @@ def try_load(keys: Sequence[str], device: Device) -> list[Loaded] | None:
             program = _try_stored(key)
             if program is None:
                 return None
-            loaded = _LOADED[key, device.name] = Loaded(program, device.load(program))
+            loaded = _LOADED[key, device.name] = _load(program, device)
         found.append(loaded)
     return found
+
+
+def _load(program: Program, device: Device) -> Loaded:
+    began, trace = time.perf_counter(), current()
+    loaded = Loaded(program, device.load(program))
+    if trace is not None:
+        record_compiled(trace, device, program, began, "load")
+    return loaded
 
 
 def program_key(kernel: UOp, device: Device) -> str:
@@ -115,10 +123,12 @@ def _generate(kernel: UOp, device: Device) -> Program:
     CompileStatistics.generated += 1
     if settings.DEBUG >= 5:
         print(f"codegen of {program.name}", *reports, sep="\n")
+    began = time.perf_counter()
     program = program.with_source(device.render(program))
     trace = current()
     if trace is not None:
         record_kernel(trace, device, program, kernel, taken)
+        record_compiled(trace, device, program, began, "render")
     return program
 
 
@@ -161,7 +171,7 @@ def _binary_of(program: Program, device: Device, trace: TraceFile | None) -> tup
     began, start = time.perf_counter(), time.thread_time()
     binary = program.binary or device.compile(program)
     if trace is not None:
-        record_compiled(trace, device, program, began)
+        record_compiled(trace, device, program, began, "compile")
     return binary, time.thread_time() - start
 
 

@@ -26,10 +26,13 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import CollectorPaused, UOp
+from weft.ir.walk import try_line
 from weft.rewrite.trace_file import current
 from weft.runtime.device import Device
 from weft.support.bounded_cache import BoundedCache
+from weft.support.message import bytes_text
 from weft.support.settings import cache_key, settings
+from weft.support.source_line import user_line
 
 if TYPE_CHECKING:
     from weft.schedule.schedule import Schedule
@@ -147,12 +150,17 @@ def _made(body: UOp, on: Device) -> Prepared:
 
 def _print_schedule(name: str, schedule: Schedule) -> None:
     count, size = len(schedule.kernels.src), schedule.plan.size
-    print(f"schedule on {name}: {count} kernels, {size} bytes of temporaries")
+    what = "1 kernel" if count == 1 else f"{count} kernels"
+    where = user_line()
+    place = f"  {where.file}:{where.line}" if where.file else ""
+    print(f"schedule on {name}: {what}, {bytes_text(size)} of temporaries{place}")
     if settings.DEBUG >= 5:
         for report in schedule.reports:
             print(report)
     if settings.DEBUG >= 3:
-        for line in schedule.log:
-            print(f"  {line}")
+        for decision in schedule.log:
+            line = try_line(decision.node)
+            place = f"  {line.file}:{line.line}" if line is not None else ""
+            print(f"  {decision}{place}")
         for call in schedule.kernels.src:
             print(dump(call.arg))

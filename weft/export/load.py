@@ -91,6 +91,7 @@ class Loader:
         """The program of parts that were checked, with its memory."""
         storages, constants = self._make_memory(parts.memory, parts.captured)
         program = TracedProgram(parts.graph, constants, storages)
+        program.name = parts.name
         plans = tuple([plan_of(each, storages) for each in parts.plans])
         program.results = Results(parts.results, plans)
         program.structure, program.leaves = parts.structure, parts.leaves

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
+from weft.support.source_line import SourceLine
 
 
 def topological(
@@ -172,3 +173,10 @@ def _free_of(node: UOp, wanted: int) -> bool:
 
 
 _CLOSERS = 1 << Op.REDUCE | 1 << Op.STORE | 1 << Op.STAGE | 1 << Op.KERNEL
+
+
+def try_line(node: UOp) -> SourceLine | None:
+    """The user's line of a value: that of its node, or of the first one below it that has one."""
+    while node.line is None and node.src:
+        node = node.src[0]
+    return node.line

@@ -26,6 +26,7 @@ class Optimizer(NamedErrors):
         self.defaults = defaults
         self.param_groups: list[dict[str, Any]] = []
         self._groups: list[_Group | None] = []
+        self._has_stepped = False
         if isinstance(params, Tensor):
             raise ArgumentTypeError(
                 f"{type(self).__name__}: expected several parameters, got one tensor",
@@ -61,6 +62,10 @@ class Optimizer(NamedErrors):
             group.setdefault(name, value)
         self.param_groups.append(group)
         self._groups.append(None)
+        has_method = type(self).method is not Optimizer.method
+        if has_method and any(map(_can_learn, group["params"])):
+            # Now, not in the first step: a jitted step would begin with a new state in each call.
+            self._group(len(self._groups) - 1)
 
     def _require_new(self, params: list[Tensor]) -> None:
         known = {id(each) for group in self.param_groups for each in group["params"]}
@@ -71,7 +76,7 @@ class Optimizer(NamedErrors):
             )
 
     def _group(self, number: int) -> _Group | None:
-        """What steps a group; made when it is first needed, and anew when its options change."""
+        """What steps a group; made with the group, and anew when its options change."""
         group = self.param_groups[number]
         options = {name: group[name] for name in self.defaults if name != "lr"}
         made = self._groups[number]
@@ -92,6 +97,7 @@ class Optimizer(NamedErrors):
         """Update the parameters that have a gradient, and compute all of it now."""
         loss = None if closure is None else closure()
         wanted: list[Tensor] = []
+        self._has_stepped = True
         for number, group in enumerate(self.param_groups):
             if any(each.grad is not None for each in group["params"]):
                 made = self._group(number)
@@ -106,7 +112,7 @@ class Optimizer(NamedErrors):
         """The state of each parameter that was updated."""
         found: dict[Tensor, dict[str, Any]] = {}
         for group, made in zip(self.param_groups, self._groups, strict=True):
-            if made is not None:
+            if made is not None and self._has_stepped:
                 rows = made.rows()
                 found.update(zip(group["params"], rows, strict=False))
         return found
@@ -140,6 +146,7 @@ class Optimizer(NamedErrors):
                 made = self._group(number)
                 assert made is not None
                 made.load(rows)
+                self._has_stepped = True
 
     def __repr__(self) -> str:
         lines = []
@@ -156,12 +163,15 @@ class _Group:
         self, method: Method, group: dict[str, Any], options: dict[str, Any], state: Any
     ) -> None:
         params = [each for each in group["params"] if each.requires_grad is not False]
-        self.options, self.optimizer = options, GroupOptimizer(params, method=method)
-        self.rate: Any = None
+        # With its rate at once: a write that waits would run with whatever comes next.
+        self.rate: Any = group["lr"]
+        self.options = options
+        self.optimizer = GroupOptimizer(params, self.rate, method=method)
         if state is not None:
             for name, value in state.items():
                 if name in self.optimizer.state:
                     self.optimizer.state[name] = value
+            self.rate = None  # that of the state is the one before
 
     def set_rate(self, value: Any) -> None:
         if isinstance(value, Tensor) or value != self.rate:
@@ -206,6 +216,10 @@ class _Group:
                     place.assign(row[name].detach().to(place.device).cast(place.dtype))
         listed = [each for value in state.values() for each in _tensors(value)]
         listed[0].realize(*listed[1:])
+
+
+def _can_learn(parameter: Tensor) -> bool:
+    return parameter.requires_grad is not False and parameter.is_floating_point()
 
 
 def _tensors(value: Any) -> list[Tensor]:

@@ -8,17 +8,23 @@ neither is on, `current()` is None, and nobody does any work for a trace. The re
     node      a node of a graph, once: op, dtype, sources, arg, shape, bounds, line
     rule      a rule that fired: name and set
     phase     a run of a phase: the graph it was given, and its passes with their rewrites
-    schedule  what a graph became: the kernels in order, decisions, temporaries
-    kernel    a program: source, assembly, opts and refusals, cost, time of compiling
+    fusion    the nodes of a tensor graph that became one kernel each
+    schedule  what a graph became: the kernels in order, decisions with their costs, temporaries
+    kernel    a program: source, opts and refusals, cost, the machine's peaks
+    compiled  a step on the way to a program that runs: render, compile or load, with its time
     realize   one request for values: when, and who asked
-    launch    a kernel that ran: from when to when, on which device
+    traced    a function that jit ran to see what it does: from when to when
+    call      a call of a jitted function: from when to when; `own` is the time of the trace in it
+    launch    a kernel that ran: from when to when, on which device and stream
     copy      bytes from one device to another
+    collective  what devices exchange for a value: its name, the devices, the bytes of each
     memory    bytes in use on a device, after a tensor or temporaries took or gave back some
     check     what a check found: a value that is not a number, a pass that is wrong
     end       the file is full: what was left out
 
 Times are microseconds since the first line. Graphs are nodes by number, so that graphs of
-successive passes share what did not change.
+successive passes share what did not change. A reader passes over kinds and fields that it does not
+know; `VERSION` changes where it would misread what it knows.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
@@ -40,16 +46,20 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import Arg, UOp
 from weft.ir.walk import topological
 from weft.rewrite.module_path import module_path
+from weft.support.errors import InternalError, UsageError
 from weft.support.settings import Context, settings
 from weft.support.source_line import MODULES, SourceLine
 
-VERSION: Final = 3
+VERSION: Final = 4
 # Past this share of the limit a trace has no rewrites and no graphs any more, only what ran.
 _SHARE_OF_GRAPHS: Final = 0.8
 _MEGABYTE: Final = 1 << 20
+# Launches that wait to be written as text: a step that is measured does not pay for it.
+_MOST_WAITING: Final = 20_000
 _LONGEST_ARG: Final = 200
 _MOST_REFUSALS: Final = 200
 _TENSOR_OPS: Final = mask_of(*MOVEMENT)
+_LOOPS: Final = mask_of(Op.RANGE, Op.LOAD, Op.KERNEL, Op.LINEAR)
 
 
 class Here(threading.local):
@@ -67,7 +77,7 @@ class TraceFile:
         self.path = path
         self.has_graphs = graphs  # else it is of times alone, and costs little
         # It stays open until the end of the program or of a scope.
-        self._file: IO[str] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        self._file: IO[str] = open(path, "w", _MEGABYTE, encoding="utf-8")  # noqa: SIM115
         self._lock = threading.RLock()
         self._limit = limit
         self._size = 0
@@ -79,8 +89,12 @@ class TraceFile:
         self._names: dict[tuple[str, str], int] = {}
         self._next = 0
         self.kernels: dict[tuple[object, ...], int] = {}  # the numbers of those written
-        # What the records of a list of kernels begin with, by the id of the list, which is kept.
-        self.lists: dict[int, tuple[object, list[str]]] = {}
+        # What the records of a list of kernels begin with, by the id of the list, which is kept,
+        # and the stream.
+        self.lists: dict[tuple[int, int], tuple[object, list[str]]] = {}
+        self._waiting: list[tuple[list[str], Sequence[float]] | dict[str, Any]] = []
+        self._waiting_rows = 0
+        self._threads: dict[int, int] = {}
         self.spent = 0.0  # seconds that records of runs and of memory took, for profiles
         self._start = time.perf_counter()
         self.process = os.getpid()
@@ -110,6 +124,10 @@ class TraceFile:
             self._next += 1
             return self._next
 
+    def thread_number(self) -> int:
+        """Which thread of the program this is, by when it was first seen."""
+        return self._threads.setdefault(threading.get_ident(), len(self._threads))
+
     @property
     def has_room_for_graphs(self) -> bool:
         return self.has_graphs and self._size < _SHARE_OF_GRAPHS * self._limit
@@ -129,6 +147,39 @@ class TraceFile:
                 return
             self._size += len(text)
             self._file.write(text)
+
+    def write_launches(self, openings: list[str], clock: Sequence[float]) -> None:
+        """Add launches that follow each other; they become text later.
+
+        `openings` is how the text of each begins, `clock` has `time.perf_counter` before the first
+        and after each.
+        """
+        self._wait((openings, clock), len(openings))
+
+    def write_later(self, kind: str, **fields: Any) -> None:
+        """Add a record that becomes text later, in the order of all that do."""
+        self._wait({"kind": kind, **fields}, 1)
+
+    def _wait(self, record: tuple[list[str], Sequence[float]] | dict[str, Any], rows: int) -> None:
+        with self._lock:
+            self._waiting.append(record)
+            self._waiting_rows += rows
+            if self._waiting_rows > _MOST_WAITING:
+                self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
+        for record in waiting:
+            if isinstance(record, dict):
+                self.write(**record)
+                continue
+            openings, clock = record
+            times = [self.at(moment) for moment in clock]
+            rows = [
+                f'{opening}"start":{start},"end":{end}}}\n'
+                for opening, start, end in zip(openings, times[:-1], times[1:], strict=True)
+            ]
+            self.write_text("launch", "".join(rows), len(rows))
 
     def graph(self, root: UOp) -> int | None:
         """The number of a node; it and all below it are written where they are new."""
@@ -194,6 +245,7 @@ class TraceFile:
     def close(self) -> None:
         with self._lock:
             if not self._file.closed:
+                self._write_waiting()
                 if self._left_out:
                     self._limit += _MEGABYTE
                     self.write("end", left_out=self._left_out)
@@ -224,8 +276,14 @@ def _short(arg: Arg) -> str:
 
 
 def _shape(node: UOp) -> str:
-    """The shape of a value, where it is known: below tensors nodes have none."""
-    return "" if not node.known_shape else ",".join(map(str, node.known_shape))
+    """The shape of a value, where it has one: below tensors nodes have none."""
+    shape = node.known_shape
+    if shape is None and node.dtype.name != "void" and not node.ops & _LOOPS:
+        try:
+            shape = shape_of(node)
+        except (InternalError, UsageError):  # a part of a kernel
+            return ""
+    return "" if not shape else ",".join(map(str, shape))
 
 
 def _limits(node: UOp) -> str:

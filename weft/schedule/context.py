@@ -8,6 +8,7 @@ from typing import NamedTuple
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.schedule.decision import Decision
 from weft.target.target import Target
 
 
@@ -32,7 +33,7 @@ class ScheduleContext:
         self.target = target
         self.schedule_body = schedule_body
         self.first_temporary = next_slot(root)
-        self.log: list[str] = []
+        self.log: list[Decision] = []
 
 
 def next_slot(root: UOp) -> int:

@@ -15,6 +15,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import bodies
 from weft.rewrite.phase import PassReport, Phase, Watch, run_phase
 from weft.schedule.context import Body, ScheduleContext, next_slot
+from weft.schedule.decision import Decision
 from weft.schedule.phases import SCHEDULE
 from weft.schedule.plan import Plan, plan_memory, plan_of
 from weft.support.bounded_cache import BoundedCache
@@ -34,7 +35,7 @@ class Schedule(NamedTuple):
     kernels: UOp
     plan: Plan
     temporaries: tuple[UOp, ...]
-    log: tuple[str, ...]
+    log: tuple[Decision, ...]
     reports: tuple[PassReport, ...]
 
 

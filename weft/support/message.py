@@ -82,3 +82,16 @@ def _place(where: SourceLine) -> str:
 
 def _indent(block: str, by: str = _INDENT) -> str:
     return "\n".join(by + line if line else "" for line in block.splitlines())
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes as people say it.
+
+    >>> [bytes_text(size) for size in (0, 20_000, 431_104, 8_589_934_592)]
+    ['0 bytes', '20.0 kB', '431.1 kB', '8.59 GB']
+    """
+    if size < 10_000:
+        return f"{size} bytes"
+    if size < 1_000_000:
+        return f"{size / 1e3:.1f} kB"
+    return f"{size / 1e6:.1f} MB" if size < 1_000_000_000 else f"{size / 1e9:.2f} GB"

@@ -1,10 +1,11 @@
 """`weft diff`: the first tensor that two runs of a program disagree on, by the user's line.
 
 The program runs twice, each time in a process of its own, with other settings: another device,
-dtype or set of opts. The first run writes every tensor that is realized to a folder, the second
-one compares, and stops at the first that is beyond the bound. Both then go to that tensor once
-more and materialize what each line on the way to it computes, so that the line that parts is named
-and not only the one that asked.
+dtype or set of opts. The first run writes every tensor that is realized to a folder, and what each
+call of a jitted function returns and writes; the second one compares, and stops at the first that
+is beyond the bound. Both then go there once more and materialize what each line on the way to it
+computes, of a jitted function too, so that the line that parts is named and not only the one that
+asked.
 """
 
 from __future__ import annotations
@@ -16,19 +17,27 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from weft.ir.ops import Op, mask_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
-from weft.tensor.realize import WATCHES
-from weft.tensor.storage import Storage
+from weft.ir.walk import topological, try_line
+from weft.support.settings import Context
+from weft.support.source_line import SourceLine, user_line
+from weft.tensor.jit.watched import WATCHES as CALL_WATCHES
+from weft.tensor.jit.watched import tensors_of
+from weft.tensor.realize import WATCHES as REALIZE_WATCHES
+from weft.tensor.storage import Storage, waiting_storages
 from weft.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from weft.tensor.jit.jit import Jit
 
 Array = np.ndarray[Any, Any]
 _WRITES: Final = mask_of(Op.AFTER, Op.STORE, Op.PARAM, Op.CALL)
@@ -37,8 +46,9 @@ _FOUND: Final = 3  # the status of a run that stopped at a difference
 
 
 class Seen(NamedTuple):
-    """A tensor of a run: where it comes from, and its value."""
+    """A tensor of a run: what it is, where it comes from, and its value."""
 
+    what: str
     line: str
     text: str
     dtype: str
@@ -47,9 +57,10 @@ class Seen(NamedTuple):
 
 @dataclass
 class Difference:
-    """A tensor that two runs disagree on; `number` counts those that were realized."""
+    """A tensor that two runs disagree on; `event` is the realize or the call that it is of."""
 
-    number: int
+    event: int
+    what: str
     line: str
     text: str
     dtype: str
@@ -59,15 +70,20 @@ class Difference:
     error: float = 0.0  # the greatest difference, over the greatest magnitude
     reason: str = ""
 
+    @property
+    def is_of_a_call(self) -> bool:
+        return " call " in self.what
 
-def compare(number: int, left: Seen, right: Seen, bound: float) -> Difference | None:
+
+def compare(event: int, left: Seen, right: Seen, bound: float) -> Difference | None:
     """How two tensors differ, if by more than the bound.
 
     The bound is of the greatest difference over the greatest magnitude; integers are equal.
     """
-    found = Difference(number, right.line, right.text, right.dtype, right.array.shape)
+    found = Difference(event, *right[:4], right.array.shape)
     if (left.line, left.array.shape) != (right.line, right.array.shape):
-        found.reason = f"the first run realizes {left.array.shape} of {left.line} here"
+        where = f" of {left.line}" if left.line else ""
+        found.reason = f"the first run has {list(left.array.shape)}{where} here"
         return found
     if not left.array.size:
         return None
@@ -88,72 +104,122 @@ def compare(number: int, left: Seen, right: Seen, bound: float) -> Difference | 
 
 
 class Recorder:
-    """In a run: writes what is realized to a folder, or compares it with what is there.
+    """In a run: writes what it computes to a folder, or compares it with what is there.
 
-    With `stop_at`, the run ends before that tensor, and the lines of its graph are written or
-    compared instead.
+    An event is a realize, or a call of a jitted function. With `stop_at`, the run ends at that
+    event, and the lines of its graph are written or compared instead.
     """
 
     def __init__(self, folder: Path, compares: bool, bound: float, stop_at: int | None) -> None:
         self._folder, self._compares, self._bound = folder, compares, bound
         self._stop_at = stop_at
-        self._count = 0
-        self._is_busy = False
+        self._count = self._event = 0
+        self._calls: dict[str, int] = {}
+        self._is_busy = self._is_taken_apart = False
         self._places: list[tuple[str, str]] = []
 
+    # Values that are realized.
+
     def before(self, storages: Sequence[Storage]) -> None:
-        if self._is_busy:
+        if self._is_taken_apart and not self._is_busy:
+            self._see_lines([each.uop for each in storages])
+        if self._is_busy or self._is_taken_apart:
             return
+        self._event += 1
         self._places = [_place(each.uop) for each in storages]
-        if self._stop_at is not None and self._count + len(storages) > self._stop_at:
-            self._is_busy = True
+        if self._stop_at == self._event:
             self._see_lines([each.uop for each in storages])
             raise SystemExit(0)
 
     def after(self, storages: Sequence[Storage]) -> None:
-        if self._is_busy:
+        if self._is_busy or self._is_taken_apart:
             return
-        self._is_busy = True
+        for number, (place, storage) in enumerate(zip(self._places, storages, strict=True)):
+            self._see_value(f"{self._event}.{number}", "a tensor", place, storage.uop)
+
+    # Calls of jitted functions.
+
+    def before_call(self, jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._is_taken_apart:
+            return
+        self._event += 1
+        if self._stop_at == self._event:
+            self._take_apart(jitted, args, kwargs)
+            raise SystemExit(0)
+        self._is_busy = True  # devices differ in what they realize on the way
+
+    def after_call(
+        self, jitted: Jit, results: Sequence[Tensor], written: Sequence[Storage]
+    ) -> None:
+        if self._is_taken_apart:
+            return
+        name = getattr(jitted.function, "__name__", "a function")
+        number = self._calls[name] = self._calls.get(name, 0) + 1
+        here = _words(user_line())
+        for position, tensor in enumerate(results):
+            which = "the result" if len(results) == 1 else f"result {position + 1}"
+            what = f"{which} of call {number} of {name}"
+            self._see_value(f"{self._event}.r{position}", what, here, tensor.uop)
+        for position, storage in enumerate(written):
+            what = f"what call {number} of {name} wrote"
+            self._see_value(f"{self._event}.w{position}", what, here, storage.uop)
+        self._is_busy = False
+
+    def _take_apart(self, jitted: Jit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Run a jitted function line by line, and see what each of its lines computes."""
+        self._is_taken_apart = True
+        with Context(JIT=0):
+            results = tensors_of(jitted.function(*args, **kwargs))
+            waiting = [storage.uop for storage in waiting_storages()]
+            self._see_lines([*(tensor.uop for tensor in results), *waiting])
+
+    # What is seen.
+
+    def _see_value(self, name: str, what: str, place: tuple[str, str], node: UOp) -> None:
+        was_busy, self._is_busy = self._is_busy, True
         try:
-            for (line, text), storage in zip(self._places, storages, strict=True):
-                node = storage.uop
-                seen = Seen(line, text, node.dtype.name, np.array(Tensor(node).numpy()))
-                if self._stop_at is None:
-                    self._see(str(self._count), self._count, seen)
-                self._count += 1
+            if self._stop_at is None:
+                array = np.array(Tensor(node).numpy())
+                self._see(name, Seen(what, *place, node.dtype.name, array))
+            self._count += 1
         finally:
-            self._is_busy = False
+            self._is_busy = was_busy
 
     def _see_lines(self, roots: Sequence[UOp]) -> None:
         """What each line on the way to some values computes, in order."""
+        self._is_busy = True
         last: dict[str, UOp] = {}
         for node in topological(*roots):
             if node.line is not None and not node.ops & _WRITES and node.dtype.name != "void":
                 place = f"{_place(node)[0]} {shape_of(node)}"
                 last.pop(place, None)  # by the last node of the line
                 last[place] = node
-        tensors = [Tensor(node).contiguous() for node in last.values() if node.op != Op.BUFFER]
-        nodes = [node for node in last.values() if node.op != Op.BUFFER]
+        nodes = {place: node for place, node in last.items() if node.op != Op.BUFFER}
+        tensors = [Tensor(node).contiguous() for node in nodes.values()]
         if tensors:
             Tensor.realize(*tensors)
-        for number, (node, tensor) in enumerate(zip(nodes, tensors, strict=True)):
-            seen = Seen(*_place(node), node.dtype.name, np.array(tensor.numpy()))
-            self._see(f"{_LINES}{number}", number, seen)
+        for (place, node), tensor in zip(nodes.items(), tensors, strict=True):
+            seen = Seen("a line", *_place(node), node.dtype.name, np.array(tensor.numpy()))
+            self._see(f"{_LINES}{blake2b(place.encode(), digest_size=12).hexdigest()}", seen)
+        self._is_busy = False
 
-    def _see(self, name: str, number: int, seen: Seen) -> None:
+    def _see(self, name: str, seen: Seen) -> None:
         values, facts = self._folder / f"{name}.npy", self._folder / f"{name}.json"
         if not self._compares:
             np.save(values, seen.array)
-            facts.write_text(json.dumps(seen[:3]))
+            facts.write_text(json.dumps(seen[:4]))
             return
-        if not values.exists():  # the first run realized fewer
-            found = Difference(number, *seen[:3], seen.array.shape)
-            found.reason = "the first run realizes nothing here"
+        if not values.exists():  # the first run has fewer
+            # A call that is not jitted does not say what it wrote, and a line may be in one alone.
+            if ".w" in name or name.startswith(_LINES):
+                return
+            found = Difference(self._event, *seen[:4], seen.array.shape)
+            found.reason = "the first run computes nothing here"
             self._stop(found)
             return
-        line, text, dtype = json.loads(facts.read_text())
-        left = Seen(line, text, dtype, np.load(values))
-        found_here = compare(number, left, seen, self._bound)
+        what, line, text, dtype = json.loads(facts.read_text())
+        left = Seen(what, line, text, dtype, np.load(values))
+        found_here = compare(self._event, left, seen, self._bound)
         if found_here is not None:
             self._stop(found_here)
 
@@ -168,9 +234,10 @@ class Recorder:
 
 def _place(node: UOp) -> tuple[str, str]:
     """The line that made a value, and its text."""
-    while node.line is None and node.src:
-        node = node.src[0]
-    line = node.line
+    return _words(try_line(node))
+
+
+def _words(line: SourceLine | None) -> tuple[str, str]:
     return ("", "") if line is None else (f"{line.file}:{line.line}", line.text)
 
 
@@ -193,8 +260,8 @@ def diff_program(
         count = int((folder / "count").read_text())
         inside = None
         if found is not None and not found.reason:
-            _run(program, left, folder, compares=False, bound=bound, stop_at=found.number)
-            inside = _run(program, right, folder, True, bound, stop_at=found.number)
+            _run(program, left, folder, compares=False, bound=bound, stop_at=found.event)
+            inside = _run(program, right, folder, True, bound, stop_at=found.event)
         return Outcome(count, found, inside)
 
 
@@ -233,7 +300,8 @@ def _child(task: dict[str, Any], program: Sequence[str]) -> int:
     recorder = Recorder(**task)
     for seed in (random.seed, np.random.seed, Tensor.manual_seed):
         seed(0)
-    WATCHES.append(recorder)
+    REALIZE_WATCHES.append(recorder)
+    CALL_WATCHES.append(recorder)
     status = run_program(program[0], program[1:])
     (task["folder"] / "count").write_text(str(recorder.count()))
     return status

@@ -30,15 +30,27 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
             try:
                 record = json.loads(line)
                 kind = record["kind"]
-                if number == 1 and (kind != "trace" or record["version"] != VERSION):
-                    raise ValueError(f"expected a trace of version {VERSION}")
+                if number == 1 and (kind != "trace" or not isinstance(record["version"], int)):
+                    raise ValueError("the first line says that it is a trace, and its version")
             except (ValueError, KeyError, TypeError) as error:
                 raise FileFormatError(
                     f"{path.name}: expected a record of a trace in line {number}",
                     facts=[("because", str(error))],
                     rule="a trace is what a program writes when it runs with VIZ=1",
                 ) from error
+            if number == 1 and record["version"] != VERSION:
+                raise _other_version(path, record["version"])
             yield record
+
+
+def _other_version(path: Path, version: int) -> FileFormatError:
+    is_newer = version > VERSION
+    return FileFormatError(
+        f"{path.name}: the trace has version {version}, and this Weft reads version {VERSION}",
+        fix="read it with the Weft that wrote it, or a newer one"
+        if is_newer
+        else "write it again: VIZ=1 python program.py",
+    )
 
 
 def render_page(trace: Path) -> str:

@@ -22,11 +22,18 @@ def to_perfetto(path: Path) -> dict[str, Any]:
         elif kind == "launch":
             name = names.get(record["kernel"], "kernel")
             where = {"line": lines.get(record.get("line", -1), "")}
-            events.append(_span(name, record["device"], record["start"], record["end"], where))
+            events.append(_span(name, _row(record, "device"), *_times(record), where))
         elif kind == "copy":
             name = f"copy from {record['source']}"
             sizes = {"bytes": record["bytes"]}
-            events.append(_span(name, record["target"], record["start"], record["end"], sizes))
+            events.append(_span(name, _row(record, "target"), *_times(record), sizes))
+        elif kind in ("call", "traced"):
+            where = {"line": lines.get(record.get("line", -1), "")}
+            row = "calls" if kind == "call" else "tracing"
+            events.append(_span(record["name"], row, *_times(record), where))
+        elif kind == "collective":
+            facts = {"devices": record["devices"], "bytes": record["bytes"]}
+            events.append(_span(record["name"], "collectives", record["at"], record["at"], facts))
         elif kind == "phase":
             events.append(_span(f"{record['phase']} {record['title']}", "passes", *_times(record)))
             for step in record["passes"]:
@@ -35,7 +42,7 @@ def to_perfetto(path: Path) -> dict[str, Any]:
                     events.append(_span(step["name"], "passes", start, start + step["us"]))
         elif kind == "compiled":
             end = record["start"] + record["us"]
-            name = names.get(record["kernel"], "kernel")
+            name = f"{record['step']} {names.get(record['kernel'], 'kernel')}"
             events.append(_span(name, "compiler", record["start"], end))
         elif kind == "realize":
             where = {"line": lines.get(record.get("line", -1), "")}
@@ -44,6 +51,12 @@ def to_perfetto(path: Path) -> dict[str, Any]:
             counter = {"ph": "C", "pid": 1, "name": f"memory {record['device']}"}
             events.append({**counter, "ts": record["at"], "args": {"bytes": record["used"]}})
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _row(record: dict[str, Any], place: str) -> str:
+    """The row of a device, and of a stream of it but the first."""
+    name = str(record[place])
+    return f"{name} stream {record['stream']}" if record["stream"] else name
 
 
 def _times(record: dict[str, Any]) -> tuple[float, float]:

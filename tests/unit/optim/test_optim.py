@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft import Tensor, optim
+from weft import Tensor, jit, optim
 from weft.optim import lr_scheduler
 from weft.support.errors import ArgumentError
+from weft.tensor.storage import waiting_storages
 
 SOURCE = np.random.default_rng(0)
 WEIGHT = SOURCE.standard_normal((4, 3)).astype(np.float32)
@@ -171,3 +172,38 @@ def test_plateau():
     for value in (1.0, 1.0, 1.0, 1.0):
         schedule.step(value)
     assert method.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.SGD])
+def test_a_step_that_is_jitted_from_the_first_call_keeps_its_state(kind):
+    """The state is there before the trace, so that a call goes on where the last one ended."""
+    options = {"momentum": 0.9} if kind is optim.SGD else {}
+
+    def trained(wrap):
+        x = Tensor([3.0, -2.0], requires_grad=True)
+        optimizer = kind([x], lr=0.1, **options)
+
+        def step():
+            optimizer.zero_grad()
+            (x * x).sum().backward()
+            optimizer.step()
+
+        run = wrap(step)
+        for _ in range(4):
+            run()
+        return x.tolist()
+
+    assert trained(jit) == pytest.approx(trained(lambda step: step), rel=1e-6)
+    assert kind([Tensor([1.0])], lr=0.1, **options).state == {}
+    assert not waiting_storages()  # an optimizer that is made leaves no write behind
+
+
+def test_a_rate_that_changes_with_another_option_is_taken():
+    x = Tensor([1.0], requires_grad=True)
+    optimizer = optim.SGD([x], lr=0.1, momentum=0.5)
+    for rate, momentum in ((0.1, 0.5), (0.2, 0.0)):
+        optimizer.param_groups[0].update(lr=rate, momentum=momentum)
+        optimizer.zero_grad()
+        x.sum().backward()
+        optimizer.step()
+    assert x.item() == pytest.approx(1.0 - 0.1 - 0.2)

@@ -2,10 +2,12 @@
 
 import json
 import os
+import threading
+from contextvars import copy_context
 
 import pytest
 
-from weft import Context, Tensor
+from weft import Context, Tensor, jit
 from weft.rewrite import trace_file
 from weft.rewrite.trace_file import STATE, TraceFile, current, recording
 
@@ -161,3 +163,64 @@ def test_args_are_words(tmp_path, op):
         getattr(Tensor.ones(8, 9).contiguous().realize(), op)(1).realize()
     args = [r.get("arg", "") for r in records(path) if r["kind"] == "node" and r["op"] == "REDUCE"]
     assert any(arg.startswith({"sum": "ADD", "max": "MAX"}[op]) for arg in args)
+
+
+def test_decisions_have_their_numbers_or_the_refusal(tmp_path):
+    path, x = tmp_path / "t.jsonl", Tensor.ones(33, 33).contiguous().realize()
+    with recording(path):
+        (((x @ x) @ x).softmax(-1)).realize()
+    (schedule,) = [r for r in records(path) if r["kind"] == "schedule"]
+    decisions = schedule["decisions"]
+    priced = [each for each in decisions if "recompute" in each]
+    refused = [each for each in decisions if "refused" in each]
+    assert priced and refused and len(priced) + len(refused) == len(decisions)
+    for each in priced:
+        assert (each["to"] == "memory") >= (each["memory"] < each["recompute"])
+        assert each["uses"] and each["size"] and each["line"]
+    nodes = {r["id"] for r in records(path) if r["kind"] == "node"}
+    assert {each["node"] for each in decisions} <= nodes
+
+
+def test_calls_and_streams_are_told_apart(tmp_path):
+    path, x = tmp_path / "t.jsonl", Tensor.ones(31).contiguous().realize()
+    step = jit(lambda x: x * 2 + 1)
+    step(x)
+    with recording(path):
+        step(x)
+        thread = threading.Thread(target=copy_context().run, args=(step, x))
+        thread.start()
+        thread.join()
+    found = records(path)
+    launches = [r for r in found if r["kind"] == "launch"]
+    assert [launch["stream"] for launch in launches] == [0, 1]
+    calls = [r for r in found if r["kind"] == "call"]
+    assert len(calls) == 2
+    for call, launch in zip(calls, launches, strict=True):
+        assert call["start"] <= launch["start"] <= launch["end"] <= call["end"]
+        assert call["own"] >= 0
+
+
+def test_collectives_and_copies_are_said(tmp_path):
+    path, devices = tmp_path / "t.jsonl", ("CPU", "CPU:1")
+    x = Tensor.ones(8, 6).contiguous().shard(devices, axis=0).realize()
+    with recording(path):
+        x.sum(0).realize()
+    found = records(path)
+    (collective,) = [r for r in found if r["kind"] == "collective"]
+    assert collective["name"] == "all-reduce" and collective["devices"] == list(devices)
+    assert collective["bytes"] == [24, 24] and collective["line"]
+    copies = [r for r in found if r["kind"] == "copy"]
+    assert copies and all(copy["start"] <= copy["end"] for copy in copies)
+
+
+def test_many_launches_wait_for_little(tmp_path, monkeypatch):
+    """Launches become text late, and never more of them wait than the limit."""
+    monkeypatch.setattr(trace_file, "_MOST_WAITING", 4)
+    path, x = tmp_path / "t.jsonl", Tensor.ones(29).contiguous().realize()
+    step = jit(lambda x: x * 3 + 1)
+    step(x)
+    with recording(path) as writer:
+        for _ in range(20):
+            step(x)
+            assert writer._waiting_rows <= 5
+    assert sum(r["kind"] == "launch" for r in records(path)) == 20

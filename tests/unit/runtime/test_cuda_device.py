@@ -103,8 +103,8 @@ def test_out_of_memory_names_what_is_alive(device: FakeDevice, api: FakeDriver):
     with pytest.raises(OutOfMemory) as caught:
         Tensor(np.zeros(50_000, np.float32)).realize()
     message = str(caught.value)
-    assert "CUDA: 200000 bytes are not to be had" in message
-    assert "float32 [100, 50]" in message and "20000 bytes" in message
+    assert "CUDA: 200.0 kB are not to be had" in message
+    assert "float32 [100, 50]" in message and "20.0 kB" in message
     assert kept.numpy().sum() == 5000  # the device goes on
 
 

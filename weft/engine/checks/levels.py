@@ -11,12 +11,13 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import numpy as np
 
 from weft.codegen.generate import generate
+from weft.engine.checks.rules import wrong_rewrite
 from weft.engine.contents import read_bytes
 from weft.ir.arrays.values import (
     Array,
@@ -33,7 +34,7 @@ from weft.ir.results import FILLING
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.spec.ranged import RANGED_SPEC
-from weft.ir.text import dump
+from weft.ir.text import dump, show
 from weft.ir.uop import UOp, make
 from weft.ir.walk import bodies, topological
 from weft.reference.kernel import run_kernel
@@ -44,6 +45,7 @@ from weft.reference.ranged import run_ranged
 from weft.reference.schedule import is_schedule, run_schedule
 from weft.reference.tensor import Calls, Value, evaluate, evaluate_stores
 from weft.rewrite.phase import Pass
+from weft.rewrite.trace import active, tracing
 from weft.rewrite.trace_file import current
 from weft.schedule.context import next_slot
 from weft.schedule.schedule import graph_of_body, make_schedule, watch_body
@@ -82,6 +84,10 @@ class LevelCheck:
 
     def run_passes(self, target: Target) -> None:
         """Evaluate what each pass of the schedule and of codegen gives."""
+        with nullcontext() if active() else tracing(remembers=True):  # to name the rule
+            self._run_passes(target)
+
+    def _run_passes(self, target: Target) -> None:
         for body in bodies(self.body, has_gradients=False):
             if body.op not in FILLING and body.op != Op.SINK and body in self.calls:
                 watch_body(body, target, _of_body(body, *self.calls[body]).watch)
@@ -258,22 +264,29 @@ def _blaming(name: str, right_until: str, shown: UOp) -> Iterator[None]:
 
 
 def _changed(name: str, right_until: str, shown: UOp, where: str) -> InternalError:
+    facts = [("memory", where), ("right until", right_until)]
+    wrong = wrong_rewrite(name)
+    rule = None if wrong is None else wrong.rule.name
+    if wrong is not None:
+        facts.append(("wrong", f"{show(wrong.before)} -> {show(wrong.after)}"))
     found = InternalError(
         f"the result changes in pass {name}",
         pass_name=name,
-        facts=[("memory", where), ("right until", right_until)],
+        rewrite_rule=rule,
+        facts=facts,
         ir_text=dump(shown),
     )
-    _record(found, name, shown)
+    _record(found, name, shown, rule)
     return found
 
 
-def _record(found: InternalError, name: str, shown: UOp) -> None:
+def _record(found: InternalError, name: str, shown: UOp, rule: str | None = None) -> None:
     """Say in the trace, if there is one, which pass is wrong, and show the graph that it gives."""
     trace = current()
     if trace is not None:
         where = {"pass": name, "phase": trace.thread.phase, "root": trace.graph(shown)}
-        trace.write("check", check="levels", text=found.what, at=trace.now(), **where)
+        text = found.what if rule is None else f"{found.what}, by the rule {rule}"
+        trace.write("check", check="levels", text=text, at=trace.now(), **where)
 
 
 def _hold_the_same(old: ElementMemory, new: ElementMemory) -> bool:

@@ -48,7 +48,7 @@ def record_memory(memory: Buffer, used: int, is_taken: bool) -> None:
     fields = {"free": id(memory), "bytes": memory.size}
     if is_taken:
         fields = _fields(trace, memory, True)
-    trace.write("memory", device=memory.device.name, at=trace.now(), used=used, **fields)
+    trace.write_later("memory", device=memory.device.name, at=trace.now(), used=used, **fields)
     trace.spent += time.perf_counter() - start
 
 
@@ -94,8 +94,8 @@ def _record_known(trace: TraceFile, new: Buffer, used: int, is_taken: bool) -> N
         name = memory.device.name
         totals[name] = totals.get(name, 0) + memory.size
         fields = _fields(trace, memory, False)
-        trace.write("memory", device=name, at=0.0, used=totals[name], **fields)
+        trace.write_later("memory", device=name, at=0.0, used=totals[name], **fields)
     for name, size in before.items():  # the rest is held by jitted functions
         if (rest := size - totals.get(name, 0)) > 0:
             fields = {"take": REST, "bytes": rest, "what": "temporaries of jitted functions"}
-            trace.write("memory", device=name, at=0.0, used=size, **fields)
+            trace.write_later("memory", device=name, at=0.0, used=size, **fields)

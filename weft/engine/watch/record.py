@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.engine.watch.label import label_of
+from weft.engine.watch.show import peaks_of
 from weft.ir.program import Program
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
 from weft.ir.uop import UOp
+from weft.ir.walk import try_line
 from weft.rewrite.trace_file import TraceFile
 from weft.runtime.device import Device
 from weft.support.source_line import user_line
@@ -18,6 +21,7 @@ from weft.support.source_line import user_line
 if TYPE_CHECKING:
     from weft.codegen.opts.table import Opt
     from weft.engine.run import PlannedLaunch
+    from weft.schedule.decision import Decision
     from weft.schedule.schedule import Schedule
 
 
@@ -49,10 +53,27 @@ def record_schedule(trace: TraceFile, device: Device, body: UOp, schedule: Sched
         at=trace.now(),
         graph=trace.graph(body),
         kernels=kernels,
-        decisions=list(map(str, schedule.log)),
+        decisions=[_decision(trace, decision) for decision in schedule.log],
         temporaries=temporaries,
         arena=schedule.plan.size,
     )
+
+
+def _decision(trace: TraceFile, decision: Decision) -> dict[str, Any]:
+    """A value, what was decided of it, and the numbers (microseconds) or the refusal."""
+    fields: dict[str, Any] = {
+        "text": str(decision),
+        "node": trace.graph(decision.node),
+        "to": "memory" if decision.is_stored else "inline",
+    }
+    line = try_line(decision.node)
+    if line is not None:
+        fields["line"] = trace.line(line)
+    if decision.reason:
+        return {**fields, "refused": decision.reason}
+    fields |= {"uses": decision.uses, "evaluations": decision.evaluations, "size": decision.size}
+    costs = {"recompute": decision.recompute, "memory": decision.memory}
+    return {**fields, **{name: round(cost / 1e3, 3) for name, cost in costs.items()}}
 
 
 def _name(body: UOp) -> str:
@@ -72,7 +93,7 @@ def record_kernel(
     if key in trace.kernels:
         return trace.kernels[key]
     trace.kernels[key] = number = trace.number()
-    cost, peaks = program.estimate, device.target.peaks
+    cost, peaks = program.estimate, peaks_of(device)
     fields: dict[str, Any] = {}
     if kernel is not None:
         fields["phase"], fields["opts"] = trace.thread.phase, list(map(str, opts))
@@ -102,44 +123,73 @@ def _key(device: Device, program: Program) -> tuple[object, ...]:
     return device.name, program.name, program.source or program.binary
 
 
-def record_compiled(trace: TraceFile, device: Device, program: Program, began: float) -> None:
-    """The time that the compiler of a device took for a program; `began` is of perf_counter."""
+def record_compiled(
+    trace: TraceFile, device: Device, program: Program, began: float, step: str
+) -> None:
+    """The time of a step (render, compile or load) of a program; `began` is of perf_counter."""
     start, number = trace.at(began), trace.kernels.get(_key(device, program))
-    trace.write("compiled", kernel=number, start=start, us=round(trace.now() - start, 1))
+    spent = round(trace.now() - start, 1)
+    trace.write("compiled", kernel=number, step=step, start=start, us=spent)
 
 
 def record_launch(trace: TraceFile, device: Device, step: PlannedLaunch, seconds: float) -> None:
     """A run of a program that has just ended."""
-    end = trace.now()
-    opening = _opening(trace, device, step)
-    trace.write_text("launch", f'{opening}"start":{round(end - seconds * 1e6, 1)},"end":{end}}}\n')
+    end = time.perf_counter()
+    trace.write_launches([_opening(trace, device, step)], (end - seconds, end))
+    trace.spent += time.perf_counter() - end
 
 
 def record_launches(
     trace: TraceFile, device: Device, steps: Sequence[PlannedLaunch], clock: Sequence[float]
 ) -> None:
     """The kernels of a list: the clock (`perf_counter`) before the first and after each."""
-    key = id(steps)
+    key = id(steps), _stream(trace, device)
     known = trace.lists.get(key)
     if known is None:  # the list is kept, so that its id stays its own
         known = trace.lists[key] = (steps, [_opening(trace, device, step) for step in steps])
-    times = [trace.at(at) for at in clock]
-    rows = [
-        f'{opening}"start":{start},"end":{end}}}\n'
-        for opening, start, end in zip(known[1], times[:-1], times[1:], strict=True)
-    ]
-    trace.write_text("launch", "".join(rows), len(rows))
+    trace.write_launches(known[1], clock)
 
 
 def _opening(trace: TraceFile, device: Device, step: PlannedLaunch) -> str:
     """The text of a launch up to its times: the same for every run, and made once."""
     number = record_kernel(trace, device, step.loaded.program, label=step.label)
     line = "" if step.line is None else f'"line":{trace.line(step.line)},'
-    return f'{{"kind":"launch","kernel":{number},"device":{json.dumps(device.name)},{line}'
+    where = f'"device":{json.dumps(device.name)},"stream":{_stream(trace, device)}'
+    return f'{{"kind":"launch","kernel":{number},{where},{line}'
+
+
+def _stream(trace: TraceFile, device: Device) -> int:
+    """A device with a queue has one stream; on others each thread runs its own kernels."""
+    return 0 if device.timer is not None else trace.thread_number()
+
+
+def _short(name: str) -> str:
+    """The name of a function without the functions that it stands in."""
+    return name.rpartition("<locals>.")[2]
+
+
+def record_traced(trace: TraceFile, name: str, start: float) -> None:
+    """A function that was run to see what it does, from `start` (`perf_counter`) to now."""
+    trace.write_later("traced", name=_short(name), start=trace.at(start), end=trace.now())
+
+
+def record_call(trace: TraceFile, name: str, start: float, spent: float) -> None:
+    """A call of a jitted function that ends now.
+
+    `start` is of `perf_counter`, `spent` what the trace itself had taken by then.
+    """
+    end = time.perf_counter()
+    line = trace.line(user_line(skip=3))
+    own = round((trace.spent - spent) * 1e6, 1)
+    trace.write_later(
+        "call", name=_short(name), start=trace.at(start), end=trace.at(end), own=own, line=line
+    )
+    trace.spent += time.perf_counter() - end
 
 
 def record_copy(trace: TraceFile, source: Device, target: Device, size: int, start: float) -> None:
     """Bytes that went from one device to another, or stayed on one."""
     target.synchronize()
     names = {"source": source.name, "target": target.name}
-    trace.write("copy", **names, bytes=size, start=start, end=trace.now())
+    stream = _stream(trace, target)
+    trace.write("copy", **names, stream=stream, bytes=size, start=start, end=trace.now())

@@ -20,6 +20,7 @@ from weft.target.target import Peaks
 if TYPE_CHECKING:
     from weft.engine.run import PlannedLaunch
 
+_RATES: Final = 29  # columns
 _WIDTHS: Final = {"label": 24, "shapes": 30, "name": 28}
 # From which share of the peak on a kernel is good, and from which it is fair.
 _GOOD: Final = 0.5
@@ -34,9 +35,15 @@ class _Totals:
     operations = 0
     moved = 0
     seconds = 0.0
+    is_timed = False
 
 
 _TOTALS: Final = _Totals()
+
+
+def peaks_of(device: Device) -> Peaks:
+    """What a device can do at best; unknown of one that runs nothing."""
+    return Peaks() if device.stores_nothing else device.target.peaks
 
 
 def show_runs(device: Device, steps: Sequence[PlannedLaunch], clock: Sequence[float]) -> None:
@@ -55,6 +62,7 @@ def show_run(device: Device, step: PlannedLaunch, seconds: float, number: int) -
     _TOTALS.operations += estimate.operations
     _TOTALS.moved += estimate.bytes_read + estimate.bytes_written
     _TOTALS.seconds += seconds
+    _TOTALS.is_timed = _TOTALS.is_timed or not device.stores_nothing
     print(describe_run(device, step, seconds, number, has_colors()))
 
 
@@ -63,8 +71,10 @@ def describe_run(
 ) -> str:
     """One line about a kernel that ran."""
     program = step.loaded.program
-    estimate, peaks = program.estimate, device.target.peaks
+    estimate, peaks = program.estimate, peaks_of(device)
     label = colored(_fitted(step.label, "label"), "cyan", is_colored)
+    # A device that runs nothing takes no time.
+    rates = "" if device.stores_nothing else _rates(estimate.operations, _moved(estimate), seconds)
     share = colored(
         f"{share_of_peak(estimate, peaks, seconds):>10}",
         _color(_share(estimate, peaks, seconds), seconds),
@@ -74,7 +84,7 @@ def describe_run(
     return (
         f"{number:6} {device.name:6} {label}"
         f" {_fitted(_shapes(step), 'shapes')} {_fitted(program.name, 'name')} {_time(seconds)}"
-        f" {_rates(estimate.operations, _moved(estimate), seconds)} {share}"
+        f" {rates:{_RATES}} {share}"
         f" {GlobalCounters.mem_used / 1e6:9.2f} MB  {colored(line, 'dim', is_colored)}"
     ).rstrip()
 
@@ -103,7 +113,9 @@ def _moved(estimate: Estimate) -> int:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e6:10.1f} us" if seconds < 1 else f"{seconds:10.3f} s "
+    if seconds < 1e-2:
+        return f"{seconds * 1e6:10.1f} us"
+    return f"{seconds * 1e3:10.2f} ms" if seconds < 1 else f"{seconds:10.3f} s "
 
 
 def _rates(operations: int, moved: int, seconds: float) -> str:
@@ -111,10 +123,16 @@ def _rates(operations: int, moved: int, seconds: float) -> str:
     return f"{operations / seconds / 1e9:8.2f} GFLOP/s {moved / seconds / 1e9:7.2f} GB/s"
 
 
-def _share(estimate: Estimate, peaks: Peaks, seconds: float) -> float:
+def _shares(estimate: Estimate, peaks: Peaks, seconds: float) -> tuple[float, float]:
+    """What was reached of the machine's operations and of its memory's bandwidth."""
+    seconds = seconds or 1e-9
     computing = estimate.operations / peaks.operations if peaks.operations else 0.0
     moving = _moved(estimate) / peaks.bytes_moved if peaks.bytes_moved else 0.0
-    return max(computing, moving) / (seconds or 1e-9)
+    return computing / seconds, moving / seconds
+
+
+def _share(estimate: Estimate, peaks: Peaks, seconds: float) -> float:
+    return max(_shares(estimate, peaks, seconds))
 
 
 def _color(share: float, seconds: float) -> str:
@@ -126,16 +144,20 @@ def _color(share: float, seconds: float) -> str:
 def share_of_peak(estimate: Estimate, peaks: Peaks, seconds: float) -> str:
     """How much of what the machine can do a kernel reached, in what bounds it.
 
+    A kernel that moves more than memory can has its operands in a cache.
+
     >>> share_of_peak(Estimate(operations=50), Peaks(operations=100.0), 1.0)
     ' 50% flops'
+    >>> share_of_peak(Estimate(bytes_read=90), Peaks(bytes_moved=30.0), 1.0)
+    'in cache'
     """
-    moved = _moved(estimate)
-    computing = estimate.operations / peaks.operations if peaks.operations else 0.0
-    moving = moved / peaks.bytes_moved if peaks.bytes_moved else 0.0
+    computing, moving = _shares(estimate, peaks, seconds)
     if not computing and not moving:
         return ""
+    if moving > 1.0 and moving > computing:
+        return "in cache"
     what = "flops" if computing > moving else "bytes"
-    return f"{100 * max(computing, moving) / (seconds or 1e-9):3.0f}% {what}"
+    return f"{100 * max(computing, moving):3.0f}% {what}"
 
 
 def _show_totals() -> None:
@@ -144,11 +166,10 @@ def _show_totals() -> None:
     peak = ", ".join(
         f"{name} {size / 1e6:.2f} MB" for name, size in GlobalCounters.peak_memory.items()
     )
-    text = (
-        f"{totals.kernels:6} kernels {_time(totals.seconds).strip()}"
-        f" {_rates(totals.operations, totals.moved, totals.seconds).strip()}"
-        f"  peak memory {peak}"
-    )
+    rates = _rates(totals.operations, totals.moved, totals.seconds).split()
+    shown = " ".join(rates) if totals.is_timed else "counted, not run"
+    spent = _time(totals.seconds).strip()
+    text = f"{totals.kernels:6} kernels  {spent}  {shown}  peak memory {peak}"
     try:
         print(colored(text, "bold", has_colors()))
     except (ValueError, OSError):  # the stream is closed

@@ -8,6 +8,7 @@ import sys
 from typing import Any, Final
 
 from weft.support.errors import ArgumentError, OutOfMemory
+from weft.support.message import bytes_text
 
 ALIGNMENT: Final = 64  # a cache line, and the widest vector
 # Blocks from this size on are asked to be made of huge pages, where the system has them: walking
@@ -142,7 +143,7 @@ def _allocate(size: int) -> int:
     address = _try_allocate(max(size, 1))
     if not address:
         raise OutOfMemory(
-            f"CPU: {size} bytes are not to be had",
+            f"CPU: {bytes_text(size)} are not to be had",
             fix="free what is not used any more, or compute in smaller parts",
         )
     return address

@@ -14,6 +14,7 @@ from typing import Any, Final
 from weft.runtime.cuda.driver import OUT_OF_MEMORY, SUCCESS, require_success
 from weft.runtime.cuda.watch import LaunchWatch
 from weft.support.errors import OutOfMemory
+from weft.support.message import bytes_text
 
 # What every block starts at a multiple of; kernels rely on 16, the widest access of a thread.
 ALIGNMENT: Final = 256
@@ -170,11 +171,11 @@ class MemoryPool:
         free, total = self.free_and_total()
         name = "CUDA" if not self._number else f"CUDA:{self._number}"
         return OutOfMemory(
-            f"{name}: {size} bytes are not to be had",
+            f"{name}: {bytes_text(size)} are not to be had",
             facts=[
-                ("in use by this process", self.used),
-                ("free", free),
-                ("memory of the GPU", total),
+                ("in use by this process", bytes_text(self.used)),
+                ("free", bytes_text(free)),
+                ("memory of the GPU", bytes_text(total)),
             ],
             fix="free what is not used any more, or compute in smaller parts",
         )

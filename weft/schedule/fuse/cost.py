@@ -39,9 +39,6 @@ class CostEstimate(NamedTuple):
     recompute: float
     memory: float
 
-    def __str__(self) -> str:
-        return f"recompute {self.recompute / 1e3:.2f} us, memory {self.memory / 1e3:.2f} us"
-
 
 class ValueReads:
     """What values read, found in one walk: memory as bits, and reductions."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import Op, name
-from weft.ir.shapes import shape_of
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.schedule.decision import Decision
 from weft.schedule.fuse.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import (
@@ -40,7 +40,7 @@ class Decisions:
         code: CodeSize,
         chains: Chains,
     ) -> None:
-        self.log: list[str] = []
+        self.log: list[Decision] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
@@ -52,7 +52,7 @@ class Decisions:
         if node.dtype is dtypes.index:  # an index has no width that memory could hold
             return False
         if node in self._chains.of:
-            self.log.append(f"{name(node.op)} {shape_of(node)}: between two products -> inline")
+            self.log.append(Decision(node, False, "between two products"))
             return False
         if node.op == Op.CAST and widens(node):
             return False
@@ -80,7 +80,7 @@ class Decisions:
 
     def _refuse(self, node: UOp, why: str) -> None:
         """Note a value that cannot be inlined, whatever it costs."""
-        self.log.append(f"{name(node.op)} {shape_of(node)}: inlining refused: {why} -> memory")
+        self.log.append(Decision(node, True, f"inlining refused: {why}"))
 
     def _belongs_to_tiles(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a value is a part of scores, and little against the product that they are."""
@@ -108,10 +108,8 @@ class Decisions:
         is_cheaper = estimate.memory < estimate.recompute
         if sums_reused_products(node) and evaluations > size:
             is_cheaper = True
-        self.log.append(
-            f"{name(node.op)} {shape_of(node)}: {len(uses)} uses, {evaluations} evaluations of"
-            f" {size}: {estimate} -> {'memory' if is_cheaper else 'inline'}"
-        )
+        numbers = (len(uses), evaluations, size, *estimate)
+        self.log.append(Decision(node, is_cheaper, "", *numbers))
         return is_cheaper
 
 

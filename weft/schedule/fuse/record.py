@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
+from weft.ir.walk import topological, try_line
 from weft.rewrite.trace_file import TraceFile
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.walk import Fused
@@ -35,7 +35,7 @@ def _group(trace: TraceFile, fused: Fused, kernel: Kernel) -> dict[str, Any]:
         return {}
     group: dict[str, Any] = {"nodes": [trace.graph(node) for node in nodes]}
     group["outputs"] = [trace.graph(root) for root in dict.fromkeys(roots)]
-    line = next((root.line for root in roots if root.line is not None), None)
+    line = next((line for root in roots if (line := try_line(root)) is not None), None)
     if line is not None:
         group["line"] = trace.line(line)
     return group

@@ -22,6 +22,7 @@ from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
+from weft.schedule.decision import Decision
 from weft.schedule.fuse.calls import Calls
 from weft.schedule.fuse.candidates import Candidates
 from weft.schedule.fuse.chains import find_chains
@@ -44,7 +45,7 @@ class Fused(NamedTuple):
     materialized: dict[UOp, Materialized]
     reductions: Reductions
     writes: Writes
-    log: list[str]
+    log: list[Decision]
 
 
 def fuse(

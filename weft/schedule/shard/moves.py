@@ -16,6 +16,8 @@ from weft.ir.movement import expand, iota, pad, reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.walk import try_line
+from weft.rewrite.trace_file import current
 
 # Bytes from which on devices reduce a piece each and exchange the results: that moves less.
 PIECES_FROM: Final = 1 << 16
@@ -83,6 +85,9 @@ def gathered(parts: Sequence[UOp], layout: Layout, target: str, box: Layout, num
         near = layout.devices.index(target) if target in layout.devices else 0
         return copied(boxed(parts[near], box, number), layout.devices[near], target)
     start, stop = box.bounds[number] if box.axis == layout.axis else (0, sum(layout.sizes))
+    if number == 0 and has_address(parts[0]):
+        kind = "all-gather" if box.axis is None else "all-to-all"
+        _note(kind if len(box.devices) > 1 else "gather", parts, layout.devices)
     pieces: list[UOp] = []
     for part, device, (first, last) in zip(parts, layout.devices, layout.bounds, strict=True):
         low, high = max(start, first), min(stop, last)
@@ -101,6 +106,7 @@ def reduced(parts: Sequence[UOp], devices: Sequence[str], op: int) -> tuple[UOp,
     it, and the results are exchanged.
     """
     shape, count = shape_of(parts[0]), len(parts)
+    _note("all-reduce", parts, devices)
     size = largest_size(shape)
     is_small = size * parts[0].dtype.itemsize < PIECES_FROM or size < count
     if count <= 2 or is_small or not all(isinstance(each, int) for each in shape):
@@ -115,6 +121,22 @@ def reduced(parts: Sequence[UOp], devices: Sequence[str], op: int) -> tuple[UOp,
         pieces = [copied(piece, own, target) for piece, own in zip(sums, devices, strict=True)]
         results.append(reshape(joined(pieces, 0), shape))
     return tuple(results)
+
+
+def _note(collective: str, parts: Sequence[UOp], devices: Sequence[str]) -> None:
+    """Say in the trace, if there is one, what devices exchange here, and the bytes of each."""
+    trace = current()
+    if trace is None:
+        return
+    line = try_line(parts[0])
+    trace.write(
+        "collective",
+        name=collective,
+        at=trace.now(),
+        devices=list(devices),
+        bytes=[largest_size(shape_of(part)) * part.dtype.itemsize for part in parts],
+        **({} if line is None else {"line": trace.line(line)}),
+    )
 
 
 def _reduction(parts: Sequence[UOp], devices: Sequence[str], target: str, op: int) -> UOp:

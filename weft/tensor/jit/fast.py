@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.rewrite.trace_file import current
 from weft.support.setting import scope
 from weft.tensor.jit.program import TracedProgram
 from weft.tensor.jit.signature import SCALARS, WeakIdentity
@@ -29,6 +30,8 @@ class FastPath:
 
     def __init__(self, jitted: Jit, program: TracedProgram, args: tuple[Any, ...]) -> None:
         self.program = program
+        # A trace belongs to a scope, so it is asked for once.
+        self.finish = program.finish if current() is None else program.finish_watched
         self._shared = jitted.shared
         self._scope = scope.get()
         self._training = Tensor.training

@@ -13,12 +13,15 @@ import functools
 import inspect
 import operator
 import sys
+import time
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, overload
 from weakref import ref
 
+from weft.engine.watch.record import record_traced
+from weft.rewrite.trace_file import current
 from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.support.settings import cache_key, settings
 from weft.support.source_line import user_line
@@ -33,6 +36,7 @@ from weft.tensor.jit.signature import (
     read_arguments,
     signature_of,
 )
+from weft.tensor.jit.watched import WATCHES, call_watched
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import tracing
@@ -158,11 +162,13 @@ class Jit:
         if fast is not None and not kwargs:
             found = fast.try_inputs(args)
             if found is not None:
-                return fast.program.finish(args, *found)
-        if tracing.depth or not settings.JIT:
+                return fast.finish(args, *found)
+        if tracing.depth or not (settings.JIT or WATCHES):
             return self.function(*args, **kwargs)
         if tracer.thread:
             wait_for_trace()
+        if WATCHES:
+            return call_watched(self, args, kwargs)
         if settings.CHECK == "jit":
             from weft.tensor.jit.check import call_checked
 
@@ -207,6 +213,7 @@ class Jit:
     def _trace(self, arguments: Arguments, key: Any) -> TracedProgram:
         names = self._names(arguments)
         donated = _donated_leaves(arguments, self._donate)
+        start, watch = time.perf_counter(), current()
         try:
             made = trace(
                 self.function,
@@ -222,6 +229,8 @@ class Jit:
             # Once more, with these arguments seen as what they are: tensors from outside.
             self._shared |= conflict.storages
             return self._trace(arguments, self._key(arguments))
+        if watch is not None:
+            record_traced(watch, self._name, start)
         self._shared |= made.watched
         self._warn_of_growth(key)
         alike = self._programs.setdefault(key, [])

@@ -177,6 +177,7 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
     results = reader.read(positions)
     made = make_graph(recording, reader.wanted)
     program = TracedProgram(made.graph, made.constants, made.captured)
+    program.name = recording.name
     program.results = results
     program.rows = [_row(each, written, donated) for each in recording.inputs]
     program.structure = arguments.structure

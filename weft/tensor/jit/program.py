@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import gc
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from weft.engine.buffer_nodes import BufferKind
 from weft.engine.buffers import buffer_of
+from weft.engine.watch.record import record_call
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
 from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
+from weft.rewrite.trace_file import current
 from weft.support.errors import NotSupported, UsageError
 from weft.tensor.create.random_state import RandomState
 from weft.tensor.jit.graph import Graph
@@ -76,6 +79,7 @@ class TracedProgram:
     """A trace. `call` does what the function does, without calling it."""
 
     def __init__(self, graph: Graph, constants: list[UOp], captured: list[Storage]) -> None:
+        self.name = "a function"  # of the user
         self.graph = graph
         self.constants = constants
         self.captured = captured
@@ -164,7 +168,18 @@ class TracedProgram:
         if self.variables:
             values = values_of(leaves)
             variables = {node: bind(node, values[node.arg[0]]) for node in self.variables}
-        return self.finish(leaves, inputs, variables)
+        finish = self.finish if current() is None else self.finish_watched
+        return finish(leaves, inputs, variables)
+
+    def finish_watched(self, leaves: Any, inputs: list[Storage], variables: dict[UOp, UOp]) -> Any:
+        """`finish`, and a record of the call in the trace."""
+        trace = current()
+        if trace is None:  # it ended
+            return self.finish(leaves, inputs, variables)
+        spent, start = trace.spent, time.perf_counter()
+        result = self.finish(leaves, inputs, variables)
+        record_call(trace, self.name, start, spent)
+        return result
 
     def finish(self, leaves: Any, inputs: list[Storage], variables: dict[UOp, UOp]) -> Any:
         """Run on the storages of the inputs; `leaves` are the arguments for what is returned."""

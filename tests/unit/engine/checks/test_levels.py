@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 
 import weft
+from weft.codegen import generate as codegen
 from weft.engine import run
 from weft.engine.checks import levels as check
+from weft.engine.checks.rules import first_wrong
+from weft.ir.build import range_
+from weft.ir.dtypes import FLOAT
 from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.ir.walk import substitute
+from weft.rewrite.driver import rewrite
+from weft.rewrite.pattern import any_, const_
+from weft.rewrite.rule import rule
+from weft.rewrite.ruleset import rules
+from weft.rewrite.trace import tracing
 from weft.rewrite.trace_file import recording
+from weft.rules.simplify import simplify
 from weft.schedule import schedule
 from weft.support.settings import Context
 from weft.tensor.tensor import Tensor
@@ -143,3 +153,45 @@ def test_a_wrong_pass_is_shown_in_the_trace(tmp_path, monkeypatch):
     (found,) = [record for record in records if record["kind"] == "check"]
     assert found["check"] == "levels" and found["pass"] == "normalize-kernel"
     assert any(record["kind"] == "node" and record["id"] == found["root"] for record in records)
+
+
+x, y, c0 = any_("x"), any_("y"), const_("c0")
+WRONG_RULES = rules(
+    "planted",
+    rule("add-commutes-with-zero", x + 0.0, x, over=FLOAT),
+    rule("mul-forgets", (x * y) + c0, x * y, over=FLOAT),
+)
+
+
+def test_a_wrong_rule_is_named(monkeypatch, tmp_path):
+    """Among the rules of a pass, the one whose sides differ; and the page shows it."""
+    real = check.generate
+
+    def wrong(kernel, target, watch):
+        def run(root, context):
+            return rewrite(step.run(root, context), WRONG_RULES)
+
+        step, *rest = codegen.CODEGEN.passes
+        phase = codegen.CODEGEN._replace(passes=(step._replace(run=run), *rest))
+        with monkeypatch.context() as patch:
+            patch.setattr(codegen, "CODEGEN", phase)
+            return real(kernel, target, watch=watch)
+
+    monkeypatch.setattr(check, "generate", wrong)
+    given, path = random(5), tmp_path / "t.jsonl"
+    with Context(CHECK="levels"), pytest.raises(weft.InternalError) as caught:
+        (given * 2.5 + 1.5).realize()
+    assert "the result changes in pass normalize-kernel" in str(caught.value)
+    assert "mul-forgets" in str(caught.value) and "+ 1.5" in str(caught.value)
+    with recording(path), Context(CHECK="levels"), pytest.raises(weft.InternalError):
+        (given * 3.5 + 1.5).realize()
+    assert "by the rule mul-forgets" in path.read_text()
+
+
+def test_rewrites_that_cannot_be_judged_blame_nobody():
+    i, j = range_(0, 16), range_(1, 4)
+    with tracing() as trace:
+        simplify((i * 4 + j) // 8 + (i * 8) // 4)
+    (steps,) = [part.steps for part in trace.passes]
+    assert steps and first_wrong(steps) is None
+    assert first_wrong([steps[0]._replace(after=steps[0].before + 1)]) is not None
