@@ -138,11 +138,17 @@ def device_row(kind: str, opens: Callable[..., object]) -> tuple[str, ...]:
 
 
 def imports_of(function: Callable[..., object]) -> list[str]:
-    """The modules that a function imports when it runs."""
+    """The modules that a function imports when it runs, or a function that it hands on."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return [
+    found = [
         node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
     ]
+    around = vars(inspect.getmodule(function))
+    named = [around.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    for each in named:
+        if inspect.isfunction(each) and each is not function:
+            found += imports_of(each) if each.__name__.startswith("_render") else []
+    return found
 
 
 def file_link(module: str) -> str:
