@@ -89,6 +89,64 @@ def rolls(count: int) -> list[Tensor]:
     return [x]
 
 
+def gathers(count: int) -> list[Tensor]:
+    (x,), indices = _inputs(1, 64), Tensor(param(1, dtypes.int32, (64,)))
+    for _ in range(count):
+        x = x.gather(0, indices) + 1
+    return [x]
+
+
+def scatters(count: int) -> list[Tensor]:
+    (x,), indices = _inputs(1, 64), Tensor(param(1, dtypes.int32, (64,)))
+    for _ in range(count):
+        x = x.scatter_add(0, indices, x * 2)
+    return [x]
+
+
+def scans(count: int) -> list[Tensor]:
+    """Each along another axis, so that none is computed in the kernel of the next."""
+    (x,) = _inputs(1, 8, 8)
+    for _ in range(count):
+        x = x.cumprod(1).cummax(0)[0]
+    return [x]
+
+
+def attentions(count: int) -> list[Tensor]:
+    (x,) = _inputs(1, 1, 2, 8, 8)
+    for _ in range(count):
+        x = x.scaled_dot_product_attention(x, x)
+    return [x]
+
+
+def halves(count: int) -> list[Tensor]:
+    """A cat of two parts in each element."""
+    (x,) = _inputs(1, 64)
+    for _ in range(count):
+        x = x[:32].cat(x[32:] * 2)
+    return [x]
+
+
+def convolutions(count: int) -> list[Tensor]:
+    (x,), weight = _inputs(1, 1, 4, 8, 8), Tensor(param(1, dtypes.float32, (4, 4, 3, 3)))
+    for _ in range(count):
+        x = x.conv2d(weight, padding=1).relu()
+    return [x]
+
+
+def sorts(count: int) -> list[Tensor]:
+    (x,) = _inputs(1, 16)
+    for _ in range(count):
+        x = x.sort()[0] * 1.1
+    return [x]
+
+
+def argmaxes(count: int) -> list[Tensor]:
+    (x,) = _inputs(1, 8, 8)
+    for _ in range(count):
+        x = x + x.argmax(1, keepdim=True)
+    return [x]
+
+
 def cat(count: int) -> list[Tensor]:
     first, *others = _inputs(count, 8)
     return [first.cat(*others)]
@@ -127,6 +185,7 @@ CHAINS: Final[dict[str, Callable[[int], list[Tensor]]]] = {
     chain.__name__: chain
     for chain in (
         *(softmaxes, sines, elementwise, means, products, rolls),
+        *(gathers, scatters, scans, attentions, halves, convolutions, sorts, argmaxes),
         *(cat, total, independent, stored, slopes),
     )
 }

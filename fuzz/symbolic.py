@@ -23,7 +23,9 @@ from weft import Tensor, Variable, jit
 from weft.engine import work
 from weft.engine.compile import CompileStatistics
 from weft.ir.sizes import most
+from weft.ir.text import dump
 from weft.ir.uop import UOp, sweep
+from weft.support.bounded_cache import clear_bounded_caches
 from weft.support.errors import UsageError
 from weft.support.settings import Context
 
@@ -173,23 +175,28 @@ def jitted(lines: Sequence[str]) -> Callable[[Mapping[str, Any]], dict[str, Any]
 def try_difference(lines: Sequence[str], mode: str, device: str) -> str | None:
     """How a program with symbolic sizes differs from the one with ints, or None."""
     with Context(**{"DEVICE": device, "CACHE": False, "CHECK": "memory", **MODES[mode]}):
-        work._PREPARED.clear()
+        # What falls out of a full cache is made again, in a long run: each program has empty ones.
+        clear_bounded_caches()
         function = jitted(lines)
         for number, values in enumerate(VALUES):
             try:
                 wanted = run(lines, dict(zip(VARIABLES, values, strict=True)), mode == "eager")
-                before = len(work._PREPARED), CompileStatistics.generated
+                before = set(work._PREPARED)
+                generated = CompileStatistics.generated
                 is_jitted = mode == "jit"
                 sizes = bound(values)
                 found = function(sizes) if is_jitted else run(lines, sizes, mode == "eager")
             except Exception as error:
                 return f"{values}: {type(error).__name__}: {str(error).splitlines()[0]}"
-            after = len(work._PREPARED), CompileStatistics.generated
+            fresh = [body for body, *rest in work._PREPARED if (body, *rest) not in before]
+            generated = CompileStatistics.generated - generated
             for name, array in wanted.items():
                 if found[name].shape != array.shape or not is_same(found[name], array):
                     return f"{values}: {name} is {found[name].tolist()}, not {array.tolist()}"
-            if number and after != before:
-                return f"{values}: scheduled or compiled again"
+            if number and fresh:
+                return f"{values}: scheduled again:\n{dump(fresh[0])}"
+            if number and generated:
+                return f"{values}: {generated} kernels compiled again"
     return None
 
 

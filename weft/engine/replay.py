@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
+from weft.engine.arena import SharedArena
 from weft.engine.bindings import (
     Variables,
     require_agreement,
@@ -24,7 +25,7 @@ from weft.engine.buffers import Buffer
 from weft.engine.checks.redzones import CheckedList, fill, fill_fresh
 from weft.engine.contents import copy_contents
 from weft.engine.counters import GlobalCounters
-from weft.engine.run import Prepared, temporary_handles
+from weft.engine.run import Prepared, Temporary
 from weft.engine.tape import Copy, Tape
 from weft.engine.watch.record import record_launches
 from weft.engine.watch.show import show_runs
@@ -38,6 +39,7 @@ from weft.support.fork import renew_in_child
 from weft.support.setting import scope
 from weft.support.settings import settings
 
+Result = TypeVar("Result")
 _NO_SIZES: Final[dict[str, int]] = {}
 
 
@@ -94,14 +96,16 @@ class _ListRun:
 
     def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
         self._prepared = prepared
-        self._arena = Buffer(prepared.device, prepared.arena, owner=prepared)
-        weakref.finalize(self, self._arena.free).atexit = False
-        handles = temporary_handles(prepared.temporaries, self._arena)
+        self._arena: SharedArena | None = None
+        if prepared.arena:
+            self._arena = arena = SharedArena.of(prepared.device)
+            arena.join(prepared.arena)
+            weakref.finalize(self, arena.leave, prepared.arena).atexit = False
         launches = launcher.run_list(
             [
                 (
                     step.loaded.executable,
-                    [handles.get(slot) for slot in step.slots],  # the others: at each run
+                    [None] * len(step.slots),  # at each run
                     (0,) * len(step.loaded.program.variables),  # until a run has values
                     _static_grid(step.loaded.program.groups),
                 )
@@ -113,10 +117,15 @@ class _ListRun:
         self._sizes = _Sizes(prepared, launches) if prepared.variables else None
         self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
+        self._temporaries: list[tuple[Temporary, list[int]]] = [
+            (each, []) for each in prepared.temporaries
+        ]
+        places = {each.slot: found for each, found in self._temporaries}
         for number, step in enumerate(prepared.steps):
             for position, slot in enumerate(step.slots):
-                if slot not in handles:
-                    self._positions[slot].append(launches.position(number, position))
+                found = places[slot] if slot in places else self._positions[slot]
+                found.append(launches.position(number, position))
+        self._placed: Buffer | None = None  # where the temporaries are
         self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
@@ -134,7 +143,7 @@ class _ListRun:
     def run_watched(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """A run of which somebody sees each kernel, in the trace or on the terminal."""
         self._bind(memory, variables)
-        clock = self._timed.run_timed()
+        clock = self._in_arena(self._timed.run_timed)
         self._count(clock[-1] - clock[0])
         steps, on = self._prepared.named_steps(), self._prepared.device
         if (trace := current()) is not None:
@@ -146,8 +155,33 @@ class _ListRun:
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         self._bind(memory, variables)
         start = time.perf_counter()
-        self._list()
+        if self._arena is None:
+            self._list()
+        else:
+            self._in_arena(self._list)
         self._count(time.perf_counter() - start)
+
+    def _in_arena(self, run: Callable[[], Result]) -> Result:
+        """Run with memory for the temporaries."""
+        arena = self._arena
+        if arena is None:
+            return run()
+        taken = arena.take(self._prepared.arena, self._prepared)
+        try:
+            if taken is not self._placed:
+                self._place(taken)
+            return run()
+        finally:
+            arena.release(taken)
+
+    def _place(self, arena: Buffer) -> None:
+        """Write the addresses of the temporaries into the list."""
+        whole, view = arena.allocated(), arena.device.view
+        for (_, offset, size), positions in self._temporaries:
+            address = view(whole, offset, size).address
+            for position in positions:
+                self._words[position] = address
+        self._placed = arena
 
     def _bind(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """Write the addresses and values of a run into the list."""
@@ -224,9 +258,12 @@ class _CheckedRun(_ListRun):
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
-        if self._arena.size:
-            fill(self._arena)
         super().run(memory, variables)
+
+    def _place(self, arena: Buffer) -> None:
+        super()._place(arena)
+        fill(arena)
+        self._placed = None  # so that the next run fills it, too
 
 
 def _try_native(prepared: Prepared, slots: int) -> _ListRun | None:

@@ -48,23 +48,38 @@ def _collect(node: UOp, x: UOp, y: UOp) -> UOp | None:
     left, right = conditions(x, node.op), conditions(y, node.op)
     if len(left) + len(right) > LONGEST:
         return None
-    kept: list[UOp] = []
+    kept: dict[UOp, None] = {}
+    denied: set[UOp] = set()
+    # The limit that is kept of a subject in each direction: no condition is compared with all.
+    limited: dict[tuple[UOp, bool], tuple[int, UOp]] = {}
     for new in (*left, *right):
         if new.op == Op.CONST:
             if bool(new.arg) is is_and:
                 continue
             return new
-        if any(is_opposite(old, new, is_and) for old in kept):
+        if new in denied or (new.op == Op.NOT and new.src[0] in kept):
             return const(node.dtype, not is_and)
-        if any(_covers(old, new, is_and) for old in kept):
+        if new in kept:
             continue
-        kept = [old for old in kept if not _covers(new, old, is_and)]
-        kept.append(new)
+        limit = _limit(new)
+        if limit is not None:
+            subject, value, is_below = limit
+            opposite = limited.get((subject, not is_below))
+            if opposite is not None and _excludes(value, opposite[0], is_below, is_and):
+                return const(node.dtype, not is_and)
+            old = limited.get((subject, is_below))
+            if old is not None:
+                if _covers(old[0], value, is_below, is_and):
+                    continue
+                del kept[old[1]]
+            limited[subject, is_below] = value, new
+        if new.op == Op.NOT:
+            denied.add(new.src[0])
+        kept[new] = None
     if not kept:
         return const(node.dtype, is_and)
-    kept.sort(key=condition_order)
-    made = kept[0]
-    for condition in kept[1:]:
+    made, *others = sorted(kept, key=condition_order)
+    for condition in others:
         made = make(node.op, node.dtype, (made, condition))
     return None if made is node else made
 
@@ -93,25 +108,15 @@ def _limit(node: UOp) -> tuple[UOp, int, bool] | None:
     return inner.src[0], inner.src[1].arg, inner is node
 
 
-def _covers(a: UOp, b: UOp, is_and: bool) -> bool:
-    """Whether `b` adds nothing beside `a`: `a` implies it, or in an OR is implied by it."""
-    if a is b:
-        return True
-    p, q = _limit(a), _limit(b)
-    if p is None or q is None or p[0] is not q[0] or p[2] is not q[2]:
-        return False
-    a_is_stronger = p[1] <= q[1] if p[2] else p[1] >= q[1]
-    return a_is_stronger if is_and else (p[1] >= q[1] if p[2] else p[1] <= q[1])
+def _covers(old: int, new: int, is_below: bool, is_and: bool) -> bool:
+    """Whether a limit in the same direction adds nothing: the old one implies it, or in an OR
+    is implied by it."""
+    return old <= new if is_below is is_and else old >= new
 
 
-def is_opposite(a: UOp, b: UOp, is_and: bool) -> bool:
-    """Whether `a & b` can never hold, or `a | b` always does."""
-    if (a.op == Op.NOT and a.src[0] is b) or (b.op == Op.NOT and b.src[0] is a):
-        return True
-    p, q = _limit(a), _limit(b)
-    if p is None or q is None or p[0] is not q[0] or p[2] is q[2]:
-        return False
-    below, above = (p[1], q[1]) if p[2] else (q[1], p[1])  # x < below, x >= above
+def _excludes(limit: int, opposite: int, is_below: bool, is_and: bool) -> bool:
+    """Whether `x < below` and `x >= above` never hold together, or one of them always does."""
+    below, above = (limit, opposite) if is_below else (opposite, limit)
     return below <= above if is_and else below >= above
 
 

@@ -16,10 +16,14 @@ from weft.ir.linear import linear
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
+from weft.schedule.fuse.code_size import LOOP_CODE, MOST_CODE
 from weft.schedule.fuse.kernel import Form, Kernel, Path, extent
 from weft.schedule.indexing import Address, everywhere, through
 
 _POINTWISE: Final = ELEMENTWISE | {Op.COPY}
+
+# Those that a kernel has room for: what is further below is of another kernel.
+_MOST_SCANS: Final = MOST_CODE // LOOP_CODE
 
 
 class ScanLoop(NamedTuple):
@@ -106,9 +110,11 @@ def loop_forms(node: UOp, shape: Shape) -> dict[int, Form]:
     found: dict[int, Form] = {}
     stack = [(node, everywhere(loops))]
     seen = set(stack)
-    while stack:
+    scans = 0
+    while stack and len(found) < len(loops) and scans < _MOST_SCANS:
         part, address = stack.pop()
         if part.op == Op.SCAN:
+            scans += 1
             _note_form(address.indices[part.arg[1][0]], found)
         below = [(source, address) for source in part.src if shape_of(source)]
         if part.op in MOVEMENT:

@@ -27,8 +27,11 @@ MEMORY_BYTES = 64 << 20
 MEMORY_BESIDE_DISK = 4 << 20
 # What an entry takes beside its value.
 _ENTRY_BYTES = 256
-# One put in so many looks at the size of the whole folder.
+# One put in so many looks at the size of the whole folder, unless there was much room last time:
+# then not before this process has put that part of it. Other processes put there, too.
 PUTS_PER_SCAN = 64
+_PART_OF_ROOM = 8
+_room: dict[tuple[str, int], int] = {}  # bytes to put before the next look, by folder and limit
 
 
 class DiskCache:
@@ -75,8 +78,11 @@ class DiskCache:
         write_entry(self._path(folder.path, digest), digest, value, folder.key)
         # A digest is as good as a random number, and a test can foresee it. A large entry always
         # scans, so that few of them cannot pass the limit unseen.
-        if digest[-1] % PUTS_PER_SCAN == 0 or len(value) * PUTS_PER_SCAN > limit:
-            evict(folder.path, limit)
+        room = _room.get((folder.path, limit), 0) - len(value)
+        is_chosen = digest[-1] % PUTS_PER_SCAN == 0 or len(value) * PUTS_PER_SCAN > limit
+        if room < 0 and is_chosen:
+            room = (limit - evict(folder.path, limit)) // _PART_OF_ROOM
+        _room[folder.path, limit] = room
 
     def get_or_make(self, key: bytes | str, make: Callable[[], bytes]) -> bytes:
         """Return the value of the key, made and put first if there is none.

@@ -14,7 +14,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _HEADER = struct.Struct("<8sQ32s")
 _MAGIC = b"weft\x00\x02\r\n"
@@ -72,44 +72,65 @@ def try_unpack(data: bytes, address: bytes, key: bytes) -> bytes | None:
     return value if is_whole and compare_digest(checksum, _checksum(address, value, key)) else None
 
 
-def evict(root: str, limit: int) -> None:
+def evict(root: str, limit: int) -> int:
     """Remove the entries used least recently until the folder is below its limit in bytes.
 
-    Other processes may remove files at the same time; a file that is gone counts as removed.
+    Gives the bytes that are left. Other processes may remove files at the same time; a file that
+    is gone counts as removed. Of each entry two numbers are held at a time, for there are many.
     """
+    from array import array
+
     from weft.support.atomic_write import remove_unfinished
 
-    entries = []
-    folders = set()
-    for item in _files(root):
-        folders.add(os.path.dirname(item.path))
-        try:
-            found = item.stat(follow_symlinks=False)
-        except OSError:
-            continue
-        if item.name.endswith(_ENTRY):
-            entries.append((found.st_mtime, found.st_size, item.path))
-    for folder in folders:
+    times, sizes = array("d"), array("q")
+    for folder in _folders(root):
         remove_unfinished(folder)
-    total = sum(size for _, size, _ in entries)
+        for found, _ in _entries(folder):
+            times.append(found.st_mtime)
+            sizes.append(found.st_size)
+    total = sum(sizes)
     if total <= limit:
-        return
-    for _, size, path in sorted(entries):
-        if total * 100 <= limit * KEPT_PERCENT:
-            break
-        _remove(path)
-        total -= size
+        return total
+    last = _last_to_go(times, sizes, total * 100 - limit * KEPT_PERCENT)
+    for folder in _folders(root):
+        for found, path in _entries(folder):
+            # Those of the last moment go one by one, as far as needed.
+            if found.st_mtime < last or (
+                found.st_mtime == last and total * 100 > limit * KEPT_PERCENT
+            ):
+                _remove(path)
+                total -= found.st_size
+    return total
 
 
-def _files(root: str) -> Iterator[os.DirEntry[str]]:
-    """Yield the files that lie where entries lie: root, kind, two levels of one digit.
+def _last_to_go(times: Sequence[float], sizes: Sequence[int], hundredths: int) -> float:
+    """The time up to which entries have to go to free so many hundredths of bytes."""
+    for number in sorted(range(len(times)), key=times.__getitem__):
+        hundredths -= sizes[number] * 100
+        if hundredths <= 0:
+            return times[number]
+    return max(times)
+
+
+def _entries(folder: str) -> Iterator[tuple[os.stat_result, str]]:
+    for item in _scan(folder):
+        if item.name.endswith(_ENTRY):
+            try:
+                yield item.stat(follow_symlinks=False), item.path
+            except OSError:
+                continue
+
+
+def _folders(root: str) -> Iterator[str]:
+    """Yield the folders where entries lie: root, kind, two levels of one digit.
 
     The user may have chosen a folder that holds other things; those are not ours to remove.
     """
     for kind in _scan(root):
         for upper in _scan(kind.path) if "-v" in kind.name else ():
             for lower in _scan(upper.path) if len(upper.name) == 1 else ():
-                yield from _scan(lower.path) if len(lower.name) == 1 else ()
+                if len(lower.name) == 1:
+                    yield lower.path
 
 
 def _scan(folder: str) -> list[os.DirEntry[str]]:

@@ -159,11 +159,24 @@ def test_the_folder_stays_below_its_limit(folder: Path):
 
 def test_small_entries_are_looked_at_now_and_then(folder: Path, monkeypatch: pytest.MonkeyPatch):
     scans = []
-    monkeypatch.setattr(cache, "evict", lambda root, limit: scans.append((root, limit)))
+    monkeypatch.setattr(cache, "evict", lambda root, limit: scans.append((root, limit)) or limit)
     for i in range(640):
         DiskCache("binary", 1).put(str(i), b"x")
     assert 2 <= len(scans) <= 30
     assert set(scans) == {(own(folder), 1024 << 20)}
+
+
+def test_where_there_is_room_nobody_looks_again_soon(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    scans = []
+    monkeypatch.setattr(cache, "evict", lambda root, limit: scans.append(root) or limit - 8000)
+    for i in range(640):
+        DiskCache("binary", 1).put(str(i), b"x")
+    assert len(scans) == 1
+    for i in range(640):
+        DiskCache("binary", 1).put(str(i), b"x" * 100)
+    assert len(scans) >= 2
 
 
 def test_the_memory_is_bounded():

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from hashlib import blake2b
 from pathlib import Path
 
@@ -126,6 +127,19 @@ def test_eviction_removes_what_killed_writers_left(tmp_path: Path):
     os.close(busy)
 
 
+def test_a_look_at_many_entries_holds_little_of_each(tmp_path: Path):
+    for i in range(600):  # in as many folders as there are for each kind
+        write(tmp_path / "binary-v1" / f"{i % 16:x}" / f"{i // 16 % 16:x}" / f"{i}.weft", b"")
+    evict(str(tmp_path), 1 << 30)
+    tracemalloc.start()
+    try:
+        evict(str(tmp_path), 1 << 30)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 600 * 64
+
+
 def test_eviction_survives_files_that_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = [write(entry_path(tmp_path, str(i)), bytes(1000), age=100.0 * i) for i in range(4)]
     remove = cache_files._remove
@@ -135,15 +149,16 @@ def test_eviction_survives_files_that_vanish(tmp_path: Path, monkeypatch: pytest
         remove(path)
 
     monkeypatch.setattr(cache_files, "_remove", remove_after_another)
-    items = cache_files._files
+    scan = cache_files._scan
 
-    def items_one_gone(root: str):
-        found = list(items(root))
-        paths[0].unlink()
+    def scan_one_gone(folder: str):
+        found = scan(folder)
+        if any(item.path == str(paths[0]) for item in found):
+            paths[0].unlink()
         return found
 
-    monkeypatch.setattr(cache_files, "_files", items_one_gone)
-    evict(str(tmp_path), 2200)
+    monkeypatch.setattr(cache_files, "_scan", scan_one_gone)
+    assert evict(str(tmp_path), 2200) <= 2200
     assert [path.exists() for path in paths] == [False, True, False, False]
 
 

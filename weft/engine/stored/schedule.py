@@ -26,7 +26,7 @@ from weft.support.code_version import COMPILER, code_version
 from weft.support.settings import settings
 from weft.support.source_line import SourceLine
 
-_CACHE: Final = DiskCache("schedules", 3)
+_CACHE: Final = DiskCache("schedules", 4)
 
 
 def try_stored(body: UOp, device: Device) -> Prepared | None:

@@ -47,6 +47,7 @@ MOST_PRODUCTS: Final = 2
 MOST_COLUMNS: Final = 128
 # What values pass on their way from the first product to the second.
 _THROUGH: Final = ELEMENTWISE | MOVEMENT | {Op.DETACH}
+_REDUCE: Final = frozenset((Op.REDUCE,))
 
 
 class Chain(NamedTuple):
@@ -218,7 +219,8 @@ def _between(result: UOp, factor: UOp) -> Chain | None:
             values.add(node)
         elif not (values | rows).isdisjoint(node.src):
             rows.add(node)
-    for node in topological(result.src[0], enter=lambda each: each is not factor):
+    product = topological(result.src[0], enter=lambda each: each is not factor, stop=_REDUCE)
+    for node in product:
         if factor in node.src or (node.op != Op.REDUCE and not values.isdisjoint(node.src)):
             values.add(node)  # the product itself, and casts of it
     return Chain(result, tuple(products), frozenset(values), frozenset(rows))
@@ -309,14 +311,15 @@ def _has_one_range(chain: Chain) -> bool:
     loops = [range_(axis, size) for axis, size in enumerate(shape_of(body))]
     keys = loops[chain.result.arg[1][0]]
     seen: dict[UOp, Address] = {body: everywhere(tuple(loops))}
-    for node in reversed(topological(body, enter=lambda each: each not in chain.products)):
+    inside = (chain.values | chain.rows | {body}) - set(chain.products)
+    for node in reversed(topological(body, enter=inside.__contains__)):
         if node not in seen or node in chain.products:
             continue
         address = _address_below(node, seen[node], keys)
         for source in node.src:
             if address is None:
                 return False
-            is_inside = source in chain.values or source in chain.rows
+            is_inside = source in inside or source in chain.products
             if is_inside and seen.setdefault(source, address) != address:
                 return False
     return all(

@@ -25,7 +25,7 @@ MOST_CODE: Final = 1024
 # A value of fewer ops than these is computed where it is used, whatever the kernel has.
 LEAST_CUT: Final = 16
 # Loops cost more than what is in them: each pass looks at all of a kernel for each of its loops.
-_REDUCTION: Final = 64
+LOOP_CODE: Final = 64
 # What `decompose` makes of an op for 32 bits, rounded; targets that have one natively gain by it.
 _DECOMPOSED: Final = {
     Op.EXP: 40,
@@ -75,7 +75,7 @@ def is_full(kernel: Kernel) -> bool:
 
 def _own(node: UOp) -> int:
     if node.op in (Op.REDUCE, Op.SCAN):
-        return _REDUCTION
+        return LOOP_CODE
     if node.op in ELEMENTWISE or node.op in MEMORY:
         return _DECOMPOSED.get(node.op, 1)
     return 0 if node.op in _FREE else _INDEX

@@ -29,6 +29,8 @@ _THROUGH = ELEMENTWISE | MOVEMENT
 _MOST_REDUCTIONS = 16
 # A product is a contraction when both of its operands are read at least this often.
 _REUSE = 8
+# Parts of a value that cost more than its memory, however cheap each of them is.
+_MANY_PARTS = 256
 
 
 class CostEstimate(NamedTuple):
@@ -108,9 +110,12 @@ class ElementCost:
         return iterations_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
     def in_full(self, node: UOp) -> float:
-        """One element of a value that shares nothing with others, each part of it once."""
+        """One element of a value that shares nothing with others, each part of it once.
+
+        One of very many parts costs more than memory already, and no more of it is looked at.
+        """
         stack, seen = [node], {node: None}  # in the order of the graph: sums of floats keep theirs
-        while stack:
+        while stack and len(seen) < _MANY_PARTS:
             fresh = [part for part in _below(stack.pop()) if part not in seen]
             stack += fresh
             seen.update(dict.fromkeys(fresh))

@@ -24,6 +24,9 @@ from weft.schedule.fuse.uses import Use
 
 # Ops of a mask or bias that is computed for each score, for every head anew.
 MOST_OF_A_SCORE: Final = 16
+# Conditions of one mask: each is simplified under all others, so they cost their square, for every
+# load. A gather brings two for each axis, and a chain of gathers as many as it has links.
+MOST_CONDITIONS: Final = 24
 
 
 class Decisions:
@@ -63,6 +66,9 @@ class Decisions:
             return True
         if not self._reads.memory_below[node]:
             return False
+        if any(is_crowded(use.address.mask) for use in uses):
+            self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
+            return True
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")
@@ -100,8 +106,9 @@ class Decisions:
 
     def _belongs_to_tiles(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a value is a part of scores, and little against the product that they are."""
-        is_little = self._work.in_full(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
-        return is_little and all(map(self._inliner.is_in_tile, uses))
+        if not all(map(self._inliner.is_in_tile, uses)):
+            return False
+        return self._work.in_full(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
 
     def _is_cheaper(self, node: UOp, uses: list[Use], kernels: int) -> bool:
         paths = [self._inliner.scope(node, use) for use in uses]
@@ -126,6 +133,15 @@ class Decisions:
         numbers = (len(uses), evaluations, size, *estimate)
         self.log.append(Decision(node, is_cheaper, "", *numbers))
         return is_cheaper
+
+
+def is_crowded(mask: UOp) -> bool:
+    """Whether a mask has more conditions than one kernel should carry."""
+    count = 1
+    while mask.op == Op.AND:
+        mask = mask.src[0]
+        count += 1
+    return count > MOST_CONDITIONS
 
 
 def _is_result(uses: list[Use]) -> bool:

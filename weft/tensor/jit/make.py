@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from _thread import get_ident
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
@@ -31,7 +32,7 @@ from weft.tensor.jit.program import (
 from weft.tensor.jit.results import ResultReader
 from weft.tensor.jit.signature import SCALARS, Arguments, unbound
 from weft.tensor.jit.trace import Input, Recorder, Recording
-from weft.tensor.jit.watch.guards import CONTENT, Guard, State, unwrapped
+from weft.tensor.jit.watch.guards import CONTENT, MISSING, Content, Guard, State, unwrapped
 from weft.tensor.jit.watch.reads import Reads
 from weft.tensor.jit.watch.watch import Watch
 from weft.tensor.storage import Storage, live_storages
@@ -107,7 +108,8 @@ def _read_state(reads: Reads, function: str, code: Any, strict: bool, recorder: 
     ]
     renewed: list[Guard] = []
     for each in changed:
-        if not _is_number(each, reads):
+        is_cache = id(unwrapped(each.owner)) in reads.of_library
+        if is_cache or not _is_number(each, reads):
             # It is made where it is missing, so that the next call finds it.
             if any(recorder.depends_on_call(tensor.uop) for tensor in each.tensors()):
                 renewed.append(each)
@@ -132,9 +134,25 @@ def _is_number(guard: Guard, reads: Reads) -> bool:
     """Whether what a function changes is a value that it reads, and no new tensor or object."""
     if guard.kind == CONTENT:
         owner = unwrapped(guard.owner)
+        if isinstance(owner, MappingProxyType):  # of a class: Python keeps what it finds there
+            return any(not _is_special(name) for name in _names_that_differ(guard.value, owner))
         is_filled = isinstance(owner, dict) and 2 * len(owner) > len(guard.value.items)
         return not is_filled or id(owner) in reads.changed
     return guard.value is not None and isinstance(guard.value, SCALARS)
+
+
+def _names_that_differ(before: Content, names: Mapping[str, Any]) -> set[str]:
+    """The attributes of a class that are not what they were."""
+    items = list(map(unwrapped, before.items))
+    half = len(items) // 2
+    had = dict(zip(items[:half], items[half:], strict=True))
+    return {
+        name for name in {*had, *names} if had.get(name, MISSING) is not names.get(name, MISSING)
+    }
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith(("__", "_abc_"))
 
 
 def _say(function: str, what: str, fix: str, where: SourceLine, strict: bool) -> None:

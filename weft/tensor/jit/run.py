@@ -50,12 +50,12 @@ class NativeRun:
         for slot, role in enumerate(graph.roles):
             if role.kind == CONSTANT:
                 self._memory[slot] = buffer_of(constants[role.number])
-            elif role.kind == LOCAL:
-                node = graph.parameters[slot]
-                local = new_buffer(node.dtype, shape_of(node), graph.devices[slot])
-                self._keep.append(local)
-                self._memory[slot] = buffer_of(local)
         slots = list(enumerate(graph.roles))
+        kinds = [(slot, graph.parameters[slot]) for slot, role in slots if role.kind == LOCAL]
+        self._locals = [
+            (slot, BufferKind(node.dtype, shape_of(node), graph.devices[slot]))
+            for slot, node in kinds
+        ]
         self._inputs = [(slot, role.number) for slot, role in slots if role.kind == INPUT]
         self._captured = [(slot, role.number) for slot, role in slots if role.kind == CAPTURED]
         self._outputs = [
@@ -99,11 +99,17 @@ class NativeRun:
                 fresh.hides_graph = self._hides
                 node = kind.holding(fresh, variables) if variables else kind.holding(fresh)
                 outputs.append(Storage.over(node, self._device))
-        if variables:
-            values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
-            self._replay.run(memory, values)
-        else:
-            self._replay.run(memory)
+        for slot, kind in self._locals:
+            memory[slot] = Buffer(kind.device, kind.size)
+        try:
+            if variables:
+                values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
+                self._replay.run(memory, values)
+            else:
+                self._replay.run(memory)
+        finally:
+            for slot, _ in self._locals:
+                memory[slot].free()
         if seen:
             before = [storage.uop for storage in seen]
             for storage in seen:

@@ -12,6 +12,7 @@ from tests.unit.tensor.jit import (
     outside_modules,
     outside_names,
     outside_objects,
+    outside_protocols,
     outside_python,
     outside_warned,
 )
@@ -24,6 +25,7 @@ FILES = (
     outside_modules,
     outside_names,
     outside_objects,
+    outside_protocols,
     outside_python,
     outside_warned,
 )
@@ -61,7 +63,7 @@ def test_what_cannot_be_compared_warns_with_the_line(way):
     function, _ = WARNED[way]()
     with pytest.warns(UserWarning, match=r"jit: .* while it is traced") as caught:
         value_of(jit(function))
-    assert all("outside_warned.py" in each.filename for each in caught)
+    assert all("outside_" in each.filename for each in caught)
 
 
 @pytest.mark.parametrize("way", WARNED)
@@ -69,7 +71,7 @@ def test_strict_refuses_it(way):
     function, _ = WARNED[way]()
     with pytest.raises(weft.NotSupported, match=r"jit: .* while it is traced") as caught:
         value_of(jit(function, strict=True))
-    assert "outside_warned.py" in str(caught.value)
+    assert "outside_" in str(caught.value)
 
 
 def test_strict_takes_what_is_compared():

@@ -13,12 +13,12 @@ import contextvars
 import functools
 import importlib
 import operator
-import random
 import sys
 import weakref
 from collections.abc import Iterable
 from types import (
     BuiltinFunctionType,
+    ClassMethodDescriptorType,
     FunctionType,
     MethodDescriptorType,
     MethodType,
@@ -30,49 +30,35 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.tensor.jit.watch.guards import MISSING, items_of, own_attributes
-from weft.tensor.jit.watch.lookup import is_weft, lookup
-from weft.tensor.jit.watch.reads import CONTAINERS, Reads
+from weft.tensor.jit.signature import WeakIdentity
+from weft.tensor.jit.watch.guards import (
+    CALL,
+    HEAP,
+    MISSING,
+    items_of,
+    own_attributes,
+    subclass_ids,
+)
+from weft.tensor.jit.watch.known import (
+    BLIND,
+    CHANGES,
+    CHANGES_UNREAD,
+    GENERATORS,
+    LOOKERS,
+    NOW,
+    OF_FRAMES,
+    PURE_HOMES,
+    SETTINGS,
+    SHALLOW,
+    SLOTS,
+    SPECIAL,
+    SPECIAL_OF_ITEMS,
+)
+from weft.tensor.jit.watch.lookup import is_standard, is_weft, lookup, plain
+from weft.tensor.jit.watch.notes import CONTAINERS
+from weft.tensor.jit.watch.reads import Reads
 
 Arguments = list[tuple[Any, ...]]  # for each argument what it may be
-
-GENERATORS: Final = (random.Random, np.random.Generator, np.random.RandomState)
-# They look at the items of their arguments, not below.
-_SHALLOW: Final = {
-    all, any, enumerate, filter, iter, len, map, max, min, next, range, reversed, sorted, sum, zip,
-    list, tuple, dict, set, frozenset,
-}  # fmt: skip
-# Functions of C that these may be handed, which look below.
-_LOOKERS: Final = (operator.attrgetter, operator.methodcaller)
-_BLIND: Final = {
-    callable, id, type, object, super, property, classmethod, staticmethod,
-    setattr, delattr, print, weakref.ref, slice, hash,
-}  # fmt: skip
-# Parts of Python and NumPy whose functions depend on their arguments alone.
-_PURE: Final = [
-    "builtins", "math", "cmath", "_operator", "operator", "itertools", "_functools",
-    "functools", "_collections", "collections", "_struct", "_json", "_bisect", "_heapq",
-    "binascii", "zlib", "_sre", "re", "unicodedata", "_weakref", "_abc", "_thread",
-    "_decimal", "decimal", "_string", "_codecs", "array", "numpy", "_contextvars", "types",
-    "typing", "_typing", "enum", "copy", "_statistics", "_warnings", "_imp", "_ast",
-    "marshal", "fractions", "_datetime", "datetime", "_hashlib", "_md5", "_sha1", "_sha2",
-    "_blake2", "_sha256", "_sha512", "_stat", "gc", "posix.fspath", "nt.fspath",
-]  # fmt: skip
-_CHANGES: Final = [
-    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
-    "discard", "reverse", "sort", "remove", "__setitem__", "__delitem__", "setdefault", "pop",
-    "popleft", "popitem", "rotate",
-]  # fmt: skip
-_CHANGES_UNREAD: Final = [
-    "append", "appendleft", "extend", "extendleft", "insert", "add", "update", "clear",
-    "discard", "__setitem__", "__delitem__",
-]  # fmt: skip
-# How NumPy has been told to go about errors and text; threads; what the collector knows.
-_SETTINGS: Final = (
-    "_get_extobj_dict", "geterrobj", "get_printoptions", "getbufsize", "get_ident",
-    "get_native_id", "get_count", "get_stats", "get_objects", "get_referrers",
-)  # fmt: skip
-_NOW: Final = ("now", "today", "utcnow", "default_rng", "RandomState", "Random", "SeedSequence")
 
 
 def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any]:
@@ -105,6 +91,11 @@ def call(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable[Any
     if kind is functools._lru_cache_wrapper:
         reads.add_function(callee)
         return ()
+    if kind is staticmethod:
+        inner = callee.__func__
+        return call(reads, reads.mark(inner) if reads.is_outside(callee) else inner, args, frame)
+    if kind in LOOKERS:
+        return _look(reads, callee, [value for each in args[:1] for value in each], frame)
     if issubclass(kind, type):
         return _construct(reads, callee, args, frame)
     method = lookup(kind, "__call__")
@@ -140,15 +131,21 @@ def _construct(reads: Reads, kind: Any, args: Arguments, frame: Any) -> Iterable
     if kind is super:
         return _super(args, frame)
     if kind is type and len(args) == 1:
+        for each in args[0]:
+            reads.kind(each)
         return [type(each) for each in args[0]]
-    if kind in _BLIND:
+    _special(reads, kind, args)
+    if kind in BLIND:
         return ()
-    if kind.__name__ in _NOW and not args:
+    if kind.__name__ in NOW and not args:
         reads.warn(f"makes a {kind.__name__} without a seed")
     if kind.__module__ == "decimal":
         _decimal_context(reads)
-    followed = any(type(lookup(kind, name)) is FunctionType for name in ("__init__", "__new__"))
-    if followed and not is_weft(kind.__module__):
+    makers = [plain(lookup(kind, name)) for name in ("__init__", "__new__")]
+    if kind.__flags__ & HEAP and not is_weft(kind.__module__):
+        for name in ("__init__", "__new__"):
+            reads.class_attribute(kind, name)
+    if any(type(each) is FunctionType for each in makers) and not is_weft(kind.__module__):
         return ()
     if is_weft(kind.__module__):
         return consume(reads, args, False)
@@ -183,24 +180,63 @@ def _builtin(reads: Reads, callee: Any, args: Arguments, frame: Any) -> Iterable
         return reads.called(callee, ())
     owner = getattr(callee, "__self__", None)
     name = getattr(callee, "__name__", type(callee).__name__)
-    if type(callee) in (BuiltinFunctionType, MethodWrapperType) and not (
-        owner is None or issubclass(type(owner), ModuleType)
+    if issubclass(type(callee), (BuiltinFunctionType, MethodWrapperType)) and not (
+        owner is None or _is_module(owner)
     ):
         return _method(reads, owner, name, args)
-    if type(callee) is BuiltinFunctionType:
+    if issubclass(type(callee), BuiltinFunctionType):
+        _special(reads, callee, args)
         if callee in _OWN:
             found: Iterable[Any] = _OWN[callee](reads, args, frame)
             return found
-        if callee in _BLIND:
+        if callee in BLIND:
             return ()
-        if callee in _SHALLOW:
+        if callee in SHALLOW:
             return _shallow(reads, args)
     home = getattr(callee, "__module__", None) or type(callee).__module__
-    if name in _NOW and not args:
+    if name in NOW and not args:
         reads.warn(f"calls {home}.{name}() without a seed")
-    if name in _SETTINGS:
+    if name in SETTINGS:
         reads.warn(f"calls {home}.{name}")
+    if home == "sys" and name in OF_FRAMES and is_standard(frame.f_code.co_filename):
+        return ()
     return _opaque(reads, str(home), name, args)
+
+
+def _special(reads: Reads, callee: Any, args: Arguments) -> None:
+    """Methods of classes that a function of C looks for."""
+    for value in (value for each in args for value in each):
+        if callee in SPECIAL:
+            reads.special(value, SPECIAL[callee])
+        elif callee in SPECIAL_OF_ITEMS:
+            for item in reads.content(value) or (value,):
+                reads.special(item, SPECIAL_OF_ITEMS[callee])
+
+
+def go_on(reads: Reads, value: Any) -> None:
+    """Something is iterated; an iterator that was there before goes on from call to call."""
+    if type(lookup(type(value), "__iter__")) is FunctionType:
+        reads.kind(value)
+    elif lookup(type(value), "__next__") is not MISSING and reads.is_outside(value):
+        name = type(value).__name__
+        article = "an" if name[0] in "aeiou" else "a"
+        reads.warn(f"goes on with {article} {name} that was there before")
+
+
+def _look(reads: Reads, looker: Any, things: list[Any], frame: Any) -> list[Any]:
+    """What an `attrgetter` reads of things, or the method that a `methodcaller` calls."""
+    _, parts = looker.__reduce__()
+    names = parts if type(looker) is operator.attrgetter else parts[:1]
+    result: list[Any] = []
+    for name in names:
+        found = list(things)
+        for part in name.split(".") if type(name) is str else ():
+            found = [value for thing in found for value in reads.attribute(thing, part)]
+        result += found
+    if type(looker) is operator.methodcaller:
+        for method in result:
+            call(reads, method, [], frame)
+    return [*consume(reads, [tuple(things)], True), *result]
 
 
 def _shallow(reads: Reads, args: Arguments) -> list[Any]:
@@ -208,15 +244,40 @@ def _shallow(reads: Reads, args: Arguments) -> list[Any]:
 
     A function of C among them, as `operator.attrgetter`, may look at all that the items have.
     """
-    if any(type(value) in _LOOKERS for each in args for value in each):
+    lookers = [value for each in args for value in each if type(value) in LOOKERS]
+    if lookers:
+        values = [value for each in args for value in each]
+        items = [item for value in values for item in reads.content(value) or (value,)]
+        for looker in lookers:
+            _look(reads, looker, items, None)
         return consume(reads, args, True)
+    _warn_of_given(reads, args)
     found: list[Any] = []
     for each in args:
         for value in each:
+            go_on(reads, value)
             found += reads.content(value) or (value,)
-            if type(value) is BuiltinFunctionType and type(value.__self__) is not ModuleType:
+            if issubclass(type(value), BuiltinFunctionType) and not _is_module(value.__self__):
                 consume(reads, [(value.__self__,)], True)  # a method, as `get` of a dict
     return found
+
+
+def _warn_of_given(reads: Reads, args: Arguments) -> None:
+    """Functions of C that are handed over are called, as by `map`: the clock, the machine."""
+    for value in (value for each in args for value in each):
+        is_function = issubclass(type(value), BuiltinFunctionType) and _is_module(value.__self__)
+        home = str(getattr(value, "__module__", None))
+        if is_function and not is_known(home, value.__name__):
+            reads.warn(f"calls {home}.{value.__name__}")
+
+
+def is_known(home: str, name: str) -> bool:
+    """Whether a function depends on its arguments alone."""
+    return home.split(".")[0] in PURE_HOMES or f"{home}.{name}" in PURE_HOMES
+
+
+def _is_module(thing: Any) -> bool:
+    return issubclass(type(thing), ModuleType)
 
 
 def _decimal_context(reads: Reads) -> None:
@@ -230,8 +291,14 @@ def _decimal_context(reads: Reads) -> None:
 
 def _opaque(reads: Reads, home: str, name: str, args: Arguments) -> Iterable[Any]:
     """A function of C that nobody knows: it may look at all of its arguments."""
-    if home.split(".")[0] not in _PURE and f"{home}.{name}" not in _PURE:
+    if not is_known(home, name):
         reads.warn(f"calls {home}.{name}")
+    _warn_of_given(reads, args)
+    for value in (value for each in args for value in each):
+        if not issubclass(type(value), (np.ndarray, np.generic)) and reads.is_outside(value):
+            found = own_attributes(value).get("__array_interface__", MISSING)
+            if found is not MISSING or lookup(type(value), "__array_interface__") is not MISSING:
+                reads.warn(f"reads the memory that a {type(value).__name__} has the address of")
     return consume(reads, args, True)
 
 
@@ -265,21 +332,37 @@ def _method(reads: Reads, owner: Any, name: str, args: Arguments) -> Iterable[An
         default = [each[0] for each in args if each][:1]
         found = reads.called(owner.get, tuple(default))
         return found or reads.called(owner.get, (MISSING,))
+    if name == "__get__" and kind in SLOTS and args:
+        return [found for thing in args[0] for found in reads.attribute(thing, owner.__name__)]
+    if name == "cache_info" and reads.is_outside(owner):
+        reads.warn(f"asks {kind.__name__} for its counts")
     if name == "locked" and reads.is_outside(owner):
         reads.warn(f"asks whether a {kind.__name__} is locked")
     if issubclass(kind, np.ndarray):
         reads.content(owner)
         return consume(reads, args, True)
     if issubclass(kind, type):
-        if name in _NOW:
+        if name in NOW:
             reads.warn(f"calls {kind_name(owner)}.{name}")
+        if name == "mro":
+            reads.attribute(owner, "__mro__")
+            return list(owner.__mro__)
+        if name == "__subclasses__":
+            reads.note(CALL, subclass_ids, (WeakIdentity(owner),), subclass_ids(owner))
+            return type.__subclasses__(owner)
         return consume(reads, args, True)
     if name in ("__init__", "__new__", "__init_subclass__"):
         return ()
-    is_known = kind.__module__.split(".")[0] in _PURE
+    # A class of the user's may have the method from one of Python's.
+    homes = [each for each in kind.__mro__ if _is_of_c(each.__dict__.get(name))]
+    is_known = (homes[0] if homes else kind).__module__.split(".")[0] in PURE_HOMES
     if reads.is_outside(owner) and not is_known:
         reads.warn(f"calls {kind.__module__}.{kind.__name__}.{name}")
     return consume(reads, [(owner,), *args], True)
+
+
+def _is_of_c(raw: Any) -> bool:
+    return type(raw) in (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
 
 
 def kind_name(kind: type) -> str:
@@ -291,8 +374,8 @@ def _container_method(reads: Reads, owner: Any, name: str, args: Arguments) -> I
     if (is_keyed or name == "__getitem__") and args and len(args[0]) == 1:
         found = list(reads.item(owner, args[0][0]))
         return found or [value for each in args[1:] for value in each]
-    if name in _CHANGES:
-        if name not in _CHANGES_UNREAD:
+    if name in CHANGES:
+        if name not in CHANGES_UNREAD:
             reads.content(owner)
         reads.change(owner)
         given = consume(reads, args, False) if name in ("extend", "update") else []
@@ -340,12 +423,14 @@ def _module(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
     names = [name for name in (args[0] if args else ()) if type(name) is str]
     for name in names:
         if not is_weft(name):
-            reads.entry(sys.modules, name)
+            reads.module(name)
     return [sys.modules[name] for name in names if name in sys.modules]
 
 
 def _is_of_class(reads: Reads, args: Arguments, frame: Any) -> Iterable[Any]:
     """What is of a class: of an abstract one that can change, for classes are registered."""
+    for thing in args[0] if args else ():
+        reads.kind(thing)
     if len(args) == 2:
         kinds = [part for each in args[1] for part in (each if type(each) is tuple else (each,))]
         for kind in kinds:

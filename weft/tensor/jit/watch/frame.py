@@ -9,14 +9,16 @@ change that is not seen.
 
 from __future__ import annotations
 
+import dis
 import functools
+import sys
 from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
-from weft.tensor.jit.watch.calls import cached, call, consume
+from weft.tensor.jit.watch.calls import cached, call, consume, go_on
 from weft.tensor.jit.watch.guards import ENTRY, MISSING
-from weft.tensor.jit.watch.lookup import STANDARD, is_weft, lookup
+from weft.tensor.jit.watch.lookup import is_standard, is_weft, lookup
 from weft.tensor.jit.watch.opcodes import Bytecode
 from weft.tensor.jit.watch.reads import Reads
 
@@ -34,14 +36,14 @@ class Followed:
         self.stack: list[Values] = []
         self.returned: list[Any] = []  # by frames that the running instruction called
         self.after: list[Callable[[], Any]] = []  # gives results where no frame was called
+        self.called: list[Any] = []  # by the running instruction, and what it is given to call
         self._steps = steps
         self._cells = cells
         self._step: Bytecode | None = None
         self._results: list[Values] = []
         self._seen: set[tuple[int, int]] = set()
         self.guards_globals = not str(frame.f_globals.get("__name__")).startswith("weft.")
-        self._is_standard = frame.f_code.co_filename.startswith((STANDARD, "<frozen "))
-        self._is_standard &= "-packages" not in frame.f_code.co_filename
+        self.is_standard = is_standard(frame.f_code.co_filename)
 
     def advance(self, frame: Any, reads: Reads) -> None:
         """Finish the last instruction, and look at the one that runs next."""
@@ -55,6 +57,7 @@ class Followed:
         self._step = step
         self.returned = []
         self.after = []
+        self.called = []
         handler = _HANDLERS.get(step.name)
         if handler is None:
             self._results = [()] * max(0, step.effect)
@@ -84,7 +87,7 @@ class Followed:
 
     def guards(self, value: Any) -> bool:
         """Whether a global of this frame may change: Weft has none, Python's library data."""
-        return self.guards_globals and not (self._is_standard and type(value) in _CODE)
+        return self.guards_globals and not (self.is_standard and type(value) in _CODE)
 
     def top(self, count: int) -> list[Values]:
         found = self.stack[-count:] if count else []
@@ -159,6 +162,8 @@ def _load_global(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> lis
             reads.entry(frame.f_builtins, name)
     elif own.guards(found):
         reads.entry(frame.f_globals, name)
+    if own.is_standard:
+        reads.note_library(frame.f_globals, found)
     values = () if found is MISSING else (found,)
     return [values] * max(1, step.effect)  # with the empty place beside a callable
 
@@ -220,22 +225,35 @@ def _operate(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Va
     return _consume(own, step, frame, reads)
 
 
-def _subscript_number() -> int:
-    """The number of `x[y]` among the binary operations, from 3.14 on."""
-    import dis
+_BINARY: Final = [name for name, *_ in getattr(dis, "_nb_ops", ())]
+# The number of `x[y]` among the binary operations, from 3.14 on.
+_SUBSCRIPT: Final = _BINARY.index("NB_SUBSCR") if "NB_SUBSCR" in _BINARY else -1
+_SHORT_NAMES: Final = {
+    "add": "add", "and": "and", "floor_divide": "floordiv", "lshift": "lshift",
+    "matrix_multiply": "matmul", "multiply": "mul", "remainder": "mod", "or": "or",
+    "power": "pow", "rshift": "rshift", "subtract": "sub", "true_divide": "truediv",
+    "xor": "xor",
+}  # fmt: skip
 
-    names = [name for name, *_ in getattr(dis, "_nb_ops", ())]
-    return names.index("NB_SUBSCR") if "NB_SUBSCR" in names else -1
+
+def _operator_methods(name: str) -> tuple[str, ...]:
+    """The methods behind a binary operation: of the left operand, the right one, in place."""
+    words = name.removeprefix("NB_").lower()
+    short = _SHORT_NAMES.get(words.removeprefix("inplace_"))
+    if short is None:
+        return ()
+    methods = (f"__{short}__", f"__r{short}__")
+    return (f"__i{short}__", *methods) if words.startswith("inplace_") else methods
 
 
-_SUBSCRIPT: Final = _subscript_number()
+_OPERATORS: Final = [_operator_methods(name) for name in _BINARY]
 
 
 def _consume(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     """An instruction that may look at all of its operands' contents, and gives something new."""
     results = 1 if step.name in _ONE_RESULT else 0
     found: list[Any] = []
-    special = _special_methods(step.name)
+    special = _special_methods(step)
     for values in own.top(max(1, results - step.effect)):
         if own.is_repeated(step, values):
             continue
@@ -246,8 +264,13 @@ def _consume(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Va
     return [tuple(found)] * results
 
 
-def _special_methods(name: str) -> tuple[str, ...]:
+def _special_methods(step: Bytecode) -> tuple[str, ...]:
     """What an instruction looks for in the class of its operands, and does without."""
+    name = step.name
+    if name == "BINARY_OP":
+        return _OPERATORS[step.arg] if step.arg < len(_OPERATORS) else ()
+    if name in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"):
+        return ("__format__", "__str__", "__repr__")
     if name == "COMPARE_OP":
         return ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
     if name == "CONTAINS_OP":
@@ -262,6 +285,7 @@ def _match_class(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> lis
     found: list[Any] = []
     for thing in things:
         for kind in kinds:
+            reads.attribute(kind, "__match_args__")
             places = getattr(kind, "__match_args__", ())[: step.arg]
             for name in (*places, *(each for given in names for each in given)):
                 found += reads.attribute(thing, name)
@@ -277,17 +301,9 @@ def _unpack(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Val
 @_handles("GET_ITER", "GET_YIELD_FROM_ITER")
 def _iterate(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     for value in own.top(1)[0]:
-        if type(lookup(type(value), "__iter__")) is FunctionType:
-            reads.kind(value)
-        elif lookup(type(value), "__next__") is not MISSING and reads.is_outside(value):
-            reads.warn(f"goes on with {describe(value)} that was there before")
+        reads.special(value, ("__iter__", "__getitem__"))
+        go_on(reads, value)
     return _items(own, step, reads)
-
-
-def describe(value: Any) -> str:
-    """A thing in a message, by its type."""
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _items(own: Followed, step: Bytecode, reads: Reads) -> list[Values]:
@@ -323,6 +339,19 @@ def _build(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Valu
     return [sum(own.top(1 - step.effect), ())]
 
 
+@_handles("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
+def _extend(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
+    """A new container gets all items of another one; its place on the stack has its items."""
+    found: list[Any] = []
+    for value in own.top(1)[0]:
+        go_on(reads, value)
+        found += reads.content(value) or (value,)
+    place = len(own.stack) - 1 - step.arg
+    if place >= 0:
+        own.stack[place] = (*own.stack[place], *found)
+    return []
+
+
 @_handles("LIST_TO_TUPLE", "CALL_INTRINSIC_1")
 def _same(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     return own.top(1)
@@ -330,11 +359,9 @@ def _same(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Value
 
 @_handles("IMPORT_NAME")
 def _import(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
-    import sys
-
     found = sys.modules.get(step.value, MISSING)
-    if found is not MISSING and not is_weft(step.value):
-        reads.entry(sys.modules, step.value)
+    if not is_weft(step.value):
+        reads.module(step.value)
     return [() if found is MISSING else (found,)]
 
 
@@ -342,7 +369,10 @@ def _import(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Val
 def _import_from(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
     found: list[Any] = []
     for module in own.top(1)[0]:
-        found += reads.attribute(module, step.value)
+        there = reads.attribute(module, step.value)
+        if not there and isinstance(module, ModuleType) and not is_weft(module.__name__):
+            there = reads.module(f"{module.__name__}.{step.value}")
+        found += there
     return [tuple(found)]
 
 
@@ -357,6 +387,7 @@ def _call(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Value
             tuple(item for value in each for item in reads.content(value)) or each
             for each in operands[2:]
         ]
+    own.called = [*callees.values(), *(each for given in args for each in given if callable(each))]
     found: dict[int, Any] = {}
     if not callees:  # a method of a new tensor, or the like
         consume(reads, args, False)
@@ -409,9 +440,8 @@ _ONE_RESULT: Final = (
 _CONSUMING: Final = (
     "BINARY_SLICE", "COMPARE_OP", "CONTAINS_OP", "UNARY_NOT", "UNARY_NEGATIVE",
     "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL", "FORMAT_VALUE", "FORMAT_SIMPLE",
-    "FORMAT_WITH_SPEC", "CONVERT_VALUE", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
-    "DICT_MERGE", "GET_LEN", "MATCH_KEYS", "MATCH_MAPPING", "MATCH_SEQUENCE",
-    "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE",
+    "FORMAT_WITH_SPEC", "CONVERT_VALUE", "GET_LEN", "MATCH_KEYS", "MATCH_MAPPING",
+    "MATCH_SEQUENCE", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE",
     "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
     "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP",
 )  # fmt: skip

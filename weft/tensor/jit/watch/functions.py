@@ -8,6 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from weft.tensor.jit.watch.guards import MISSING, own_attributes
+from weft.tensor.jit.watch.lookup import lookup
 from weft.tensor.jit.watch.reads import Reads
 
 
@@ -68,6 +69,8 @@ def _method(reads: Reads, frame: Any) -> Any:
         if function is not None and function.__code__ is code:
             reads.kind(thing)
             reads.class_attribute(kind, code.co_name)
+            if lookup(kinds[0], code.co_name) is raw:  # a class before it may be given one
+                reads.class_attribute(kinds[0], code.co_name)
             if reads.is_outside(kind):
                 reads.mark(function)
             return function

@@ -208,6 +208,20 @@ def unwrapped(value: Any) -> Any:
     return value() if value.__class__ is WeakIdentity or value.__class__ is Held else value
 
 
+def is_empty(slot: Any, owner: Any) -> bool:
+    """Whether an object has no value for a slot of its class."""
+    try:
+        slot.__get__(unwrapped(owner))
+    except AttributeError:
+        return True
+    return False
+
+
+def subclass_ids(kind: Any) -> tuple[int, ...]:
+    """The classes that derive from a class, which keeps them in order, by number."""
+    return tuple(map(id, type.__subclasses__(unwrapped(kind))))
+
+
 def _agrees(found: Any, value: Any) -> bool:
     wanted = unwrapped(value)
     if wanted is None and value is not None:  # the object is gone

@@ -41,6 +41,11 @@ def is_of_library(file: str) -> bool:
     return file.startswith(_LIBRARY) or "-packages" in file
 
 
+def is_standard(file: str) -> bool:
+    """Whether a file is of the standard library."""
+    return file.startswith((STANDARD, "<frozen ")) and "-packages" not in file
+
+
 def random_state() -> Any:
     return np.random.mtrand._rand
 

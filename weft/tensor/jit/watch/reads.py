@@ -1,40 +1,29 @@
-"""Notes what a function reads of objects that were there before it ran.
+"""How a function reads objects that were there before it ran.
 
-`frame.py` says which instruction reads what; this file knows how Python looks it up, and makes a
-guard of it. An object is *outside* if it was reached through a global, a cell, an argument or
-another object that is outside. What the function wrote before it read is its own.
+`frame.py` says which instruction reads what; this file knows how Python looks it up, and
+`notes.py` keeps a guard of it.
 """
 
 from __future__ import annotations
 
-import functools
+import ctypes
 import threading
 import weakref
-from collections import deque
 from collections.abc import Iterable
 from types import (
-    BuiltinFunctionType,
-    CellType,
-    CodeType,
+    FrameType,
     FunctionType,
-    MappingProxyType,
     MethodType,
     ModuleType,
 )
-from typing import Any, Final, NamedTuple
-from weakref import ref
+from typing import Any, Final
 
 import numpy as np
 
 from weft.ir.uop import UOp
-from weft.support.source_line import SourceLine
-from weft.tensor.jit.host import KeptArray
-from weft.tensor.jit.signature import WeakIdentity
 from weft.tensor.jit.watch.guards import (
     ATTRIBUTE,
-    BUFFERS,
     CALL,
-    CELL,
     CONTENT,
     ENTRY,
     HEAP,
@@ -43,10 +32,8 @@ from weft.tensor.jit.watch.guards import (
     SHADOW,
     TYPE,
     Content,
-    Guard,
-    Held,
+    is_empty,
     is_scalar,
-    items_of,
     kept,
     own_attributes,
 )
@@ -54,203 +41,21 @@ from weft.tensor.jit.watch.lookup import (
     bound,
     data_names,
     has_dict,
-    is_of_library,
     is_weft,
     lookup,
     plain,
-    random_state,
     runs_python,
 )
-from weft.tensor.storage import Storage
+from weft.tensor.jit.watch.notes import CONTAINERS, Notes
 from weft.tensor.tensor import Tensor
 
-CONTAINERS: Final = (list, dict, set, deque, MappingProxyType, *BUFFERS)
-_NOTHING: Final[dict[Any, Any]] = {}
-_VIEWS: Final = (type(_NOTHING.keys()), type(_NOTHING.values()), type(_NOTHING.items()))
-
-
-_NAMED: Final = (ATTRIBUTE, CELL, ENTRY)
 _PROXIES: Final = (weakref.ProxyType, weakref.CallableProxyType)
 # What an array has beside its elements, and can be given anew.
 _OF_ARRAYS: Final = ("shape", "strides", "dtype", "ndim", "size", "nbytes", "itemsize")
 
 
-class Warned(NamedTuple):
-    """Something that is not seen when it changes, in words, and the line."""
-
-    what: str
-    line: SourceLine
-
-
-class Reads:
-    """What was read, and what is outside."""
-
-    def __init__(self) -> None:
-        self.guards: dict[tuple[Any, ...], Guard] = {}
-        self.warned: dict[str, Warned] = {}
-        self.tensors: list[tuple[WeakIdentity, ref[Storage]]] = []
-        self.functions: dict[CodeType, list[Any]] = {}
-        self.frame: Any = None  # that reads now
-        self.changed: set[int] = set()  # containers that the function fills or empties
-        self.names: dict[int, Any] = {}  # of containers, as the function found them
-        self.drawn: list[tuple[Any, SourceLine]] = []
-        self._defaults: list[tuple[Any, Any]] = []  # items that a dict makes when they are read
-        self._proxies: dict[int, Any] = {}
-        self._outside: dict[int, Any] = {}
-        self._written: set[tuple[int, Any]] = set()
-
-    def mark(self, thing: Any) -> Any:
-        """Say that something is outside; gives it back."""
-        kind = type(thing)
-        if is_scalar(kind) or id(thing) in self._outside or thing is MISSING:
-            return thing
-        self._outside[id(thing)] = thing
-        if issubclass(kind, Tensor):
-            self.tensors.append((WeakIdentity(thing), ref(thing._storage)))
-        elif issubclass(kind, (tuple, frozenset)):
-            for part in items_of(thing):
-                self.mark(part)
-        elif kind is FunctionType:
-            self.add_function(thing)
-        elif kind in (MethodType, BuiltinFunctionType):
-            self.mark(thing.__self__)
-            self.mark(getattr(thing, "__func__", None))
-        elif kind is functools.partial:
-            self.mark((thing.func, thing.keywords, *thing.args))
-        return thing
-
-    def add_function(self, function: Any) -> None:
-        """Know a function, so that its cells are found when it runs; what it wraps, too."""
-        for _ in range(16):
-            if type(function) is FunctionType:
-                known = self.functions.setdefault(function.__code__, [])
-                if not any(function is each for each in known):
-                    known.append(function)
-                if id(function) in self._outside:
-                    for cell in function.__closure__ or ():
-                        self._outside[id(cell)] = cell
-                    for default in (function.__defaults__ or ()) + tuple(
-                        (function.__kwdefaults__ or {}).values()
-                    ):
-                        self.mark(default)
-            inner = own_attributes(function).get("__wrapped__")
-            if inner is None:
-                return
-            if id(function) in self._outside:
-                self._outside[id(inner)] = inner
-            function = inner
-
-    def function(self, function: Any) -> None:
-        """What a function that runs has of its own: its code, and the values of parameters."""
-        if not self.is_outside(function) or is_weft(function.__module__):
-            return
-        if not is_of_library(function.__code__.co_filename):  # a notebook that reloads changes it
-            self.note(ATTRIBUTE, function, "__code__", function.__code__)
-        if function.__defaults__ is not None:
-            self.note(ATTRIBUTE, function, "__defaults__", function.__defaults__)
-        if function.__kwdefaults__ is not None:
-            self.note(ATTRIBUTE, function, "__kwdefaults__", function.__kwdefaults__)
-            self.content(self.mark(function.__kwdefaults__))
-
-    def is_outside(self, thing: Any) -> bool:
-        return id(thing) in self._outside or issubclass(type(thing), (ModuleType, type))
-
-    @property
-    def line(self) -> SourceLine:
-        """The innermost line that is not of the standard library or of Weft."""
-        here = self.frame
-        while here is not None and is_of_library(here.f_code.co_filename):
-            here = here.f_back
-        here = self.frame if here is None else here
-        return SourceLine(here.f_code, here.f_lasti)
-
-    def warn(self, what: str) -> None:
-        """Say that something is read that cannot be compared in the next call."""
-        line = self.line
-        self.warned.setdefault(f"{what} {line!r}", Warned(what, line))
-
-    def draw(self, generator: Any) -> None:
-        """A random number is drawn that a replay would repeat."""
-        if self.is_outside(generator) or generator is random_state():
-            self.drawn.append((generator, self.line))
-
-    def change(self, container: Any) -> None:
-        """The function fills or empties a container: what it reads there depends on calls."""
-        if self.is_outside(container):
-            self.changed.add(id(container))
-
-    def finish(self) -> None:
-        """Note what a dict has made of what it did not have."""
-        for container, key in self._defaults:
-            if dict.__contains__(container, key):
-                self.entry(container, key)
-
-    def is_noted(self, kind: str, owner: Any, key: Any) -> bool:
-        return (kind, id(owner), key) in self.guards or (id(owner), key) in self._written
-
-    def note(self, kind: str, owner: Any, key: Any, value: Any) -> None:
-        """Guard a place, unless that is done or the function wrote it."""
-        if self.is_noted(kind, owner, key):
-            return
-        self._outside.setdefault(id(owner), owner)
-        if kind in _NAMED and issubclass(type(value), (np.ndarray, *CONTAINERS)):
-            self.names.setdefault(id(value), key)
-        self.guards[kind, id(owner), key] = Guard(
-            kind,
-            Held(owner) if kind == CALL else kept(owner),
-            key,
-            value if kind == CONTENT else kept(value),
-            self.line,
-        )
-        if kind != CONTENT and KeptArray.is_short(value):
-            self.content(self.mark(value))
-
-    def write(self, owner: Any, key: Any) -> None:
-        """The function itself writes a place: what it reads there from now on is its own."""
-        try:
-            hash(key)
-        except TypeError:  # a slice, a list: no place that is noted
-            return
-        places = [(kind, id(owner), key) for kind in (ATTRIBUTE, ENTRY, ITEM, CELL)]
-        if not any(place in self.guards for place in places):
-            self._written.add((id(owner), key))
-
-    # How Python looks things up.
-
-    def entry(self, scope: Any, key: Any) -> Any:
-        """An entry of a dict: a global, an attribute of a module, an item."""
-        found = dict.get(scope, key, MISSING)
-        self.note(ENTRY, scope, key, found)
-        return self.mark(found)
-
-    def cell(self, cell: CellType, name: str) -> None:
-        if id(cell) in self._outside:
-            try:
-                found = cell.cell_contents
-            except ValueError:  # not filled yet
-                return
-            self.note(CELL, cell, name, found)
-            self.mark(found)
-
-    def content(self, container: Any) -> list[Any]:
-        """All of a container; gives its items, which are outside as it is."""
-        if issubclass(type(container), np.ndarray):
-            if self.is_outside(container) and not self.is_noted(CONTENT, container, None):
-                self.note(CONTENT, container, None, KeptArray.of(container))
-            return []
-        if issubclass(type(container), _VIEWS):
-            mapping = container.mapping
-            return self.content(self.mark(mapping) if self.is_outside(container) else mapping)
-        if not issubclass(type(container), (tuple, frozenset, *CONTAINERS)):
-            return []
-        found = items_of(container)
-        if self.is_outside(container):
-            is_noted = self.is_noted(CONTENT, container, None)
-            if issubclass(type(container), CONTAINERS) and not is_noted:
-                self.note(CONTENT, container, None, Content.of(container))
-            for item in found:
-                self.mark(item)
-        return found
+class Reads(Notes):
+    """Looks things up as Python does, and notes what it finds."""
 
     def deep_content(self, thing: Any, with_objects: bool) -> list[Any]:
         """All that code which is not followed may read of a thing; gives what it may return."""
@@ -306,6 +111,8 @@ class Reads:
         if raw is MISSING or not self.is_outside(thing) or is_weft(type(thing).__module__):
             return
         try:
+            if issubclass(type(thing), ctypes._Pointer):  # its buffer is the address
+                raise TypeError
             memoryview(thing)
         except TypeError:
             if not issubclass(type(thing), (range, type)):
@@ -367,6 +174,8 @@ class Reads:
         if is_weft(module.__name__):
             return (scope[name],) if name in scope else ()
         found = self.entry(scope, name)
+        if found is MISSING:  # a function of the module may make it
+            self.entry(scope, "__getattr__")
         return () if found is MISSING else (found,)
 
     def _of_tensor(self, tensor: Any, name: str) -> Iterable[Any]:
@@ -393,6 +202,10 @@ class Reads:
         kinds = thing.__self_class__.__mro__
         after = kinds[kinds.index(thing.__thisclass__) + 1 :]
         home = next((each for each in after if name in each.__dict__), None)
+        for kind in after:  # one of those before its home may be given it
+            if kind is home:
+                break
+            self._note_lack(kind, name)
         if home is None:
             return ()
         self.class_attribute(home, name)
@@ -404,8 +217,7 @@ class Reads:
         home = next((each for each in kind.__mro__ if name in each.__dict__), None)
         if home is None or not home.__flags__ & HEAP:  # one that comes before it may be given it
             for each in kind.__mro__:
-                if each.__flags__ & HEAP and not is_weft(each.__module__):
-                    self.note(ENTRY, self._proxy(each), name, MISSING)
+                self._note_lack(each, name)
             return
         if is_weft(home.__module__):
             return
@@ -415,8 +227,15 @@ class Reads:
         if is_stable and type(kind) is type:
             self.note(ATTRIBUTE, kind, name, value)
         else:
+            for each in kind.__mro__[: kind.__mro__.index(home)]:
+                self._note_lack(each, name)
             self.note(ENTRY, self._proxy(home), name, raw)
         self.mark(value)
+
+    def _note_lack(self, kind: type, name: str) -> None:
+        """Guard that a class has no attribute of its own under a name."""
+        if kind.__flags__ & HEAP and not is_weft(kind.__module__) and name not in kind.__dict__:
+            self.note(ENTRY, self._proxy(kind), name, MISSING)
 
     def _proxy(self, kind: type) -> Any:
         """The dict of a class, the same one each time."""
@@ -469,14 +288,17 @@ class Reads:
     def _of_slot(self, thing: Any, name: str, raw: Any) -> Iterable[Any]:
         try:
             found = raw.__get__(thing, type(thing))
-        except AttributeError:
+        except AttributeError:  # a slot that is not filled yet
+            if self.is_outside(thing):
+                self.note(CALL, is_empty, (raw, kept(thing)), True)
             return ()
         is_weft_object = is_weft(type(thing).__module__) and not issubclass(type(thing), Tensor)
         is_view = issubclass(type(thing), np.ndarray) and name not in _OF_ARRAYS
         if name == "__dict__" or is_view or is_weft_object:
             return (self.mark(found) if self.is_outside(thing) else found,)
         is_stable = kept(found) is found or raw.__get__(thing, type(thing)) is found
-        if not is_stable and self.is_outside(thing) and type(thing).__flags__ & HEAP:
+        is_changeable = type(thing).__flags__ & HEAP or type(thing) is FrameType
+        if not is_stable and self.is_outside(thing) and is_changeable:
             self.warn(f"reads {name!r} of a {type(thing).__name__}")
         if self.is_outside(thing) and is_stable:
             self.note(ATTRIBUTE, thing, name, found)

@@ -18,9 +18,10 @@ from typing import Any, Final, Self
 import llvmlite
 import numpy as np
 
+from weft.tensor.jit.watch.aside import is_import, is_interruption, is_message, is_resumed
 from weft.tensor.jit.watch.frame import Followed
 from weft.tensor.jit.watch.functions import find_function, find_maker
-from weft.tensor.jit.watch.lookup import LAYERS, PURE, STANDARD, WEFT
+from weft.tensor.jit.watch.lookup import LAYERS, PURE, WEFT, is_standard
 from weft.tensor.jit.watch.opcodes import Bytecode, read_steps
 from weft.tensor.jit.watch.reads import Reads
 
@@ -30,10 +31,6 @@ _PURE: Final = tuple(os.path.join(WEFT, *name.split(".")[1:]) + ".py" for name i
 _TOOLS: Final = tuple(
     [os.path.dirname(os.path.abspath(str(each.__file__))) + os.sep for each in (np, llvmlite)]
 )
-# They write messages, once per trace as everything else; what they read is no value.
-_MESSAGES: Final = ("logging", "warnings", "traceback", "linecache")
-# Unless the function asks them for one.
-_ASKED: Final = ("getEffectiveLevel", "isEnabledFor", "hasHandlers", "getLevelName", "disable")
 
 
 class Watch:
@@ -44,6 +41,8 @@ class Watch:
         self._steps: dict[int, dict[int, Bytecode]] = {}
         self._codes: list[CodeType] = []  # so that no id is used again
         self._frames: dict[FrameType, Followed] = {}
+        self._begun: set[int] = set()
+        self._aside: set[FrameType] = set()  # not the function's, nor what they call
         self._followed: dict[str, bool] = {}
         self._before: Any = None
         self._thread = get_ident()
@@ -71,6 +70,7 @@ class Watch:
         sys.settrace(self._before)
         gc.callbacks.remove(self._note_collection)
         self._frames.clear()
+        self._aside.clear()
         self.reads.finish()
         self.reads.frame = None
 
@@ -86,19 +86,23 @@ class Watch:
         is_followed = self._followed.get(file)
         if is_followed is None:
             is_followed = self._followed[file] = _is_followed(file)
-        if not is_followed or _is_elsewhere(frame):
+        if not is_followed or is_import(frame):
             return None
         if not self._is_called_by_user(frame):
             return None
-        if frame.f_globals.get("__name__", "").split(".")[0] in _MESSAGES:
-            is_asked = frame.f_code.co_name in _ASKED and frame.f_back in self._frames
-            if not is_asked:
-                return None
+        around = None if frame.f_back is None else self._frames.get(frame.f_back)
+        # To go on with a generator from outside warns already, where the function does it.
+        is_foreign = is_resumed(frame) and id(frame) not in self._begun
+        if is_foreign or is_interruption(frame, around) or is_message(frame, around):
+            self._aside.add(frame)
+            frame.f_trace_lines = False
+            return self._beside_frame
         frame.f_trace = self._in_frame  # before the next line: from 3.12 on it looks for this
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         if frame not in self._frames:
             self._frames[frame] = self._follow(frame)
+            self._begun.add(id(frame))
         return self._in_frame
 
     def _is_called_by_user(self, frame: FrameType) -> bool:
@@ -110,6 +114,8 @@ class Watch:
             if file.startswith(WEFT):
                 return not is_tool
             if caller.f_code.co_name == "<module>" or file.startswith("<frozen importlib"):
+                return False
+            if caller in self._aside:
                 return False
             caller = caller.f_back
         return True
@@ -138,6 +144,11 @@ class Watch:
                 cells.setdefault(name, []).append(cell)
         return cells
 
+    def _beside_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "return":
+            self._aside.discard(frame)
+        return self._beside_frame
+
     def _in_frame(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "opcode":
             self.reads.frame = frame
@@ -157,15 +168,4 @@ def _is_followed(file: str) -> bool:
 
 
 def _is_tool(file: str) -> bool:
-    is_standard = file.startswith((STANDARD, "<frozen ")) and "-packages" not in file
-    return is_standard or file.startswith(_TOOLS)
-
-
-def _is_elsewhere(frame: FrameType) -> bool:
-    """Whether a frame is an import, or runs because an object goes, in the middle of anything."""
-    name = frame.f_code.co_name
-    if name in ("remove", "_remove", "_commit_removals"):
-        return os.path.basename(frame.f_code.co_filename) in ("weakref.py", "_weakrefset.py")
-    if name == "<module>":  # also that of `eval` and `exec`, which are followed
-        return frame.f_back is None or frame.f_back.f_code.co_filename.startswith("<frozen")
-    return name == "__del__"
+    return is_standard(file) or file.startswith(_TOOLS)
