@@ -197,7 +197,7 @@ _TWO_OPERANDS = """
 add_ sub_ mul_ div_ atan2_ copysign_ fmod_ hypot_ remainder_ pow_ xlogy_ logical_and_ logical_or_
 logical_xor_ eq_ ne_ heaviside_ clamp_min_ clamp_max_
 """
-_BITS = "bitwise_and_ bitwise_or_ bitwise_xor_"
+_INTEGERS = "bitwise_and_ bitwise_or_ bitwise_xor_ gcd_ lcm_"
 _ACTIVATIONS = "celu_ elu_ hardsigmoid_ hardswish_ hardtanh_ leaky_relu_ mish_ relu6_ selu_ silu_"
 
 IN_PLACE = (
@@ -211,7 +211,7 @@ IN_PLACE = (
         written(name, "positive", "positive", dtypes=("float32",))
         for name in _TWO_OPERANDS.split()
     ),
-    *(written(name, "numbers", "numbers", dtypes=("int32",)) for name in _BITS.split()),
+    *(written(name, "numbers", "numbers", dtypes=("int32",)) for name in _INTEGERS.split()),
     *(
         Row(
             name,
