@@ -177,6 +177,12 @@ _CLOSERS = 1 << Op.REDUCE | 1 << Op.STORE | 1 << Op.STAGE | 1 << Op.KERNEL
 
 def try_line(node: UOp) -> SourceLine | None:
     """The user's line of a value: that of its node, or of the first one below it that has one."""
-    while node.line is None and node.src:
-        node = node.src[0]
-    return node.line
+    waiting, seen = [node], {node}
+    while waiting:
+        node = waiting.pop()
+        if node.line is not None:
+            return node.line
+        below = [source for source in reversed(node.src) if source not in seen]
+        seen.update(below)
+        waiting += below
+    return None
