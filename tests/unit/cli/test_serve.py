@@ -32,7 +32,8 @@ def test_a_running_answer_ends_before_the_server_does(tmp_path):
         try:
             wait_for(port, process)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-            body = {"prompt": "ab", "max_tokens": 60, "stream": True, "logit_bias": {"258": -100}}
+            ends = {"256": -100, "258": -100}  # an answer that does not end by itself
+            body = {"prompt": "ab", "max_tokens": 60, "stream": True, "logit_bias": ends}
             connection.request("POST", "/v1/completions", json.dumps(body))
             response = connection.getresponse()
             assert response.readline().startswith(b"data: ")

@@ -10,6 +10,7 @@ import pytest
 
 openai = pytest.importorskip("openai", reason="the official client is the test client")
 
+NO_END = {"256": -100, "258": -100}  # both tokens that end an answer
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = {"Authorization": "Bearer secret"}
 WEATHER = {
@@ -188,7 +189,7 @@ def test_other_paths_and_methods(idle):
 def test_too_many_requests_are_refused(idle):
     body = json.dumps({"prompt": "a", "n": 16, "max_tokens": 1})
     assert send(idle, "POST", "/v1/completions", body)[0] == 200
-    endless = {"max_tokens": 300, "logit_bias": {"258": -100}}  # none ends while others come
+    endless = {"max_tokens": 300, "logit_bias": NO_END}  # none ends while others come
     many = json.dumps({"prompt": ["a", "b"], "n": 16, **endless})
     status, answer = send(idle, "POST", "/v1/completions", many)
     assert status == 429 and b"busy" in answer
@@ -201,7 +202,7 @@ def test_a_client_that_goes_away_is_not_answered(idle, is_streamed):
         "messages": HELLO,
         "max_tokens": 400,
         "stream": is_streamed,
-        "logit_bias": {"258": -100},
+        "logit_bias": NO_END,
     }
     data = json.dumps(body).encode()
     head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
