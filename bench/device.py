@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from bench.device_kernels import Row, kernel_rows, step_rows
+from bench.device_models import model_rows
 from weft import Context, Tensor, jit
 from weft.engine.buffers import buffer_of
 from weft.engine.counters import GlobalCounters
@@ -201,14 +202,14 @@ def _used(on: Any) -> int:
     return int(on.pool.used) if on.reuses_memory else 0
 
 
-SECTIONS = (host_rows, copy_rows, kernel_rows, start_rows, step_rows, long_rows)
+SECTIONS = (host_rows, copy_rows, kernel_rows, start_rows, step_rows, model_rows, long_rows)
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench device", description=__doc__)
     parser.add_argument("name", help="the device, such as CUDA")
     parser.add_argument(
-        "--only", metavar="SECTION", help="one of host, copy, kernel, start, step, long"
+        "--only", metavar="SECTION", help="one of host, copy, kernel, start, step, model, long"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     options = parser.parse_args(arguments)

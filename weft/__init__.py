@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from weft.export.function import load_function, save_function
     from weft.interop.torch.modules import from_torch
     from weft.support.progress import progress
+    from weft.tensor.autocast import autocast
     from weft.tensor.autodiff.transforms import (
         checkpoint,
         grad,
@@ -72,6 +73,9 @@ _LAZY = {
     "custom_kernel": "weft.tensor.trace.custom_kernel",
     "from_torch": "weft.interop.torch.modules",
     "function": "weft.tensor.trace.function",
+    "autocast": "weft.tensor.autocast",
+    "get_autocast_dtype": "weft.tensor.autocast",
+    "is_autocast_enabled": "weft.tensor.autocast",
     "checkpoint": "weft.tensor.autodiff.transforms",
     "grad": "weft.tensor.autodiff.transforms",
     "hessian": "weft.tensor.autodiff.transforms",
@@ -157,6 +161,7 @@ _MODES = (
     "set_grad_enabled",
 )
 _PACKAGES = (
+    "amp",
     "array_api",
     "autograd",
     "backends",
@@ -209,6 +214,7 @@ __all__ = [
     "Variable",
     "associative_reduce",
     "associative_scan",
+    "autocast",
     "checkpoint",
     "clear_caches",
     "config",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from weft.engine.devices import device
 from weft.support.errors import DeviceError
 from weft.support.module_names import missing_name
 from weft.tensor.create.random_state import manual_seed
+
+_missing = missing_name(__name__)
 
 
 def is_available() -> bool:
@@ -52,4 +55,7 @@ def manual_seed_all(seed: int) -> None:
     manual_seed(seed)
 
 
-__getattr__ = missing_name(__name__)
+def __getattr__(name: str) -> object:
+    if name == "amp":  # torch.cuda.amp is an older name of torch.amp
+        return import_module("weft.amp")
+    return _missing(name)

@@ -23,7 +23,7 @@ RANKS = (
     ("engine",),
     ("tensor",),
     ("io", "autograd", "fft", "linalg", "masked", "signal", "special"),
-    ("nn", "functions", "array_api", "backends", "cuda", "distributions"),
+    ("nn", "functions", "array_api", "backends", "distributions"),
     (
         "onnx",
         "llm",
@@ -36,7 +36,8 @@ RANKS = (
         "random",
         "testing",
     ),
-    ("viz",),
+    ("amp",),
+    ("cuda", "viz"),
     ("cli",),
 )
 RANK_OF = {package: rank for rank, packages in enumerate(RANKS) for package in packages}

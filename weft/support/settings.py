@@ -93,6 +93,12 @@ class Settings:
         variable="WEFT_DEFAULT_INT",
         choices=("int8", "int16", "int32", "int64"),
     )
+    AUTOCAST: str = _row(
+        "",
+        "The dtype in which matrices are multiplied; '' is that of the operands. `weft.autocast`.",
+        variable="WEFT_AUTOCAST",
+        choices=("", "bfloat16", "float16"),
+    )
     DEVICE: str = _row("", "The device of a new tensor; '' is CPU.")
     TARGET: str = _row(
         "",

@@ -77,8 +77,11 @@ class WeakTable(Generic[Thing]):
 
 
 def _dropper(entries: dict[int, _Entry[Thing]]) -> Callable[[_Entry[Thing]], None]:
+    # A local name: things also die while the interpreter ends, when modules have lost theirs.
+    remove = _remove_dead_weakref
+
     def drop(entry: _Entry[Thing]) -> None:
         # In one step: another thing may have come for the key, and then it stays.
-        _remove_dead_weakref(entries, entry.key)
+        remove(entries, entry.key)
 
     return drop

@@ -33,8 +33,6 @@ _TENSOR: Final = {
         "write x.assign(-Tensor.rand(*x.shape).log())",
     ),
     "strides": ("memory has no layout that shows", "write x.stride()"),
-    "autocast": ("dtypes are what a program says", "write model.to(dtype) and x.to(dtype)"),
-    "amp": ("dtypes are what a program says", "write model.to(dtype) and x.to(dtype)"),
     "fill_diagonal_": ("a diagonal is a mask", "write Tensor.eye(n).bool().where(value, x)"),
     "save": ("files hold named tensors", "write weft.nn.state.safe_save({name: x}, path)"),
     "load": ("files hold named tensors", "write weft.nn.state.safe_load(path)"),

@@ -8,10 +8,12 @@ from typing import Any
 from weft.nn.functional.common import reduced, reduction_of
 from weft.nn.functional.losses import Flag
 from weft.support.errors import ArgumentError
+from weft.tensor.autocast import in_float32
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.user_scans import scan
 
 
+@in_float32
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -33,6 +35,7 @@ def cross_entropy(
     return input.cross_entropy(target, kind, label_smoothing, weight, ignore_index)
 
 
+@in_float32
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -70,6 +73,7 @@ def linear_cross_entropy(
     return cross_entropy(scores, target, weight, None, ignored, None, reduction, label_smoothing)
 
 
+@in_float32
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -84,6 +88,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.mean(-1), reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -108,6 +113,7 @@ def multi_margin_loss(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -131,6 +137,7 @@ def multilabel_margin_loss(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

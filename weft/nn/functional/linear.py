@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.support.errors import ShapeError
+from weft.tensor.autocast import lowered
+from weft.tensor.methods.matmul import biased
 from weft.tensor.tensor import Tensor
 
 Ints = int | Sequence[int]
@@ -12,12 +14,16 @@ Ints = int | Sequence[int]
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b for a weight (out, in), or (in,)."""
-    result = input.matmul(weight.transpose(0, 1)) if weight.ndim == 2 else input.matmul(weight)
-    return result if bias is None else result + bias
+    input, weight, bias = lowered(input, weight, bias)
+    if weight.ndim == 2:
+        turned = weight.transpose(0, 1)
+        return input.matmul(turned) if bias is None else biased(input, turned, bias)
+    return input.matmul(weight) if bias is None else input.matmul(weight) + bias
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x₁ W x₂ + b for a weight (out, in1, in2)."""
+    input1, input2, weight, bias = lowered(input1, input2, weight, bias)
     result = Tensor.einsum("...i,oij,...j->...o", input1, weight, input2)
     return result if bias is None else result + bias
 

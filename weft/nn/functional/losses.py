@@ -10,11 +10,13 @@ from typing import Any
 
 from weft.nn.functional.common import reduced, reduction_of
 from weft.support.errors import ArgumentError
+from weft.tensor.autocast import in_float32
 from weft.tensor.tensor import Tensor
 
 Flag = bool | None
 
 
+@in_float32
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -28,6 +30,7 @@ def mse_loss(
     return _weighted((input - target).square(), weight, kind)
 
 
+@in_float32
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -50,6 +53,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return reduced(scaled, reduction)
 
 
+@in_float32
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -62,6 +66,7 @@ def smooth_l1_loss(
     return input.smooth_l1_loss(target, reduction_of(reduction, size_average, reduce), beta)
 
 
+@in_float32
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -73,6 +78,7 @@ def huber_loss(
     return _weighted(input.huber_loss(target, "none", delta), weight, reduction_of(reduction))
 
 
+@in_float32
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -88,6 +94,7 @@ def kl_div(
     return input.kl_div(target, reduction_of(reduction, size_average, reduce), log_target)
 
 
+@in_float32
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -102,6 +109,7 @@ def binary_cross_entropy(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -117,6 +125,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -137,6 +146,7 @@ def poisson_nll_loss(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -156,6 +166,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
+@in_float32
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -168,6 +179,7 @@ def soft_margin_loss(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -182,6 +194,7 @@ def hinge_embedding_loss(
     return reduced(apart + near, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -196,6 +209,7 @@ def margin_ranking_loss(
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -215,6 +229,7 @@ def cosine_embedding_loss(
     return reduced(near + apart, reduction_of(reduction, size_average, reduce))
 
 
+@in_float32
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
@@ -222,6 +237,7 @@ def pairwise_distance(
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
+@in_float32
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """The p-norms of the differences of all pairs of rows."""
     count = int(input.shape[0])
@@ -231,12 +247,14 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     return (input[rows] - input[columns]).norm(p, -1)
 
 
+@in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis."""
     wide = [each.expand((x1 * x2).shape) for each in (x1, x2)]
     return wide[0].cosine_similarity(wide[1], dim, eps)
 
 
+@in_float32
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -263,6 +281,7 @@ def triplet_margin_loss(
     )  # fmt: skip
 
 
+@in_float32
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

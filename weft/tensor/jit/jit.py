@@ -205,7 +205,7 @@ class Jit:
         shared = self._shared
         own = signature_of(arguments, shared, lambda: self._names(arguments))
         state = (Tensor.training, settings.CHECK, settings.DEFAULT_FLOAT, settings.DEFAULT_INT)
-        return own, (*state, settings.DEVICE, cache_key())
+        return own, (*state, settings.AUTOCAST, settings.DEVICE, cache_key())
 
     def _names(self, arguments: Arguments) -> list[str]:
         return argument_names(self.function, arguments.structure)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ArgumentError
+from weft.tensor.autocast import lowered
 from weft.tensor.checks import known
 from weft.tensor.linalg.checks import batched, identity, product, require_square
 from weft.tensor.methods.unary import as_float
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def _summed(self: Tensor, found: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta self + alpha found; what is multiplied by 0 counts nothing, not even NaN."""
+    (self,) = lowered(self)
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return found.expand((self * 0 + found).shape) if self.ndim > found.ndim else found

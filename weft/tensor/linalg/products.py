@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType, Scalar, promote
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.autocast import lowered
 from weft.tensor.checks import axes_of, axis_of, broadcast_shape, known
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import identity, require_matrix, require_square
@@ -65,6 +66,7 @@ def mv(self: Tensor, vec: Tensor) -> Tensor:
 
 def _added(self: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor:
     """beta * self + alpha * product; a beta of 0 leaves out NaN and infinities too."""
+    (self,) = lowered(self)
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
         broadcast_shape("addmm", self.shape, product.shape)

@@ -18,6 +18,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.support.errors import ArgumentError, ShapeError
 from weft.support.source_line import user_line
+from weft.tensor.autocast import lowered
 from weft.tensor.checks import broadcast_shape, known, require_one_device, symbolic_fix
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import require_matrix
@@ -48,6 +49,8 @@ def dot(self: Tensor, w: Tensor, dtype: DTypeLike = None) -> Tensor:
     [3, 7]
     """
     right = lift(self, w, "matmul")
+    if dtype is None:
+        self, right = lowered(self, right)
     require_one_device("matmul", self, right)
     if not self.ndim or not right.ndim:
         raise ShapeError(
@@ -141,12 +144,22 @@ def linear(
     >>> Tensor([1.0, 2.0]).linear(Tensor([[1.0, 0.0], [0.0, 1.0]]), Tensor([10.0, 20.0])).tolist()
     [11.0, 22.0]
     """
-    x = self if dtype is None else self.cast(dtype)
-    w = weight if dtype is None else weight.cast(dtype)
-    product = x * w if w.ndim == 1 else x.dot(w)
-    if bias is None:
-        return product
-    return product + (bias if dtype is None else bias.cast(dtype))
+    if dtype is None:
+        self, weight, bias = lowered(self, weight, bias)
+    else:
+        self, weight = self.cast(dtype), weight.cast(dtype)
+        bias = None if bias is None else bias.cast(dtype)
+    if weight.ndim == 1:
+        return self * weight if bias is None else self * weight + bias
+    return self.dot(weight) if bias is None else biased(self, weight, bias)
+
+
+def biased(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x @ weight + bias. Halves are added before the sum is rounded, as in PyTorch."""
+    result = promote(promote(x.dtype, weight.dtype), bias.dtype)
+    if result.kind != FLOAT or result.bits >= 32:
+        return x.dot(weight) + bias
+    return (x.dot(weight, dtype=dtypes.float32) + bias).cast(result)
 
 
 def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
@@ -158,7 +171,7 @@ def einsum(cls: type[Tensor], formula: str, *operands: Any, dtype: DTypeLike = N
     [[1, 2], [3, 4]]
     """
     given = operands[0] if operands and isinstance(operands[0], (tuple, list)) else operands
-    tensors: list[Tensor] = list(given)
+    tensors: list[Tensor] = list(given if dtype else lowered(*given))
     inputs, output = _formula(formula, tensors)
     sizes = _sizes(formula, inputs, tensors)
     letters = output + "".join(sorted(set("".join(inputs)) - set(output)))
@@ -265,6 +278,7 @@ def scaled_dot_product_attention(
             rule="a causal mask is made here",
             fix="leave one of them out",
         )
+    self, key, value = lowered(self, key, value)
     if enable_gqa:
         groups = known(self.shape[-3]) // known(key.shape[-3])
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)

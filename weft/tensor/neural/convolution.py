@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import DType
 from weft.ir.ops import MOVEMENT, Op
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.autocast import lowered
 from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural import convolution_gradient
@@ -87,6 +88,8 @@ def conv2d(
     >>> x.conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[3.0, 5.0]]]]
     """
+    if dtype is None:
+        self, weight, bias = lowered(self, weight, bias)
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     _require_channels(self, weight, groups, rank)
@@ -223,6 +226,7 @@ def conv_transpose2d(
     >>> Tensor.ones(1, 1, 1, 2).conv_transpose2d(Tensor.ones(1, 1, 1, 2)).tolist()
     [[[[1.0, 2.0, 1.0]]]]
     """
+    self, weight, bias = lowered(self, weight, bias)
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     strides, gaps = each_axis("conv", stride, rank), each_axis("conv", dilation, rank)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.autocast import in_float32
 from weft.tensor.checks import known
 from weft.tensor.complexes.parts import require_real
 from weft.tensor.methods.reduce import widened
@@ -97,6 +98,7 @@ def layer_norm(
     return _scaled(self.layernorm(axes, eps), weight, bias)
 
 
+@in_float32
 def rms_norm(
     self: Tensor,
     normalized_shape: int | Sequence[int],

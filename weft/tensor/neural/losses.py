@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentError, ShapeError
+from weft.tensor.autocast import in_float32
 from weft.tensor.checks import broadcast_shape, known
 from weft.tensor.indexing.inside import require_labels
 from weft.tensor.methods.joining import hot
@@ -22,6 +23,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+@in_float32
 def mse_loss(self: Tensor, Y: Tensor, reduction: str = "mean") -> Tensor:
     """Return (x - y)²: its mean, its sum or each. PyTorch: nn.functional.mse_loss.
 
@@ -32,6 +34,7 @@ def mse_loss(self: Tensor, Y: Tensor, reduction: str = "mean") -> Tensor:
     return _reduced((self - Y).square(), reduction)
 
 
+@in_float32
 def l1_loss(self: Tensor, Y: Tensor, reduction: str = "mean") -> Tensor:
     """Return |x - y|: its mean, its sum or each. PyTorch: nn.functional.l1_loss.
 
@@ -42,6 +45,7 @@ def l1_loss(self: Tensor, Y: Tensor, reduction: str = "mean") -> Tensor:
     return _reduced((self - Y).abs(), reduction)
 
 
+@in_float32
 def huber_loss(self: Tensor, Y: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """Return d² / 2 up to a distance of delta, and delta (d - delta / 2) beyond; d = |x - y|.
 
@@ -58,6 +62,7 @@ def huber_loss(self: Tensor, Y: Tensor, reduction: str = "mean", delta: float = 
     return _reduced(near * (away - near * 0.5), reduction)
 
 
+@in_float32
 def smooth_l1_loss(self: Tensor, Y: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return d² / (2 beta) up to a distance of beta, and d - beta / 2 beyond; d = |x - y|.
 
@@ -76,6 +81,7 @@ def smooth_l1_loss(self: Tensor, Y: Tensor, reduction: str = "mean", beta: float
     return _reduced(near * (away - near * 0.5) / beta, reduction)
 
 
+@in_float32
 def kl_div(self: Tensor, Y: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Return y (log y - x), where x holds logarithms of probabilities, and y may.
 
@@ -93,6 +99,7 @@ def kl_div(self: Tensor, Y: Tensor, reduction: str = "mean", log_target: bool = 
     return _reduced(loss, reduction)
 
 
+@in_float32
 def cosine_similarity(self: Tensor, x: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along an axis; lengths are at least eps.
 
@@ -106,6 +113,7 @@ def cosine_similarity(self: Tensor, x: Tensor, dim: int = 1, eps: float = 1e-8) 
     return (one * other).sum(dim)
 
 
+@in_float32
 def binary_crossentropy(self: Tensor, Y: Tensor, reduction: str = "mean") -> Tensor:
     """Return -(y log p + (1 - y) log(1 - p)); logarithms are at least -100, as in PyTorch.
 
@@ -141,6 +149,7 @@ def _slopes(inputs: Any, _: Any, g: Any) -> tuple[Tensor, Tensor]:
     return g * (p >= 1).where(0.0, slope), g * (_log(1 - p) - _log(p))
 
 
+@in_float32
 def binary_crossentropy_logits(
     self: Tensor, Y: Tensor, reduction: str = "mean", pos_weight: Tensor | None = None
 ) -> Tensor:
@@ -173,6 +182,7 @@ def _require_classes(name: str, self: Tensor, Y: Tensor) -> None:
         )
 
 
+@in_float32
 def cross_entropy(
     self: Tensor,
     Y: Tensor,
@@ -227,6 +237,7 @@ def _smooth(target: Tensor, share: float, count: int, scale: Tensor | None) -> T
     return mixed if scale is None else mixed * scale
 
 
+@in_float32
 def sparse_categorical_crossentropy(
     self: Tensor,
     Y: Tensor,
@@ -253,6 +264,7 @@ def sparse_categorical_crossentropy(
     return _reduced(loss, reduction)
 
 
+@in_float32
 def nll_loss(
     self: Tensor,
     Y: Tensor,

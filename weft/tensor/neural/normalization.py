@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from weft.ir.ops import Op
+from weft.tensor.autocast import in_float32
 from weft.tensor.checks import Axes, axes_of
 from weft.tensor.methods.reduce import DTypeLike, reduction, widened
 from weft.tensor.methods.unary import as_float
@@ -25,6 +26,7 @@ def _shifted(self: Tensor, axis: Axes, dtype: DTypeLike) -> Tensor:
     return x - reduction(x, Op.MAX, axis, True, "softmax").detach()
 
 
+@in_float32
 def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     """Return exponentials that add up to 1 along an axis.
 
@@ -36,6 +38,7 @@ def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     return weights * weights.sum(axis, keepdim=True).reciprocal()
 
 
+@in_float32
 def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     """Return the logarithm of softmax.
 
@@ -61,6 +64,7 @@ def softmin(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     return (-self).softmax(axis, dtype)
 
 
+@in_float32
 def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """Return the logarithm of the sum of exponentials, without overflow.
 
@@ -81,6 +85,7 @@ def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     return total if keepdim else total.squeeze(axes) if axes else total
 
 
+@in_float32
 def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     """Shift and scale to mean 0 and variance 1 along axes.
 
@@ -96,6 +101,7 @@ def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     return (centered * scale.rsqrt()).cast(x.dtype)
 
 
+@in_float32
 def normalize(self: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along an axis, which is at least `eps`.
 
