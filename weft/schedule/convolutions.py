@@ -8,7 +8,7 @@ they differ in which axes are summed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from weft.ir.dtypes import DType
@@ -37,8 +37,10 @@ class Convolution(NamedTuple):
     column: int
 
 
-def convolution_of(reduction: UOp, inputs: frozenset[DType]) -> Convolution | None:
-    """The convolution that a reduction is; None for all others."""
+def convolution_of(
+    reduction: UOp, inputs: frozenset[DType], laid_out: Collection[UOp]
+) -> Convolution | None:
+    """The convolution that a reduction is; None for all others. Some images are `laid_out`."""
     views = _views_of(reduction)
     if views is None:
         return None
@@ -51,7 +53,7 @@ def convolution_of(reduction: UOp, inputs: frozenset[DType]) -> Convolution | No
     for view, varying in zip(views, varies, strict=True):
         own = [axis for axis in kept if varying[axis]]
         summed = [axis for axis in axes if varying[axis]]
-        factor = _factor(_without_padding(view), own, summed)
+        factor = _factor(_without_padding(view), own, summed, laid_out)
         if factor is None or factor.base.dtype not in inputs:
             return None
         factors.append(factor)
@@ -113,7 +115,9 @@ def _without_padding(view: UOp) -> UOp:
     return with_base(view, base, base.src[0]) if is_padded else view
 
 
-def _factor(view: UOp, own: Sequence[int], summed: Sequence[int]) -> ConvolutionFactor | None:
+def _factor(
+    view: UOp, own: Sequence[int], summed: Sequence[int], laid_out: Collection[UOp]
+) -> ConvolutionFactor | None:
     base = _base(view)
     sizes = sizes_of(base)
     if not sizes:
@@ -128,7 +132,6 @@ def _factor(view: UOp, own: Sequence[int], summed: Sequence[int]) -> Convolution
         channel = below[summed[0]]
     if channel is None:
         channel = next((at for at in (1, len(sizes) - 1) if at in alone and sizes[at] > 1), None)
-    last = max((at for at, size in enumerate(sizes) if size > 1), default=0)
     is_large = sum(size > 1 for size in sizes) >= LEAST_AXES
-    is_image = is_large and (has_windows or (len(sizes) > LEAST_AXES and channel != last))
+    is_image = is_large and (has_windows or len(sizes) > LEAST_AXES or base in laid_out)
     return ConvolutionFactor(view, base, channel, is_image)

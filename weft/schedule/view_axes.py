@@ -37,10 +37,12 @@ def axis_below(view: UOp, base: UOp, axis: int) -> int | None:
             found = view.arg[found]
         elif view.op == Op.RESHAPE:
             found = _same_axis(sizes_of(view), sizes_of(source), found)
-        elif (view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found]) or (view.op == Op.FLIP and found in view.arg) or (
-            view.op == Op.PAD and view.arg[found] != (0, 0)
-        ):
-            found = None
+        elif view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found]:
+            return None
+        elif view.op == Op.PAD and view.arg[found] != (0, 0):
+            return None
+        elif view.op == Op.FLIP and found in view.arg:
+            return None
         view = source
     return found
 
@@ -83,7 +85,9 @@ def with_base(view: UOp, base: UOp, new: UOp) -> UOp:
 
 
 def permuted(node: UOp, order: Sequence[int]) -> UOp:
-    """A value with its axes in another order; of a value that has been permuted, one PERMUTE."""
+    """A value with its axes in another order: one PERMUTE at most; a scalar stays."""
+    if not shape_of(node):
+        return node
     if node.op == Op.PERMUTE:
         order, node = [node.arg[axis] for axis in order], node.src[0]
     return node if list(order) == list(range(len(order))) else permute(node, order)
