@@ -37,14 +37,18 @@ def axis_below(view: UOp, base: UOp, axis: int) -> int | None:
             found = view.arg[found]
         elif view.op == Op.RESHAPE:
             found = _same_axis(sizes_of(view), sizes_of(source), found)
-        elif view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found]:
-            return None
-        elif view.op == Op.PAD and view.arg[found] != (0, 0):
-            return None
-        elif view.op == Op.FLIP and found in view.arg:
+        elif _changes(view, found):
             return None
         view = source
     return found
+
+
+def _changes(view: UOp, axis: int) -> bool:
+    """Whether a view repeats, pads or turns an axis."""
+    if view.op == Op.EXPAND:
+        return shape_of(view)[axis] != shape_of(view.src[0])[axis]
+    is_padded = view.op == Op.PAD and view.arg[axis] != (0, 0)
+    return is_padded or (view.op == Op.FLIP and axis in view.arg)
 
 
 def axis_above(view: UOp, base: UOp, axis: int) -> int | None:

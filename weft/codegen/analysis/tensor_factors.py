@@ -147,14 +147,26 @@ def _axes_of_memory(index: UOp) -> list[Axis] | str:
             continue
         sums.append((whole, room))
         if terms:
-            moves = tuple([(term.arg, step) for term, step in terms])
-            axes.append(Axis(moves, room, stride, start))
+            axes += _apart(start, terms, room, stride)
         stride, room, inner = stride * room, 1, None
     if inner is not None:
         return "the index of a factor is not a sum of multiples of its ranges"
     if all(any(_is_bound(each, *pair) for pair in sums) for each in conditions(index.src[1])):
         return axes
     return "a factor is masked, and not where its memory ends"
+
+
+def _apart(start: int, terms: Sequence[tuple[UOp, int]], size: int, stride: int) -> list[Axis]:
+    """An axis of memory; two of them where a range walks it in equal parts, as of a long sum."""
+    if len(terms) == 2 and not start:
+        (inner, one), (outer, step) = sorted(terms, key=lambda each: each[1])
+        whole = (extent_of(inner) or 0) * (extent_of(outer) or 0)
+        if one == 1 and step == extent_of(inner) and whole == size:
+            return [
+                Axis(((inner.arg, 1),), step, stride),
+                Axis(((outer.arg, 1),), size // step, stride * step),
+            ]
+    return [Axis(tuple([(term.arg, step) for term, step in terms]), size, stride, start)]
 
 
 def _is_bound(condition: UOp, position: UOp, size: int) -> bool:
