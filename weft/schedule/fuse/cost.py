@@ -119,7 +119,7 @@ class ElementCost:
             fresh = [part for part in _below(stack.pop()) if part not in seen]
             stack += fresh
             seen.update(dict.fromkeys(fresh))
-        return sum(map(self._one, seen))
+        return sum(map(self.of_one, seen))
 
     def compare(
         self,
@@ -179,12 +179,13 @@ class ElementCost:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[part] = self._one(part) + sum(
+            self._known[part] = self.of_one(part) + sum(
                 [self._known[s] for s in dict.fromkeys(below)]
             )
         return self._known[node]
 
-    def _one(self, node: UOp) -> float:
+    def of_one(self, node: UOp) -> float:
+        """One op of a value, without what it reads."""
         costs = self.target.costs
         if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
             return 0.0
@@ -240,10 +241,15 @@ def size_of(node: UOp) -> int:
 
 def memory_cost(target: Target, node: UOp, readers: int) -> float:
     """What it costs to write a value once and read it in `readers` kernels, with all threads."""
+    return bytes_cost(target, node) * (1 + readers) + target.costs.launch
+
+
+def bytes_cost(target: Target, node: UOp) -> float:
+    """What it costs to write a value, or to read it, with all threads."""
     size = size_of(node) * node.dtype.itemsize
     far = (*target.caches[1:], target.memory(GLOBAL))  # the first is too near for a value
     level = next((memory.cost for memory in far if size <= memory.size), far[-1].cost)
-    return size * level * (1 + readers) / target.units + target.costs.launch
+    return size * level / target.units
 
 
 def sums_reused_products(node: UOp) -> bool:
