@@ -45,3 +45,16 @@ def test_null_makes_the_source_of_the_machine(capsys: pytest.CaptureFixture[str]
 def test_files_cannot_name_a_machine():
     assert is_computing("NULL:1")
     assert not is_computing("NULL:CUDA:PTX:sm_90a")
+
+
+def test_null_prints_the_least_time_of_the_machine(capsys: pytest.CaptureFixture[str]):
+    def least(dtype: str) -> float:
+        x = Tensor.empty(4096, 4096, dtype=dtype, device="NULL:CUDA:PTX:sm_90a")
+        with Context(DEBUG=2):
+            (x @ x).realize()
+        return float(capsys.readouterr().out.split(" us")[0].split()[-1])
+
+    peak = find_target("CUDA:PTX:sm_90a").peaks.operations
+    assert least("float32") == pytest.approx(2e6 * 4096**3 / peak, rel=1e-3)
+    # Products of small floats run on matrix units, which do many times as much.
+    assert least("bfloat16") < least("float32") / 10
