@@ -23,7 +23,8 @@ from weft.tensor.checks import broadcast_shape, known, require_one_device, symbo
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import require_matrix
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.reduce import reduction, widened
+from weft.tensor.methods.reduce import reduction
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
