@@ -78,7 +78,7 @@ def _try_exchange(node: UOp, readers: Mapping[UOp, list[UOp]]) -> _Exchange | No
         return None
     factors = _factors(node.src[0])
     for factor in factors:
-        product = _behind_reshape(factor)
+        product = _behind(factor)
         if not _is_sum(product) or product.src[0].op != Op.MUL:
             continue
         rest = [each for each in factors if each is not factor]
@@ -97,6 +97,8 @@ def _match(
     """Whether another product sums what is left of a sum times the same values."""
     if not _is_sum(other) or other is product or other.src[0].op != Op.MUL:
         return None
+    if other.dtype is not dtypes.float32 or product.dtype is not dtypes.float32:
+        return None
     (keys,), (axis,) = other.arg[1], product.arg[1]
     x, y = other.src[0].src
     weights = y if x is values else x
@@ -104,7 +106,7 @@ def _match(
     is_weighed = weights.op == Op.EXPAND and shape_of(weights.src[0])[axis] == 1
     if keys == axis or not is_spread or not is_weighed:
         return None
-    parts, along = _factors(_behind_reshape(weights.src[0])), node.arg[1][0]
+    parts, along = _factors(_behind(weights.src[0])), node.arg[1][0]
     if shape_of(weights.src[0]) != shape_of(product) or not _is_axis(product, keys, node, along):
         return None
     if any(shape_of(part) != shape_of(node.src[0]) for part in parts):
@@ -132,7 +134,7 @@ def _exchanged(node: UOp, found: _Exchange, made: Mapping[UOp, UOp]) -> UOp:
     # By itself: kernels of products that need it have loops of their own.
     value = reshape(global_stage(value), shape_of(node))
     for row in found.rows:
-        value = value / made[row]
+        value = value / made[row].cast(dtypes.float32)
     return value
 
 
@@ -142,12 +144,31 @@ def _is_sum(node: UOp) -> bool:
 
 def _factors(node: UOp) -> list[UOp]:
     """The factors of a product of values of one shape."""
-    if node.op != Op.MUL:
-        return [node]
-    return [factor for source in node.src for factor in _factors(source)]
+    inside = _behind_casts(node)
+    if inside.op != Op.MUL:
+        return [inside]
+    return [factor for source in inside.src for factor in _factors(source)]
 
 
-def _behind_reshape(node: UOp) -> UOp:
-    while node.op == Op.RESHAPE:
+def _behind_casts(node: UOp) -> UOp:
+    """What is rounded to a small float, or widened from it.
+
+    Sums in another order round otherwise too, and less than small floats do.
+    """
+    while node.op == Op.CAST and _is_summed_wide(node) and _is_summed_wide(node.src[0]):
         node = node.src[0]
     return node
+
+
+def _is_summed_wide(node: UOp) -> bool:
+    """Whether a value is a float32, or small."""
+    return node.dtype.is_float and node.dtype.bits <= dtypes.float32.bits
+
+
+def _behind(node: UOp) -> UOp:
+    """What is below casts, and below axes of size 1 in other places."""
+    while True:
+        node = _behind_casts(node)
+        if node.op != Op.RESHAPE:
+            return node
+        node = node.src[0]

@@ -108,7 +108,7 @@ class Decisions:
         """Whether a value is a part of scores, and little against the product that they are."""
         if not all(map(self._inliner.is_in_tile, uses)):
             return False
-        return self._work.in_full(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
+        return self._work.in_tile(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
 
     def _is_cheaper(self, node: UOp, uses: list[Use], kernels: int) -> bool:
         paths = [self._inliner.scope(node, use) for use in uses]
