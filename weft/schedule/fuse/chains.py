@@ -71,9 +71,11 @@ class Chains:
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
+        self.long: list[Chain] = []  # whose memory is to be linear in the keys
         for chain in found:
             self.results[chain.result] = chain
             self.values |= chain.values
+            self.long += [chain] if _keys(chain) >= LINEAR_ROW else []
             self.of.update(dict.fromkeys(chain.values | chain.rows, chain))
 
 
