@@ -16,6 +16,7 @@ from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
+from weft.schedule.order_contractions import order_contractions
 from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
@@ -74,6 +75,13 @@ SCHEDULE: Final = Phase(
             trim_calls,
             because="a call runs by itself, whoever reads its results",
             needs={Op.CALL},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "order-contractions",
+            order_contractions,
+            because="a sum of products of several factors takes the order with the least work",
+            needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),
         Pass(
