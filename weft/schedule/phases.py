@@ -23,6 +23,7 @@ from weft.schedule.scatters import store_scatters
 from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
+from weft.schedule.spread_scatters import spread_scatters
 from weft.schedule.trim_calls import trim_calls
 
 SHARD: Final = Phase(
@@ -96,6 +97,13 @@ SCHEDULE: Final = Phase(
             exchange_sums,
             because="the slope of a softmax needs a sum of weights that the output has already",
             needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "spread-scatters",
+            spread_scatters,
+            because="a thread that reduces all updates waits for memory once for each",
+            needs={Op.SCATTER},
             gives=NORMALIZED_SPEC,
         ),
         Pass(
