@@ -61,6 +61,7 @@ class TensorMap:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    traversal: tuple[int, ...]  # every so many elements of an axis are copied
 
 
 @dataclass(frozen=True)
