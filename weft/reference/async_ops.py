@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.ir.dtypes import FLOAT, Scalar, by_name
+from weft.ir.dtypes import FLOAT, Scalar, by_name, canonical
 from weft.ir.reduction.contract import WARPGROUP_THREADS, sum_position, swizzled, tile_byte
 from weft.ir.scalar import from_bits, to_bits
 from weft.ir.uop import UOp
@@ -152,12 +152,17 @@ class GroupState:
             own = cells[number * WARPGROUP_THREADS : (number + 1) * WARPGROUP_THREADS]
             if len({(left.position, right.position) for _, left, right in own}) > 1:
                 raise fault("the threads of a warpgroup multiply different tiles", node)
-            (left_name, right_name), (rows, columns, depth), panels = node.arg
+            (left_name, right_name), (rows, columns, depth), panels, *begins = node.arg
             _, left, right = own[0]
-            x = _tile(warpgroup, left, left_name, (rows, depth), panels[0], node)
+            if left.memory is own[-1][1].memory:
+                x = _tile(warpgroup, left, left_name, (rows, depth), panels[0], node)
+            else:  # each thread has its own
+                x = _rounded([each for _, each, _ in own], left_name, (rows, depth), node)
             y = _tile(warpgroup, right, right_name, (columns, depth), panels[1], node)
             product = x @ y.T
             for thread, (sums, _, _) in enumerate(own):
+                if begins and sums.memory not in warpgroup.sums:
+                    _begin(warpgroup, sums.memory, node)
                 _add(warpgroup, sums.memory, thread, product, node)
 
 
@@ -177,6 +182,26 @@ def _tile(
         warpgroup.current.add((memory, position))
         tile[row, along] = from_bits(dtype, to_bits(memory.dtype, value))
     return tile
+
+
+def _rounded(
+    cells: Sequence[Cell], name: str, shape: tuple[int, int], node: UOp
+) -> np.ndarray:
+    """A tile of which each thread has its own elements, rounded on its way."""
+    tile = np.zeros(shape, np.float64)
+    for thread, cell in enumerate(cells):
+        for element in range(shape[0] * shape[1] // WARPGROUP_THREADS):
+            value = cell.memory.get(cell.position + element, node)
+            tile[sum_position(thread, element)] = canonical(by_name(name), value)
+    return tile
+
+
+def _begin(warpgroup: Warpgroup, memory: ElementMemory, node: UOp) -> None:
+    """Let sums begin at 0, whatever they were."""
+    if memory not in warpgroup.fenced:
+        raise fault("sums are computed on without a fence", node)
+    warpgroup.sums[memory] = [0] * memory.size
+    memory.values = [None] * memory.size
 
 
 def _add(
