@@ -47,7 +47,7 @@ from weft.ir.reduction.contract import (
 )
 from weft.ir.stage import stage
 from weft.ir.uop import UOp
-from weft.ir.walk import map_graph
+from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 
 MOST_ROWS: Final = 256
@@ -83,10 +83,33 @@ class TensorChain(Opt):
             return
         yield from _faults_of_chain(kernel, found, self)
 
+    def local_bytes(self, kernel: UOp) -> int:
+        """The local memory that tiles take: queries, and the stages of keys and values."""
+        found = chain_of(kernel, self.row, self.column)
+        assert isinstance(found, Chain)
+        rows, keys = self.tile
+        depths = {each.loads: _whole(found.extents[each.depth]) for each in found.scores}
+        columns = _whole(found.extents[self.column])
+        kept = {loads[0]: depth for loads, depth in depths.items()}
+        streamed = {_without(loads[1], found.keys): depth for loads, depth in depths.items()}
+        stage = sum(streamed.values()) + columns
+        return 2 * (rows * sum(kept.values()) + self.stages * keys * stage)
+
     def rewritten(self, kernel: UOp) -> UOp:
         found = chain_of(kernel, self.row, self.column)
         assert isinstance(found, Chain)
         return _Tiling(kernel, self, found).result
+
+
+def _whole(size: int) -> int:
+    """A size in whole rows of 128 bytes, as copies bring it."""
+    return -(-size // SPAN) * SPAN
+
+
+def _without(load: UOp, keys: Iterable[int]) -> UOp:
+    """A load wherever it stands along the keys: the same memory, however often it is read."""
+    ranges = {r: index(0) for r in topological(load) if r.op == Op.RANGE and r.arg in keys}
+    return substitute(load, ranges)
 
 
 def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
@@ -180,7 +203,7 @@ class _Tiling:
         keys = {numbers[n] for n in numbers if node.ranges >> n & 1}
         (score,) = [each for each in scores if {each.key} == keys]
         rows, size = self.opt.tile
-        depth = -(-(self.chain.extents[score.depth]) // SPAN) * SPAN
+        depth = _whole(self.chain.extents[score.depth])
         left, right = score.loads
         parts = ContractParts(
             memories=(left.src[0].src[0], right.src[0].src[0]),
@@ -207,7 +230,7 @@ class _Tiling:
         assert found is not None
         weights, values = found
         rows, size = self.opt.tile
-        columns = -(-(self.chain.extents[self.opt.column]) // SPAN) * SPAN
+        columns = _whole(self.chain.extents[self.opt.column])
         axes = self.chain.axes
         tile = Factor(values.dtype.name, 0, (size, rows), (1, size), ((1, rows),), 0, ((0,), (0,)))
         right = tensor_of(values, axes, self.opt.column, columns, (self.chain.key,), size)
