@@ -8,6 +8,7 @@ STAGE of registers, which a second CONTRACT multiplies with the values. `lower/f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -46,13 +47,14 @@ from weft.ir.reduction.contract import (
     contract,
 )
 from weft.ir.stage import stage
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 
 MOST_ROWS: Final = 256
 MOST_KEYS: Final = 256
 MOST_COLUMNS: Final = 256
+PER_LOG_2: Final = 1.4426950408889634
 # Elements of a row of 128 bytes, which copies bring.
 SPAN: Final = ROW_BYTES // 2
 
@@ -110,6 +112,32 @@ def _without(load: UOp, keys: Iterable[int]) -> UOp:
     """A load wherever it stands along the keys: the same memory, however often it is read."""
     ranges = {r: index(0) for r in topological(load) if r.op == Op.RANGE and r.arg in keys}
     return substitute(load, ranges)
+
+
+def _in_few_steps(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    """Values of scores, each as few instructions, where that rounds no more than a score is.
+
+    before: exp(x / c - m)
+    after:  exp2(x * (1 / c) * log2(e) + where(m == -inf, 0, -m * log2(e)))
+
+    Weights of a block without keys are 0 then, and not NaN.
+    """
+    new = rebuilt(node, made, {})
+    if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
+        return new
+    if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
+        return new.src[0] * (1.0 / new.src[1].arg)
+    if new.op == Op.EXP and new.src[0].op == Op.ADD:
+        x, y = (_in_base_2(source) for source in new.src[0].src)
+        return make(Op.EXP2, new.dtype, (x + y,))
+    return new
+
+
+def _in_base_2(node: UOp) -> UOp:
+    """A part of the exponent of a power of e as that of a power of 2."""
+    scaled = node * PER_LOG_2
+    is_top = node.op == Op.NEG and node.src[0].op == Op.REDUCE
+    return node.src[0].equal(-math.inf).where(scaled.const_like(0), scaled) if is_top else scaled
 
 
 def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
@@ -195,7 +223,7 @@ class _Tiling:
             new = rebuilt(node, made, {})
             return self.second(new, ranges) if closed & own else new
 
-        self.kernel = map_graph(self.kernel, tiled)
+        self.kernel = map_graph(map_graph(self.kernel, tiled), _in_few_steps)
 
     def score(self, node: UOp, scores: Iterable[Score], ranges: Mapping[int, UOp]) -> UOp:
         """The element of a tile of scores in the place of a reduction."""

@@ -283,7 +283,7 @@ def scaled_dot_product_attention(
         groups = known(self.shape[-3]) // known(key.shape[-3])
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     scores = self.dot(key.transpose(-2, -1), dtype=promote(self.dtype, dtypes.float32))
-    scores = scores / math.sqrt(known(self.shape[-1]))  # (…, queries, keys)
+    scores = scores * (1.0 / math.sqrt(known(self.shape[-1])))  # (…, queries, keys)
     if is_causal:
         allowed = scores.ones_like(dtype=dtypes.bool).tril()
         scores = allowed.where(scores, -math.inf)
