@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.ir.dtypes import FLOAT, Scalar, by_name, canonical
+from weft.ir.dtypes import FLOAT, Scalar, by_name
 from weft.ir.reduction.contract import WARPGROUP_THREADS, sum_position, swizzled, tile_byte
 from weft.ir.scalar import from_bits, to_bits
 from weft.ir.uop import UOp
@@ -157,7 +157,7 @@ class GroupState:
             if left.memory is own[-1][1].memory:
                 x = _tile(warpgroup, left, left_name, (rows, depth), panels[0], node)
             else:  # each thread has its own
-                x = _rounded([each for _, each, _ in own], left_name, (rows, depth), node)
+                x = _in_words([each for _, each, _ in own], left_name, (rows, depth), node)
             y = _tile(warpgroup, right, right_name, (columns, depth), panels[1], node)
             product = x @ y.T
             for thread, (sums, _, _) in enumerate(own):
@@ -184,15 +184,16 @@ def _tile(
     return tile
 
 
-def _rounded(
+def _in_words(
     cells: Sequence[Cell], name: str, shape: tuple[int, int], node: UOp
 ) -> np.ndarray:
-    """A tile of which each thread has its own elements, rounded on its way."""
+    """A tile of which each thread has its own elements, two of 16 bits in a word."""
     tile = np.zeros(shape, np.float64)
     for thread, cell in enumerate(cells):
         for element in range(shape[0] * shape[1] // WARPGROUP_THREADS):
-            value = cell.memory.get(cell.position + element, node)
-            tile[sum_position(thread, element)] = canonical(by_name(name), value)
+            word, high = divmod(element, 2)
+            bits = int(cell.memory.get(cell.position + word, node)) >> 16 * high & 0xFFFF
+            tile[sum_position(thread, element)] = from_bits(by_name(name), bits)
     return tile
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from weft.codegen.linear.exchange import loaded, packed
 from weft.codegen.linear.lines import Lines, number
 from weft.codegen.linear.tile_memory import (
     MMA_BYTES,
@@ -40,11 +41,12 @@ from weft.ir.reduction.contract import (
 )
 from weft.ir.spec.program import DYNAMIC, LEAVES
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import behind
 from weft.ir.walk import substitute_all, topological
 from weft.support.errors import InternalError
 
-# Elements of a computed left factor that a thread has for one multiplication.
-OWN_ELEMENTS = 8
+# Words of a computed left factor that a thread has for one multiplication, of two elements each.
+OWN_WORDS: Final = 4
 
 
 def stream(program: UOp) -> UOp:
@@ -212,6 +214,7 @@ class _Stream(Lines):
         parts = self.parts[value]
         sums = self.rebuilt(address)
         operands = [self.ready(parts, which) for which in range(2)]
+        words = self.words(parts) if parts.is_computed else None
         left, right = parts.factors
         arg = (
             (left.dtype, right.dtype),
@@ -220,7 +223,7 @@ class _Stream(Lines):
         )
         self.effect(Op.MMA_GROUP, (sums,), ("fence",))
         for each in range(_multiplications(parts)):
-            x = self.left(parts, operands[0], each)
+            x = self.left(parts, operands[0], words, each)
             assert operands[1] is not None
             y = self.at(operands[1].tile, self.position(operands[1], each))
             self.effect(Op.MMA, (sums, x, y), (*arg, "start") if each == 0 else arg)
@@ -239,10 +242,26 @@ class _Stream(Lines):
             self.effect(Op.MBARRIER, (barrier, always, parity), ("wait",))
         return operand
 
-    def left(self, parts: ContractParts, operand: _Operand | None, each: int) -> UOp:
+    def words(self, parts: ContractParts) -> UOp:
+        """A factor that threads have computed, rounded, two elements in each register."""
+        tile, factor = self.source(parts.memories[0]), parts.factors[0]
+        count = behind(tile).arg[2] // 2
+        name = behind(tile).arg[0] + "words"
+        memory = make(Op.MEMORY, dtypes.uint32, (), (name, "register", count))
+        for each in range(count):
+            low, high = (loaded(self, tile, 2 * each + side) for side in range(2))
+            self.store(self.at(memory, number(each)), packed(self, factor.of, low, high))
+        whole = self.at(memory, number(0), dtypes.uint32.vector(count))
+        self.effect(Op.MMA_GROUP, (whole,), ("fence",))
+        return memory
+
+    def left(
+        self, parts: ContractParts, operand: _Operand | None, words: UOp | None, each: int
+    ) -> UOp:
         """The rows of a warpgroup: in registers, or in local memory."""
-        if operand is None:
-            return self.at(self.source(parts.memories[0]), number(OWN_ELEMENTS * each))
+        if words is not None:
+            return self.at(words, number(OWN_WORDS * each))
+        assert operand is not None
         start = self.slot_start(operand)
         return self.at(
             operand.tile, self.value(Op.ADD, start, self.own_rows[parts.factors[0]][each])

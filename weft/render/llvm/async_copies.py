@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from weft.ir.dtypes import FLOAT, by_name
+from weft.ir.dtypes import FLOAT, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import DYNAMIC_ALIGNMENT, dynamic_offsets
 from weft.ir.reduction.contract import ROW_BYTES
@@ -163,7 +163,7 @@ def write_mma(code: Code, node: UOp) -> None:
     count = sums.dtype.lanes
     is_own = _is_in_registers(tiles[0])
     if is_own:
-        more = [f"i32 {each}" for each in _rounded_pairs(code, tiles[0], left)]
+        more = [f"i32 {each}" for each in _own_words(code, tiles[0])]
         first = "{" + ", ".join(f"${count + number}" for number in range(len(more))) + "}"
     else:
         more = [f"i64 {_descriptor(code, tiles[0], panels[0])}"]
@@ -188,22 +188,16 @@ def _is_in_registers(address: UOp) -> bool:
     return bool(behind(address.src[0]).arg[1] == "register")
 
 
-def _rounded_pairs(code: Code, address: UOp, name: str) -> list[str]:
-    """What a thread has of a left factor: eight elements, rounded, in four registers."""
-    writer, found = code.writer, []
+def _own_words(code: Code, address: UOp) -> list[str]:
+    """What a thread has of a left factor: two elements of 16 bits in each of four registers."""
+    writer = code.writer
     first = code.addresses[address]
     assert first is not None
     of, start = first.pointer_type, first.pointer
-    kind = "bfloat" if name == "bfloat16" else "half"
-    for pair in range(4):
-        wide = "poison"
-        for side in range(2):
-            step = f"i64 {2 * pair + side}"
-            pointer = writer.value(f"getelementptr inbounds float, {of} {start}, {step}")
-            value = writer.value(f"load float, {of} {pointer}, align 4")
-            wide = writer.value(f"insertelement <2 x float> {wide}, float {value}, i32 {side}")
-        narrow = writer.value(f"fptrunc <2 x float> {wide} to <2 x {kind}>")
-        found.append(writer.value(f"bitcast <2 x {kind}> {narrow} to i32"))
+    found: list[str] = []
+    for word in range(4):
+        pointer = writer.value(f"getelementptr inbounds i32, {of} {start}, i64 {word}")
+        found.append(writer.value(f"load i32, {of} {pointer}, align 4"))
     return found
 
 
@@ -238,7 +232,10 @@ def _with_sums(
 
 def write_mma_group(code: Code, node: UOp) -> None:
     kind, *count = node.arg
-    if kind == "fence":
+    if kind == "fence" and node.src[0].dtype.scalar is dtypes.uint32:
+        # Factors in registers take part, so that none is written behind the fence.
+        _with_sums(code, node.src[0], "wgmma.fence.sync.aligned;", [])
+    elif kind == "fence":
         _do(code, "wgmma.fence.sync.aligned;", _MEMORY, "")
     elif kind == "commit":
         _do(code, "wgmma.commit_group.sync.aligned;", _MEMORY, "")

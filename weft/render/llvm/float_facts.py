@@ -79,13 +79,13 @@ def digits_of(instructions: Sequence[UOp]) -> dict[UOp, int]:
 
 
 def _weights(instructions: Sequence[UOp]) -> set[UOp]:
-    """What matrix units round and multiply, from registers, and choices that it is made of."""
-    lefts = {behind(node.src[1].src[0]) for node in instructions if node.op == Op.MMA}
-    found = {
-        node.src[1]
-        for node in instructions
-        if node.op == Op.STORE and behind(node.src[0].src[0]) in lefts
-    }
+    """Powers that go to registers which are only read to be rounded, and choices of them."""
+    wide = {node.src[0] for node in instructions if is_rounding(node)}
+    loads = [node for node in instructions if node.op == Op.LOAD]
+    read = {behind(node.src[0].src[0]) for node in loads if node in wide}
+    read -= {behind(node.src[0].src[0]) for node in loads if node not in wide}
+    stores = [node for node in instructions if node.op == Op.STORE]
+    found = {node.src[1] for node in stores if behind(node.src[0].src[0]) in read}
     for node in reversed(instructions):
         if node in found and node.op == Op.WHERE:
             found.update(node.src[1:])
