@@ -29,6 +29,7 @@ from weft.codegen.choose.simt_share import addresses_of as _addresses
 from weft.codegen.choose.simt_share import share_along as _share
 from weft.codegen.choose.simt_share import share_anything
 from weft.codegen.choose.simt_tiles import tile_product
+from weft.codegen.choose.tensor_chain import use_tensor_chain
 from weft.codegen.choose.tensor_core import use_matrix_units
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
 from weft.codegen.opts.table import Bind, Opt, Split, Stage, Unroll, Vectorize
@@ -72,7 +73,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
     if ORDERED not in kinds.values():
         _share_out(chooser, compute)
         shapes = (
-            *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+            *(use_tensor_chain, use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
             share_anything,
         )
     for shape in shapes:

@@ -23,7 +23,8 @@ from weft.tensor.checks import broadcast_shape, known, require_one_device, symbo
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import require_matrix
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.reduce import reduction, widened
+from weft.tensor.methods.reduce import reduction
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -284,7 +285,7 @@ def scaled_dot_product_attention(
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     scores = self.dot(key.transpose(-2, -1), dtype=promote(self.dtype, dtypes.float32))
     scores = _with_slopes_in(scores, promote(self.dtype, key.dtype))
-    scores = scores / math.sqrt(known(self.shape[-1]))  # (…, queries, keys)
+    scores = scores * (1.0 / math.sqrt(known(self.shape[-1])))  # (…, queries, keys)
     if is_causal:
         allowed = scores.ones_like(dtype=dtypes.bool).tril()
         scores = allowed.where(scores, -math.inf)

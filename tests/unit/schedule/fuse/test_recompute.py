@@ -1,4 +1,4 @@
-"""Values that readers compute again: all but one part of an activation, and none that is costly."""
+"""Values that readers compute again: all parts of an activation but one, none that is costly."""
 
 from collections.abc import Callable
 
