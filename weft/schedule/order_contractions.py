@@ -356,8 +356,10 @@ def _summed(own: Sequence[_Factor], axis: int, sizes: Shape) -> _Factor:
     groups = _groups([each.axes for each in own])
     shared = frozenset.intersection(*groups)
     order = sorted(range(len(sizes)), key=lambda each: (each not in shared, each))
-    product = _product([_Factor(permute(x, order), _at(order, axes)) for x, axes in own], 
-                       tuple(sizes[each] for each in order))
+    product = _product(
+        [_Factor(permute(x, order), _at(order, axes)) for x, axes in own],
+        tuple(sizes[each] for each in order),
+    )
     value = reduce_axes(product.value, Op.ADD, (order.index(axis),))
     back = permute(value, [order.index(each) for each in range(len(sizes))])
     return _Factor(back, frozenset[int]().union(*groups) - {axis})

@@ -37,8 +37,10 @@ def axis_below(view: UOp, base: UOp, axis: int) -> int | None:
             found = view.arg[found]
         elif view.op == Op.RESHAPE:
             found = _same_axis(sizes_of(view), sizes_of(source), found)
-        elif (view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found]) or (view.op == Op.FLIP and found in view.arg) or (
-            view.op == Op.PAD and view.arg[found] != (0, 0)
+        elif (
+            (view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found])
+            or (view.op == Op.FLIP and found in view.arg)
+            or (view.op == Op.PAD and view.arg[found] != (0, 0))
         ):
             found = None
         view = source

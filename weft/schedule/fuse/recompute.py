@@ -43,11 +43,15 @@ def recomputed(
     values: Mapping[UOp, Materialized],
     reads: Mapping[UOp, Reads],
     work: ElementCost,
+    computed: Mapping[Kernel, Collection[UOp]],
     kept: Collection[UOp],
 ) -> frozenset[UOp]:
-    """The values that are cheaper without memory, and what is computed with them."""
+    """The values that are cheaper without memory, and what is computed with them.
+
+    `computed` is what kernels compute anyway.
+    """
     written = {store.src[0] for store in order if store.op == Op.STORE}
-    search = _Search(values, reads, work, written)
+    search = _Search(values, reads, work, computed, written)
     of_kernel: dict[Kernel, list[UOp]] = {}
     for node in reversed(order):
         is_temporary = node in values and values[node].effect is node
@@ -76,6 +80,7 @@ class _Search:
         values: Mapping[UOp, Materialized],
         reads: Mapping[UOp, Reads],
         work: ElementCost,
+        computed: Mapping[Kernel, Collection[UOp]],
         written: set[UOp],
     ) -> None:
         self._values = values
@@ -84,7 +89,7 @@ class _Search:
         self._reads = reads
         self._readers = {node: set(reads[node].kernels) for node in reads}
         self._dropped: set[UOp] = set()
-        self._computed: dict[Kernel, set[UOp]] = {}
+        self._computed = {kernel: set(nodes) for kernel, nodes in computed.items()}
         self.found: set[UOp] = set()  # what is not to be in memory
 
     def visit(self, node: UOp) -> None:

@@ -97,7 +97,9 @@ def _walked(
         walk.visit(node)
     values, read = materializer.values, materializer.reads
     fused = Fused(candidates.kernels, values, inliner.reductions, writes, decided.log)
-    again = frozenset() if without else recomputed(order, values, read, work, chains.of)
+    again: frozenset[UOp] = frozenset()
+    if not without:
+        again = recomputed(order, values, read, work, inliner.computed, chains.of)
     return _Walked(fused, traffic(values, read), again)
 
 
