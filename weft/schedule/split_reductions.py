@@ -21,6 +21,7 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.split_joins import try_join_parts
+from weft.schedule.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target
@@ -44,6 +45,9 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
         new = with_sources(node, made)
         if new.op != Op.REDUCE:
             return new
+        along, parts_of_sum = parts_of_product(new, context.target)
+        if parts_of_sum > 1:
+            return in_parts(new, along, parts_of_sum)
         sizes = _known_sizes(new, context.target)
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
         if goal < 2:
