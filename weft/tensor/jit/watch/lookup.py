@@ -21,6 +21,7 @@ PURE: Final = (
     "weft.nn.optim.method",
     "weft.nn.optim.adaptive",
     "weft.nn.optim.descent",
+    "weft.nn.optim.rule_bodies",
     "weft.llm.model.step",
     "weft.llm.model.attention",
     "weft.llm.model.config",
