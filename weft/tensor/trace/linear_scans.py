@@ -17,8 +17,8 @@ b' = a2 * b1 + b2, with the axes of `a` in their places in `b`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from weft.ir.build import range_
 from weft.ir.dtypes import dtypes
@@ -26,8 +26,10 @@ from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.schedule.indexing import everywhere, through
+from weft.support.errors import UsageError
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
 from weft.tensor.trace.tracing import placeholder
 
@@ -123,17 +125,10 @@ def _decays(a: Tensor) -> Tensor:
 
 def _law(fn: Combine, rows: list[Tensor]) -> _Law | None:
     """The linear recurrence that a function of two slices is, if it is one."""
-    shapes = [(_SIZE, *map(known, each.shape[1:])) for each in rows]
-    sides = [
-        [each._new(placeholder(each.uop, shape)) for each, shape in zip(rows, shapes, strict=True)]
-        for _ in range(2)
-    ]
-    tracing.depth += 1
-    try:
-        made = [each.uop for each in fn(*sides)]
-    finally:
-        tracing.depth -= 1
-    first, then = ([each.uop for each in side] for side in sides)
+    found = _looked_at(fn, rows)
+    if found is None:
+        return None
+    first, then, made = found
     for decay in range(2):
         other = 1 - decay
         if not _is_of(made[decay], Op.MUL, first[decay], then[decay]):
@@ -142,6 +137,29 @@ def _law(fn: Combine, rows: list[Tensor]) -> _Law | None:
         if sizes is not None:
             return _Law(decay, sizes)
     return None
+
+
+def _looked_at(fn: Combine, rows: list[Tensor]) -> tuple[list[UOp], list[UOp], list[UOp]] | None:
+    """Two slices, and what a function makes of them; None of one that does more than that."""
+    outside = Outside()
+    shapes = [(_SIZE, *map(known, each.shape[1:])) for each in rows]
+    sides = [
+        [each._new(placeholder(each.uop, shape)) for each, shape in zip(rows, shapes, strict=True)]
+        for _ in range(2)
+    ]
+    placeholders = [each.uop for side in sides for each in side]
+    tracing.depth += 1
+    try:
+        made = [each.uop for each in fn(*sides)]
+    except UsageError:  # said again where slices are combined, unless it is about this size
+        return None
+    finally:
+        tracing.depth -= 1
+    if outside.written(placeholders):
+        outside.undo(placeholders)
+        return None
+    first, then = ([each.uop for each in side] for side in sides)
+    return first, then, made
 
 
 def _is_of(node: UOp, op: int, x: UOp, y: UOp) -> bool:
