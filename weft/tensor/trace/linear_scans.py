@@ -27,6 +27,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.schedule.indexing import everywhere, through
 from weft.support.errors import UsageError
+from weft.tensor.autodiff.custom_gradient import with_body
 from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.pure import Outside
@@ -115,9 +116,19 @@ def _decays(a: Tensor) -> Tensor:
     size = known(a.shape[1])
     later = Tensor.arange(size, device=a.device).reshape([size, 1])
     earlier = Tensor.arange(size, device=a.device)
-    factors = (later > earlier).where(a.movedim(1, -1).unsqueeze(-1), 1.0)
+    own = a.movedim(1, -1)  # (chunks, …, tokens)
+    factors = (later > earlier).where(own.unsqueeze(-1), 1.0)
     found = (later >= earlier).where(factors.cumprod(-2), 0.0).contiguous()
+    found = with_body(found, [own], "decays", _slopes_of_decays)
     return found.movedim((-2, -1), (1, 2))
+
+
+def _slopes_of_decays(inputs: tuple[Tensor], decays: Tensor, slopes: Tensor) -> Tensor:
+    """decays[t, s] has the slope decays[t, r] * decays[r - 1, s] for a[r]; nothing is divided."""
+    size = known(decays.shape[-1])
+    before = decays[..., :-1, :].pad([*[(0, 0)] * (decays.ndim - 2), (1, 0), (0, 0)])
+    lower = Tensor.ones(size, size, device=decays.device).tril()
+    return ((decays.transpose(-2, -1) @ (slopes * lower)) * before).sum(-1)
 
 
 # ---- what is a linear recurrence
