@@ -8,7 +8,7 @@ programs by theirs. What a person wants to see, or to have checked, is made anew
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.engine.compile import disk_key, try_load
@@ -29,11 +29,21 @@ from weft.support.source_line import SourceLine
 _CACHE: Final = DiskCache("schedules", 4)
 
 
+def is_wanted() -> bool:
+    """Whether what is on disk may be used: what somebody wants to see or to check is made anew."""
+    return not (settings.DEBUG or settings.CHECK or settings.SPEC or current() is not None)
+
+
 def try_stored(body: UOp, device: Device) -> Prepared | None:
     """The schedule of a graph over parameters as another process left it, with its programs."""
-    if settings.DEBUG or settings.CHECK or settings.SPEC or current() is not None:
-        return None
-    data = _CACHE.get(_key(body, device))
+    return try_stored_as(schedule_key(body, device), body, device) if is_wanted() else None
+
+
+def try_stored_as(
+    key: str, body: UOp | Callable[[], UOp], device: Device
+) -> Prepared | None:
+    """The schedule under a key, if it is there; of its graph only a reader of lines asks."""
+    data = _CACHE.get(key)
     if data is None:
         return None
     stored = json.loads(data)
@@ -79,7 +89,7 @@ def put_stored(body: UOp, prepared: Prepared, keys: Sequence[str]) -> None:
         "temporaries": prepared.temporaries,
         "arena": prepared.arena,
     }
-    _CACHE.put(_key(body, prepared.device), json.dumps(stored).encode())
+    _CACHE.put(schedule_key(body, prepared.device), json.dumps(stored).encode())
 
 
 def _memory_to(node: UOp) -> Any:
@@ -94,5 +104,6 @@ def _memory_from(stored: Any) -> UOp:
     return param(slot, by_name(dtype), tuple(shape))
 
 
-def _key(body: UOp, device: Device) -> str:
+def schedule_key(body: UOp, device: Device) -> str:
+    """What the schedule of a graph is found by."""
     return disk_key(body, device, code_version((*COMPILER, "schedule")))
