@@ -7,6 +7,7 @@ programs by theirs. What a person wants to see, or to have checked, is made anew
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -26,7 +27,7 @@ from weft.support.code_version import COMPILER, code_version
 from weft.support.settings import settings
 from weft.support.source_line import SourceLine
 
-_CACHE: Final = DiskCache("schedules", 4)
+_CACHE: Final = DiskCache("schedules", 5)
 
 
 def is_wanted() -> bool:
@@ -39,9 +40,7 @@ def try_stored(body: UOp, device: Device) -> Prepared | None:
     return try_stored_as(schedule_key(body, device), body, device) if is_wanted() else None
 
 
-def try_stored_as(
-    key: str, body: UOp | Callable[[], UOp], device: Device
-) -> Prepared | None:
+def try_stored_as(key: str, body: UOp | Callable[[], UOp], device: Device) -> Prepared | None:
     """The schedule under a key, if it is there; of its graph only a reader of lines asks."""
     data = _CACHE.get(key)
     if data is None:
@@ -50,7 +49,13 @@ def try_stored_as(
     programs = try_load(stored["programs"], device)
     if programs is None:  # the disk has forgotten one of them
         return None
-    memory = [_memory_from(each) for each in stored["memory"]]
+    size_of = functools.cache(parse)  # a few sizes are those of all memory
+    memory = [
+        param(
+            slot, by_name(dtype), tuple([s if isinstance(s, int) else size_of(s) for s in shape])
+        )
+        for slot, dtype, shape in stored["memory"]
+    ]
     made = Prepared(
         device,
         body,
@@ -93,15 +98,9 @@ def put_stored(body: UOp, prepared: Prepared, keys: Sequence[str]) -> None:
 
 
 def _memory_to(node: UOp) -> Any:
-    """A PARAM; as text where its size is symbolic."""
-    return dump(node) if node.src else (node.arg[0], node.dtype.name, shape_of(node))
-
-
-def _memory_from(stored: Any) -> UOp:
-    if isinstance(stored, str):
-        return parse(stored)
-    slot, dtype, shape = stored
-    return param(slot, by_name(dtype), tuple(shape))
+    """A PARAM; sizes that are symbolic are texts."""
+    sizes = [size if isinstance(size, int) else dump(size) for size in shape_of(node)]
+    return node.arg[0], node.dtype.name, sizes
 
 
 def schedule_key(body: UOp, device: Device) -> str:

@@ -39,9 +39,7 @@ def digest_over_memory(root: UOp) -> tuple[str, tuple[UOp, ...]]:
     return _digest(root, known, memory), tuple(memory)
 
 
-def _digest(
-    root: UOp, known: Mapping[UOp, str], memory: dict[UOp, int] | None = None
-) -> str:
+def _digest(root: UOp, known: Mapping[UOp, str], memory: dict[UOp, int] | None = None) -> str:
     """The name of one graph; BUFFER nodes are numbered anew where `memory` takes them."""
     numbers: dict[UOp, int] = {}
     rows: list[tuple[Any, ...]] = []

@@ -1,10 +1,10 @@
 """Functions that say what they read: they are not watched, and their programs come from disk.
 
-A jitted function of Weft's own whose first argument never changes may be *closed*: `jit(closed=f)`.
-`f` of that argument tells all that the function reads beside its other arguments: a text of the
-facts, and the memory. A trace that reached other memory is refused. What two processes would trace
-alike has one name, so a second process takes the slots of the run and its schedule from disk, and
-calls the function only for a reader who asks for the graph.
+A jitted function of Weft's own whose first argument never changes may be *closed*, by
+`jit(closed=f)`. `f` of that argument tells all that the function reads beside its other arguments:
+a text of the facts, and the memory. A trace that reached other memory is refused. What two
+processes would trace alike has one name, so a second process takes the slots of the run and its
+schedule from disk, and calls the function only for a reader who asks for the graph.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def require_declared(closed: Closed, program: TracedProgram) -> None:
     nodes = {*closed.constants, *(tensor._storage.uop for tensor in closed.tensors)}
     reached = [each for each in program.captured if each not in known and each.uop not in nodes]
     if reached:
-        raise InternalError(f"jit: {program.name} is closed, and reads a tensor it does not declare")
+        raise InternalError(
+            f"jit: {program.name} is closed, and reads a tensor it does not declare"
+        )
 
 
 def name_of(function: Any, closed: Closed, arguments: Arguments, state: Any) -> str | None:

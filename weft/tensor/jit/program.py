@@ -115,7 +115,7 @@ class TracedProgram:
         return self._graph
 
     def describe(self, arguments: Arguments) -> None:
-        """Remember what the arguments of a call are; nothing that keeps memory or objects alive."""
+        """Remember what the arguments of a call are."""
         self.structure = arguments.structure
         self.leaves = [leaf_kind(leaf) for leaf in arguments.leaves]
         self.variables = arguments.variables

@@ -68,7 +68,11 @@ class NativeRun:
         self._inputs = [(slot, role.number) for slot, role in roles if role.kind == INPUT]
         self._captured = [(slot, role.number) for slot, role in roles if role.kind == CAPTURED]
         self._outputs = [
-            (output_slot(slots.roles, number), BufferKind(each.dtype, each.shape, name), each.donor)
+            (
+                output_slot(slots.roles, number),
+                BufferKind(each.dtype, each.shape, name),
+                each.donor,
+            )
             for number, each in enumerate(slots.outputs)
         ]
         # Memory of the call that is written in place; an array may be reading it.
