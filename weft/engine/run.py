@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from weft.engine.bindings import Variables, require_values, variables_of
@@ -54,25 +54,32 @@ class Temporary(NamedTuple):
 class Prepared:
     """The schedule of a body with its programs, ready to run on any memory.
 
-    `arena` is the bytes of all temporaries together.
+    `arena` is the bytes of all temporaries together. A schedule from disk may have a function in
+    the place of its body: who looks for lines or values in it makes it.
     """
 
     def __init__(
         self,
         device: Device,
-        body: UOp,
+        body: UOp | Callable[[], UOp],
         steps: list[PlannedLaunch],
         variables: tuple[UOp, ...],
         temporaries: tuple[Temporary, ...],
         arena: int,
     ) -> None:
-        self.body = body
+        self._body = body
         self.device = device
         self.steps = steps
         self.variables = variables
         self.temporaries = temporaries
         self.arena = arena
         self.places: list[int] | None = None
+
+    @property
+    def body(self) -> UOp:
+        if not isinstance(self._body, UOp):
+            self._body = self._body()
+        return self._body
 
     def named_steps(self) -> list[PlannedLaunch]:
         """The steps with the lines they come from; a schedule from disk finds them now.
