@@ -64,14 +64,16 @@ class ContractionLoops:
         return math.prod(map(self.extent, numbers))
 
     def longest(self, numbers: list[int]) -> int:
-        """The range with the most iterations; where only the most is known, an inner one.
+        """The range with the most iterations, of those that are known to fill a tile.
 
-        Outer symbolic sizes are batches, which are often short, and a tile over them is then idle.
+        A symbolic range may have few. Where all that could be long are symbolic, it is the inner
+        one: outer ones are batches, which are often short, and a tile over them is then idle.
         """
         ranges = ranges_of(self.chooser.kernel)
-        if all(extent_of(ranges[number]) is None for number in numbers):
-            numbers = numbers[::-1]
-        return max(numbers, key=self.extent)
+        known = [number for number in numbers if extent_of(ranges[number]) is not None]
+        if known and (len(known) == len(numbers) or max(map(self.extent, known)) >= MOST_ROWS):
+            return max(known, key=self.extent)
+        return next(number for number in reversed(numbers) if number not in known)
 
     # ---- the reduction and the panels
 
