@@ -31,16 +31,16 @@ def resized(tensor: Tensor, shape: Shape) -> Tensor:
 
 
 def settle_sizes(tensors: list[Tensor]) -> list[Tensor]:
-    """Computed tensors with ints for their sizes, in the memory that they have.
+    """The tensors, computed, with ints for their sizes, in the memory that they have.
 
     They are to be the only ones that show that memory.
     """
-    views = {id(each): each.contiguous() for each in tensors if _is_symbolic(each) and each._steps}
-    realize_all(list(views.values()))
-    settled = [views.get(id(each), each) for each in tensors]
-    for each in settled:
+    settled = [each.contiguous() if _is_symbolic(each) else each for each in tensors]
+    symbolic = [each for each in settled if _is_symbolic(each)]
+    realize_all(symbolic)
+    for each in symbolic:
         storage = each._storage
-        if _is_symbolic(each):
+        if storage.uop.src:
             storage.take_over(with_shape(storage.uop, shape_value(each.shape)))
     return settled
 
