@@ -8,6 +8,8 @@ the model run eagerly, node by node.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from weft.ir.dtypes import DType, dtypes
 from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, Small, element_name
-from weft.onnx.execute import FLOATS, Run, run_graph
+from weft.onnx.execute import FLOATS, Run, run_graph, run_node
 from weft.onnx.graph import Described, Graph, all_graphs
 from weft.onnx.named_sizes import Limits, NamedSizes, Sizes, settled
 from weft.onnx.values import NeedsValue, Weight, to_tensor
@@ -26,11 +28,15 @@ from weft.support.errors import (
     ShapeError,
     UsageError,
 )
+from weft.support.settings import settings
 from weft.tensor.host.convert import dtype_of as read_dtype
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
 
 _MOST_STATIC_BYTES = 1 << 16
+# Sizes that a graph is built with where nobody says one; windows need some.
+_TRIED_SIZES = (1, 16, 64, 256)
 
 
 class Model:
@@ -113,10 +119,9 @@ class Model:
     def _try_symbolic(self, free: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any] | None:
         """A call whose named sizes are symbolic; None where these sizes have their own trace."""
 
-        def probe(limits: Limits, is_kept: bool) -> str:
-            return self._problem(free, fixed, limits, is_kept)
-
-        chosen = self.sizes.for_call(free, probe)
+        if not self.sizes.names or tracing.depth or not settings.JIT:
+            return None  # a trace around this one, or none
+        chosen = self.sizes.for_call(free, partial(self._problem, free, fixed))
         if not chosen or not all(map(_is_plain, free.values())):
             return None
         limits = {name: self.sizes.limits[name] for name in chosen}
@@ -142,6 +147,35 @@ class Model:
         except (UsageError, NeedsValue) as error:
             return _reason(error)
         return ""
+
+    def zeros(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Inputs of zeros, whose named sizes are these; None for what is no tensor."""
+        return {each.name: _zeros(each, sizes, self.device) for each in self.inputs}
+
+    def find_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Find which named sizes can be symbolic, on inputs of zeros of these sizes.
+
+        For others a few sizes are tried. Nothing is run, but weights are read.
+        """
+        self._make_weights()
+        for others in _TRIED_SIZES:
+            inputs = self.zeros({**dict.fromkeys(self.sizes.names, others), **sizes})
+            probe = partial(self._problem, inputs, ())
+            reason = probe({}, False)
+            self.sizes.problems = dict.fromkeys(self.sizes.names, reason) if reason else {}
+            if not reason:
+                self.sizes.find_limits(self.sizes.sizes_of(inputs) or {}, probe)
+                break
+
+    def shapes(self, inputs: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+        """The shapes of what nodes of the graph give for such inputs, by name; nothing is run."""
+        self._make_weights()
+        run = Run(self.device, True, self._most_iterations, self._dtype)
+        scope: dict[str, Any] = {**self.graph.weights, **inputs}
+        with suppress(NeedsValue, UsageError):
+            for node in self.graph.nodes:
+                run_node(node, scope, run, {})
+        return {name: tuple(each.shape) for name, each in scope.items() if hasattr(each, "shape")}
 
     def _graph_outputs(self, values: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any]:
         """What the JIT traces: outputs of tensors, where static inputs are known bytes."""
@@ -291,6 +325,14 @@ class Model:
             self.graph.weights[name].replace(changed.realize())
         self._traced = jit(self._graph_outputs)
         return self
+
+
+def _zeros(said: Described, sizes: Mapping[str, int], device: str | None) -> Any:
+    """An input of zeros as the graph describes it; None for what is no tensor."""
+    if said.kind != "tensor" or said.element not in DTYPES or said.shape is None:
+        return None
+    shape = [size if isinstance(size, int) else sizes.get(size or "", 1) for size in said.shape]
+    return Tensor.zeros(*shape, dtype=DTYPES[said.element], device=device).contiguous().realize()
 
 
 def _is_plain(value: Any) -> bool:

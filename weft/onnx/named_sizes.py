@@ -25,7 +25,7 @@ Sizes = Mapping[str, tuple[int, int]] | int
 # The greatest size of a name where nobody says one. Memory follows the sizes of a call.
 MOST: Final = 1 << 16
 # Calls after which sizes get a trace of their own, and how many sizes may.
-_OFTEN, _MOST_OFTEN = 32, 8
+_OFTEN, _MOST_OFTEN, _MOST_COUNTED = 32, 8, 1024
 
 # Builds the graph for limits of names, with the sizes of now for all others, and keeps it if it is
 # to be run; says what is wrong, or nothing.
@@ -50,9 +50,10 @@ class NamedSizes:
         self._is_probed = self.is_given
         self._first: dict[str, int] | None = None
         self._calls: Counter[tuple[int, ...]] = Counter()
+        self._often: set[tuple[int, ...]] = set()
 
     def sizes_of(self, values: Mapping[str, Any]) -> dict[str, int] | None:
-        """The size of each name in these inputs; None where a name has two, or some are unknown."""
+        """The size of each name in these inputs; None where a name has two, or a symbolic one."""
         found: dict[str, int] = {}
         for said in self._inputs:
             value = values.get(said.name)
@@ -70,7 +71,7 @@ class NamedSizes:
         return found
 
     def for_call(self, values: Mapping[str, Any], probe: Probe) -> dict[str, int]:
-        """The names that are symbolic in a call, with their sizes; none where it is traced alone."""
+        """The names that are symbolic in a call, with their sizes; none if it is traced alone."""
         sizes = self.sizes_of(values)
         if sizes is None or not self.names:
             return {}
@@ -80,7 +81,7 @@ class NamedSizes:
             self._first = sizes
         if sizes == self._first:
             return {}
-        if not self._is_probed:
+        if not self._is_probed and all(1 <= size <= MOST for size in sizes.values()):
             self.find_limits(sizes, probe)
         chosen = {name: size for name, size in sizes.items() if name in self.limits}
         is_new = any(self._first.get(name) != size for name, size in chosen.items())
@@ -102,10 +103,16 @@ class NamedSizes:
         return chosen
 
     def _is_often(self, sizes: dict[str, int]) -> bool:
+        """Count a call; whether its sizes have a trace of their own."""
         key = tuple(sizes.values())
-        self._calls[key] += 1
-        often = sum(count >= _OFTEN for count in self._calls.values())
-        return self._calls[key] > _OFTEN or (self._calls[key] == _OFTEN and often <= _MOST_OFTEN)
+        if key not in self._often and len(self._often) < _MOST_OFTEN:
+            if len(self._calls) > _MOST_COUNTED:
+                self._calls.clear()
+            self._calls[key] += 1
+            if self._calls[key] >= _OFTEN:
+                self._often.add(key)
+                del self._calls[key]
+        return key in self._often
 
     # ---- what can be symbolic
 
@@ -117,8 +124,8 @@ class NamedSizes:
     def find_limits(self, sizes: Mapping[str, int], probe: Probe) -> None:
         """Find the names that can be symbolic, and how large each may be."""
         self._is_probed = True
-        every = {name: (1, MOST) for name, size in sizes.items() if 1 <= size <= MOST}
-        if not every or not probe(every, True):
+        every = dict.fromkeys(sizes, (1, MOST))
+        if not probe(every, True):
             self.limits = every
             return
         found: Limits = {}
