@@ -56,6 +56,7 @@ from weft.rules.simplify import simplify
 MOST_ROWS: Final = 256
 MOST_KEYS: Final = 256
 MOST_COLUMNS: Final = 256
+MOST_STAGES: Final = 16
 PER_LOG_2: Final = 1.4426950408889634
 # Elements of a row of 128 bytes, which copies bring.
 SPAN: Final = ROW_BYTES // 2
@@ -162,8 +163,8 @@ def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
         yield f"{rows} rows are not {WARPGROUP_ROWS} for each group of four warps"
     if keys % SPAN or not 0 < keys <= MOST_KEYS:
         yield f"{keys} keys are not a multiple of {SPAN} up to {MOST_KEYS}"
-    if not 1 <= stages <= MOST_KEYS:
-        yield f"{stages} stages are none"
+    if not 2 <= stages <= MOST_STAGES:
+        yield f"{stages} stages are not 2 to {MOST_STAGES}"
 
 
 def _faults_of_chain(kernel: UOp, chain: Chain, opt: TensorChain) -> Iterator[str]:
