@@ -32,7 +32,7 @@ from weft.support.workers import Workers
 if TYPE_CHECKING:
     from weft.codegen.opts.table import Opt
 
-_CACHE: Final = DiskCache("programs", 3)
+_CACHE: Final = DiskCache("programs", 4)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _KEYS: Final[BoundedCache[Key, str]] = BoundedCache(2048)  # on disk
 # By the key on disk, and the device; schedules that use a program keep it.

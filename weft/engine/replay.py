@@ -129,7 +129,7 @@ class _ListRun:
         self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
-        self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
+        self._bytes = sum(each.moved for each in estimates)
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> LaunchList | CheckedList:
         """What a run calls."""

@@ -195,7 +195,7 @@ class Prepared:
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations
-        GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
+        GlobalCounters.global_mem += estimate.moved
         GlobalCounters.time_sum_s += seconds
         if trace is not None:
             record_launch(trace, self.device, step, seconds)

@@ -86,12 +86,14 @@ class GroupState:
         self, target: Cell, source: ElementMemory, layout: UOp, at: Sequence[int], address: Cell
     ) -> None:
         """Start a copy; until somebody has waited, nothing is at its target."""
-        offset, sizes, strides, box = layout.arg
+        offset, sizes, strides, box, traversal = layout.arg
         size, memory = target.memory.dtype.itemsize, target.memory
         values: list[tuple[int, Scalar]] = []
         # The contiguous axis is the fastest.
         for number, back in enumerate(itertools.product(*(range(n) for n in reversed(box)))):
-            point = [a + b for a, b in zip(at, reversed(back), strict=True)]
+            point = [
+                a + b * step for a, b, step in zip(at, reversed(back), traversal, strict=True)
+            ]
             is_inside = all(0 <= x < n for x, n in zip(point, sizes, strict=True))
             where = offset + sum(x * s for x, s in zip(point, strides, strict=True))
             bits = to_bits(source.dtype, source.get(where, layout)) if is_inside else 0

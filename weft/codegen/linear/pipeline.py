@@ -125,7 +125,7 @@ class _Tile(Lines):
 
     def tensor_map(self, which: int) -> UOp:
         factor, memory = self.parts.factors[which], self.parts.memories[which]
-        arg = (factor.offset, factor.sizes, factor.strides, factor.box)
+        arg = (factor.offset, factor.sizes, factor.strides, factor.box, factor.traversal)
         return self.add(Op.TENSOR_MAP, memory.dtype, (memory,), arg)
 
     def loop(self, first: UOp) -> None:
@@ -182,8 +182,9 @@ class _Tile(Lines):
                 position = number(part_start(factor, part) + panel * factor.row_elements**2)
                 address = self.at(self.tiles[which], self.value(Op.ADD, start, position))
                 moved = list(at)
-                for axis, count in ((factor.depth, part), (0, panel)):
-                    elements = number(count * factor.row_elements)
+                last, extent = factor.depth[-1]
+                for axis, count in ((last, part * extent), (0, panel * factor.row_elements)):
+                    elements = number(count * factor.traversal[axis])
                     moved[axis] = self.value(Op.ADD, moved[axis], elements)
                 self.effect(Op.COPY_BOX, (address, self.maps[which], barrier, mask, *moved))
 

@@ -168,6 +168,8 @@ def _unless_zero(stage: UOp) -> list[UOp]:
             stack.append(choice[1])
         elif value.op in (Op.MUL, Op.NEG, Op.CAST):
             stack += value.src
+        elif value.op == Op.DIV:
+            stack.append(value.src[0])
         elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
             exponents = [_choice(source, -math.inf) for source in value.src[0].src]
             found += [c for each in exponents if each is not None for c in conditions(each[0])]

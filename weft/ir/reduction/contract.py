@@ -51,8 +51,10 @@ class Factor(NamedTuple):
     """One factor as a tensor: sizes and strides in elements, the first stride is 1.
 
     `rows` are the axes that the rows of a tile (columns, of the right factor) lie along, with how
-    many lie along each, the fastest first; `depth` is the axis of the sum. A step of each counter
-    moves by `moves` along each axis.
+    many lie along each, the fastest first; `depth` are the axes of the sum, with the elements of a
+    row of local memory; further ones lie along the last of them. A tile takes each element of an
+    axis, or every second, third … as `traversal` says. A step of each counter moves by `moves`
+    along each axis.
     """
 
     dtype: str
@@ -60,8 +62,9 @@ class Factor(NamedTuple):
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     rows: tuple[tuple[int, int], ...]
-    depth: int
+    depth: tuple[tuple[int, int], ...]
     moves: tuple[tuple[int, ...], ...]
+    traversal: tuple[int, ...]
 
     @property
     def row_elements(self) -> int:
@@ -75,7 +78,7 @@ class Factor(NamedTuple):
     @property
     def is_along_depth(self) -> bool:
         """Whether the sum runs along memory; else rows do."""
-        return self.depth == 0
+        return self.depth[0][0] == 0
 
     @property
     def height(self) -> int:
@@ -94,7 +97,8 @@ class Factor(NamedTuple):
             for axis, extent in self.rows:
                 box[axis] = extent
         else:
-            box[self.depth] = self.row_elements
+            for axis, extent in self.depth:
+                box[axis] = extent
         return tuple(box)
 
     @property
@@ -105,10 +109,12 @@ class Factor(NamedTuple):
     def position(self, row: int, along: int) -> list[int]:
         """The coordinates of an element of a tile, from its start."""
         at = [0] * len(self.sizes)
-        at[self.depth] = along
+        for axis, extent in self.depth[:-1]:
+            along, at[axis] = divmod(along, extent)
+        at[self.depth[-1][0]] = along
         for axis, extent in self.rows:
             row, at[axis] = divmod(row, extent)
-        return at
+        return [each * step for each, step in zip(at, self.traversal, strict=True)]
 
 
 class ContractParts(NamedTuple):

@@ -173,7 +173,9 @@ REGISTER: Final = "register"
 
 def _is_tensor(factor: Factor) -> bool:
     rank = len(factor.sizes)
-    return len(factor.strides) == len(factor.moves) == rank and 0 <= factor.depth < rank
+    lists = (factor.strides, factor.moves, factor.traversal)
+    axes = [axis for axis, _ in (*factor.rows, *factor.depth)]
+    return all(len(each) == rank for each in lists) and all(0 <= axis < rank for axis in axes)
 
 
 def _effects(node: UOp) -> Verdict:

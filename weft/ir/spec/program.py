@@ -96,7 +96,7 @@ def _shuffle(node: UOp) -> Verdict:
 
 
 def _map(node: UOp) -> Verdict:
-    if not has_types(node.arg, int, tuple, tuple, tuple) or node.src[0].op != Op.PARAM:
+    if not has_types(node.arg, int, tuple, tuple, tuple, tuple) or node.src[0].op != Op.PARAM:
         return False
     rank = len(node.arg[1])
     return all(len(part) == rank for part in node.arg[1:]) and 2 <= rank <= MOST_AXES

@@ -169,7 +169,15 @@ def test_the_log_gives_both_costs():
     assert [report.name for report in made.reports] == [
         *("lower-complex", "outline", "inline-calls", "normalize", "trim-calls", "align-factors"),
         "exchange-sums",
-        *("split-reductions", "block-scans", "store-scatters", "fuse", "split", "plan"),
+        *(
+            "spread-scatters",
+            "split-reductions",
+            "block-scans",
+            "store-scatters",
+            "fuse",
+            "split",
+            "plan",
+        ),
     ]
 
 
