@@ -14,15 +14,16 @@ from weft.ir.build import global_stage, reduce_axes
 from weft.ir.dtypes import DType
 from weft.ir.movement import permute, reshape
 from weft.ir.ops import Op
-from weft.ir.reduction.contraction import factors_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.schedule.convolutions import base_of_factor, varies, views_of
+from weft.schedule.view_axes import sizes_of
 from weft.target.compute import Simt
 from weft.target.matrix import LEAST_SIDE, Tile
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-MOST_PARTS: Final = 32
+MOST_PARTS: Final = 128
 # What a part sums at least, in bytes: a step of the largest tile that waits for copies.
 LEAST_PART: Final = 512
 # The share of a unit's rate that its best kernels reach (H200: 790 of 989 Tflop/s), and how much
@@ -45,26 +46,27 @@ class _Product(NamedTuple):
     rows: int
     columns: int
     depth: int
-    axis: int
     dtype: DType  # of the factors
 
 
-def parts_of_product(node: UOp, target: Target) -> tuple[int, int]:
-    """The axis that a product is summed along, and in how many parts; 1 where one is fastest."""
+def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
+    """The axis that a product is summed along in parts, and in how many; one where that is fastest.
+
+    None for other reductions.
+    """
     found = _product(node) if isinstance(target.compute, Simt) else None
     if found is None or min(found.rows, found.columns) < LEAST_SIDE:
-        return 0, 1
+        return None
     speed = _speed(found.dtype, target)
-    counts = [
-        count
+    least = LEAST_PART // found.dtype.itemsize
+    choices = [
+        (_time(found, count, speed, target), count, axis)
+        for axis in node.arg[1]
         for count in range(2, MOST_PARTS + 1)
-        if found.depth % count == 0
-        and found.depth // count * found.dtype.itemsize % LEAST_PART == 0
+        if sizes_of(node.src[0])[axis] % count == 0 and found.depth // count % least == 0
     ]
-    single = _time(found, 1, speed, target)
-    best = min(counts, key=lambda count: _time(found, count, speed, target), default=1)
-    is_faster = best > 1 and GAIN * _time(found, best, speed, target) < single
-    return found.axis, best if is_faster else 1
+    time, count, axis = min(choices, default=(math.inf, 1, 0))
+    return (axis, count) if GAIN * time < _time(found, 1, speed, target) else (axis, 1)
 
 
 class _Speed(NamedTuple):
@@ -86,14 +88,12 @@ def in_parts(node: UOp, axis: int, count: int) -> UOp:
     """The sum of the sums of parts, each part a product of its own.
 
     before: reduce ADD axes (2): x[64, 64, 4096]
-    after:  reduce ADD axes (0): stage(reduce ADD axes (3): x.reshape(64, 64, 8, 512).permute(2, …))
+    after:  reduce ADD axes (0): stage(reduce ADD axes (3): x.reshape(64, 64, 8, 512).permute(…))
     """
-    value, shape = node.src[0], shape_of(node.src[0])
-    size = shape[axis]
-    assert isinstance(size, int)
-    apart = reshape(value, (*shape[:axis], count, size // count, *shape[axis + 1 :]))
+    value, shape = node.src[0], sizes_of(node.src[0])
+    apart = reshape(value, (*shape[:axis], count, shape[axis] // count, *shape[axis + 1 :]))
     order = [axis, *(i for i in range(len(shape) + 1) if i != axis)]
-    first = reduce_axes(permute(apart, order), Op.ADD, (axis + 1,))
+    first = reduce_axes(permute(apart, order), Op.ADD, [each + 1 for each in node.arg[1]])
     return reshape(reduce_axes(global_stage(first), Op.ADD, (0,)), shape_of(node))
 
 
@@ -114,37 +114,20 @@ def _time(product: _Product, parts: int, speed: _Speed, target: Target) -> float
 
 
 def _product(node: UOp) -> _Product | None:
-    """What is multiplied, if it is two matrices of one dtype, cast to that of the sum."""
-    factors = factors_of(node)
-    sizes = [size for size in shape_of(node.src[0]) if isinstance(size, int)]
-    if factors is None or len(sizes) != len(shape_of(node.src[0])) or len(node.arg[1]) != 1:
+    """What is multiplied, if it is two matrices of one dtype, each of which has all of the sum."""
+    views = views_of(node)
+    if views is None:
         return None
-    (axis,) = node.arg[1]
-    dtypes = {_inner(factor) for factor in factors}
-    left, right = (_varies(factor) for factor in factors)
-    if len(dtypes) != 1 or len(left) != len(sizes) or not (left[axis] and right[axis]):
+    sizes, axes = sizes_of(node.src[0]), node.arg[1]
+    dtypes = {base_of_factor(view).dtype for view in views}
+    left, right = map(varies, views)
+    if len(dtypes) != 1 or not all(left[axis] and right[axis] for axis in axes):
         return None
-    rest = [i for i in range(len(sizes)) if i != axis]
+    rest = [axis for axis in range(len(sizes)) if axis not in axes]
     return _Product(
-        math.prod(sizes[i] for i in rest if left[i] == right[i]),
-        math.prod(sizes[i] for i in rest if left[i] and not right[i]),
-        math.prod(sizes[i] for i in rest if right[i] and not left[i]),
-        sizes[axis],
-        axis,
+        math.prod(sizes[axis] for axis in rest if left[axis] == right[axis]),
+        math.prod(sizes[axis] for axis in rest if left[axis] and not right[axis]),
+        math.prod(sizes[axis] for axis in rest if right[axis] and not left[axis]),
+        math.prod(sizes[axis] for axis in axes),
         dtypes.pop(),
     )
-
-
-def _inner(factor: UOp) -> DType:
-    """The dtype of a factor before it is cast to that of the sum."""
-    while factor.op == Op.EXPAND:
-        factor = factor.src[0]
-    return factor.src[0].dtype if factor.op == Op.CAST else factor.dtype
-
-
-def _varies(factor: UOp) -> list[bool]:
-    """Along which axes a factor is not repeated."""
-    while factor.op == Op.CAST:
-        factor = factor.src[0]
-    inner = factor.src[0] if factor.op == Op.EXPAND else factor
-    return [size != 1 for size in shape_of(inner)]

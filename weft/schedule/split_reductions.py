@@ -40,25 +40,29 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
     if parts < 2 or not root.ops >> Op.REDUCE & 1:
         return root
     is_joined = settings.JOIN != "never"
+    is_threaded = isinstance(context.target.compute, Simt)
 
     def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         if new.op != Op.REDUCE:
             return new
-        along, parts_of_sum = parts_of_product(new, context.target)
-        if parts_of_sum > 1:
-            return in_parts(new, along, parts_of_sum)
         sizes = _known_sizes(new, context.target)
+        product = parts_of_product(new, context.target) if sizes else None
+        if product is not None:
+            return in_parts(new, *product) if product[1] > 1 else new
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
         if goal < 2:
             return new
+        if is_threaded and 2 * max(sizes[axis] for axis in node.arg[1]) <= goal:
+            merged = _try_merged(new, goal)
+            if merged is not None:
+                return merged
         for axis in node.arg[1]:
             count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
             if 2 * count > goal:
                 joined = try_join_parts(node, axis, count, made) if is_joined else None
                 return joined if joined is not None else _in_two_steps(new, axis, count)
-        is_uneven = isinstance(context.target.compute, Simt)
-        rest = _try_with_a_rest(new, goal, sizes) if is_uneven else None
+        rest = _try_with_a_rest(new, goal, sizes) if is_threaded else None
         return new if rest is None else rest
 
     return map_graph(root, split)
@@ -78,6 +82,26 @@ def _known_sizes(node: UOp, target: Target) -> list[int]:
     sizes = [size for size in body if isinstance(size, int)]
     is_long = len(sizes) == len(body) and math.prod(sizes) >= target.costs.least_split
     return sizes if is_long else []
+
+
+def _try_merged(node: UOp, goal: int) -> UOp | None:
+    """The reduction in two steps along neighboring axes as one, each of which is too short.
+
+    before: reduce ADD axes (0, 1, 2): x[128, 56, 56, 64]
+    after:  that over axis 0 of x.reshape(401408, 64), in two steps
+    """
+    op, axes = node.arg
+    shape = shape_of(node.src[0])
+    sizes = [size for size in shape[axes[0] : axes[-1] + 1] if isinstance(size, int)]
+    if list(axes) != list(range(axes[0], axes[-1] + 1)) or len(sizes) != len(axes):
+        return None
+    whole = math.prod(sizes)
+    count = max(n for n in range(1, goal + 1) if whole % n == 0)
+    if 2 * count <= goal:
+        return None
+    value = reshape(node.src[0], (*shape[: axes[0]], whole, *shape[axes[-1] + 1 :]))
+    parts = _in_two_steps(reduce_axes(value, op, (axes[0],)), axes[0], count)
+    return reshape(parts, shape_of(node))
 
 
 def _try_with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:
