@@ -5,8 +5,8 @@ parameter if it requires a gradient when it is assigned (`nn.Parameter`, weights
 stays one when it is frozen. Other tensors are constants; `register_buffer` makes one a part of the
 state. Lists, dicts and plain objects of layers are walked as `nn.state` walks them.
 
-While a module runs, `Tensor.training` is what `train()` or `eval()` said of it, and it trains until
-it is told otherwise, as in PyTorch. Layers that tinygrad has too follow `Tensor.training` until then.
+While a module runs, `Tensor.training` is what `train()` or `eval()` said of it; it trains until
+one says otherwise, as in PyTorch. A layer that tinygrad has too follows `Tensor.training` until then.
 """
 
 from __future__ import annotations
