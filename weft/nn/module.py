@@ -6,7 +6,8 @@ stays one when it is frozen. Other tensors are constants; `register_buffer` make
 state. Lists, dicts and plain objects of layers are walked as `nn.state` walks them.
 
 While a module runs, `Tensor.training` is what `train()` or `eval()` said of it; it trains until
-one says otherwise, as in PyTorch. A layer that tinygrad has too follows `Tensor.training` until then.
+one says otherwise, as in PyTorch. A layer that tinygrad has too follows `Tensor.training` until
+then.
 """
 
 from __future__ import annotations
