@@ -103,21 +103,25 @@ class NativeRun:
             seen = self._seen(inputs, captured)
             for slot in self._written_slots:
                 memory[slot].prepare_write()
+        values: dict[str, int] | None = None
+        if variables:
+            values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
         outputs = []
         for slot, kind, donor in self._outputs:
             if donor is None:
-                memory[slot] = fresh = Buffer(kind.device, kind.size)
+                size = kind.size if values is None else kind.size_for(values)
+                memory[slot] = fresh = Buffer(kind.device, size)
                 fresh.hides_graph = self._hides
                 node = kind.holding(fresh, variables) if variables else kind.holding(fresh)
                 outputs.append(Storage.over(node, self.device))
         for slot, kind in self._locals:
-            memory[slot] = Buffer(kind.device, kind.size)
+            size = kind.size if values is None else kind.size_for(values)
+            memory[slot] = Buffer(kind.device, size)
         try:
-            if variables:
-                values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
-                self.replay.run(memory, values)
-            else:
+            if values is None:
                 self.replay.run(memory)
+            else:
+                self.replay.run(memory, values)
         finally:
             for slot, _ in self._locals:
                 memory[slot].free()

@@ -20,6 +20,7 @@ PURE: Final = (
     "weft.nn.optim.method",
     "weft.nn.optim.adaptive",
     "weft.nn.optim.descent",
+    "weft.nn.optim.rule_bodies",
 )
 WEFT: Final = str(Path(__file__).parents[3]) + os.sep
 STANDARD: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
