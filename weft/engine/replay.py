@@ -45,18 +45,26 @@ _NO_SIZES: Final[dict[str, int]] = {}
 class Replay:
     """A graph over parameters, prepared for a device. `run` takes memory by slot.
 
-    The graph may have bound variables: those keep their values in every run.
+    The graph may have bound variables: those keep their values in every run. One that was prepared
+    before, without any, is taken as it is.
     """
 
-    def __init__(self, body: UOp, device_name: str, slots: int) -> None:
-        unbound, self._bound = take_bindings(body)
-        self.prepared = prepare(unbound, device_name)
+    def __init__(self, body: UOp | Prepared, device_name: str, slots: int) -> None:
+        if isinstance(body, Prepared):
+            self.prepared, self._bound = body, {}
+        else:
+            unbound, self._bound = take_bindings(body)
+            self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
         renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
         self._can_be_watched = self._native is not None and self._native.is_timed
         # Settings, and what follows from them: whether somebody watches, and what runs.
         self._mode: tuple[object, bool, bool] = (None, False, False)
+
+    @property
+    def has_bindings(self) -> bool:
+        return bool(self._bound)
 
     @property
     def is_native(self) -> bool:
@@ -127,7 +135,7 @@ class _ListRun:
         self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
-        self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
+        self._bytes = sum(each.moved for each in estimates)
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> LaunchList | CheckedList:
         """What a run calls."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from weft.engine.bindings import Variables, require_values, variables_of
@@ -64,19 +64,20 @@ class Prepared:
     """The schedule of a body with its programs, ready to run on any memory.
 
     `temporaries` and `arena`, the bytes of all of them together, have room for the greatest
-    symbolic sizes; `arena_for` plans by the values of a run.
+    symbolic sizes; `arena_for` plans by the values of a run. A schedule from disk may have a
+    function in the place of its body: who looks for lines or values in it makes it.
     """
 
     def __init__(
         self,
         device: Device,
-        body: UOp,
+        body: UOp | Callable[[], UOp],
         steps: list[PlannedLaunch],
         variables: tuple[UOp, ...],
         temporaries: tuple[Temporary, ...],
         arena: int,
     ) -> None:
-        self.body = body
+        self._body = body
         self.device = device
         self.steps = steps
         self.variables = variables
@@ -109,6 +110,12 @@ class Prepared:
             Temporary(slot, offsets[slot], max(1, _bytes(nodes[slot], values))) for slot in offsets
         )
         return ArenaPlan(temporaries, size)
+
+    @property
+    def body(self) -> UOp:
+        if not isinstance(self._body, UOp):
+            self._body = self._body()
+        return self._body
 
     def named_steps(self) -> list[PlannedLaunch]:
         """The steps with the lines they come from; a schedule from disk finds them now.
@@ -232,7 +239,7 @@ class Prepared:
         estimate = program.estimate
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_ops += estimate.operations
-        GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
+        GlobalCounters.global_mem += estimate.moved
         GlobalCounters.time_sum_s += seconds
         if trace is not None:
             record_launch(trace, self.device, step, seconds)
