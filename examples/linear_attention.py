@@ -120,7 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=150)
     options = parser.parse_args(arguments)
-    found = {kind.__name__: learn(kind, options.steps) for kind in (Retention, StateSpace, TimeMix)}
+    found = {
+        kind.__name__: learn(kind, options.steps) for kind in (Retention, StateSpace, TimeMix)
+    }
     for name, right in found.items():
         print(f"{name:12} names {right:.0%} of the last marked symbols")
     return found
