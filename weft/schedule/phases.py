@@ -11,6 +11,7 @@ from weft.ir.spec.tensor import NORMALIZED_SPEC, REAL_SPEC, STORED_SPEC, TENSOR_
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.align_factors import align_factors
 from weft.schedule.block_scans import block_scans
+from weft.schedule.channels_last import channels_last
 from weft.schedule.exchange_sums import exchange_sums
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
@@ -23,6 +24,7 @@ from weft.schedule.scatters import store_scatters
 from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
+from weft.schedule.spread_scatters import spread_scatters
 from weft.schedule.trim_calls import trim_calls
 
 SHARD: Final = Phase(
@@ -85,6 +87,13 @@ SCHEDULE: Final = Phase(
             gives=NORMALIZED_SPEC,
         ),
         Pass(
+            "channels-last",
+            channels_last,
+            because="matrix units read the channels of a pixel as rows, so images lie that way",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
             "align-factors",
             align_factors,
             because="matrix units are fed by copies whose rows begin at multiples of 16 bytes",
@@ -96,6 +105,13 @@ SCHEDULE: Final = Phase(
             exchange_sums,
             because="the slope of a softmax needs a sum of weights that the output has already",
             needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "spread-scatters",
+            spread_scatters,
+            because="a thread that reduces all updates waits for memory once for each",
+            needs={Op.SCATTER},
             gives=NORMALIZED_SPEC,
         ),
         Pass(

@@ -25,7 +25,9 @@ from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
+from weft.schedule.fuse.chain import Chain
 from weft.schedule.fuse.cost import size_of, sums_reused_products
+from weft.schedule.fuse.tensor_chains import fits_units, has_tile_units
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd
@@ -50,19 +52,6 @@ _THROUGH: Final = ELEMENTWISE | MOVEMENT | {Op.DETACH}
 _REDUCE: Final = frozenset((Op.REDUCE,))
 
 
-class Chain(NamedTuple):
-    """What becomes one kernel: the second product, and all between it and the first."""
-
-    result: UOp
-    products: tuple[UOp, ...]  # of which the weights are computed; one, if there is a softmax
-    values: frozenset[UOp]  # one for each query and key
-    rows: frozenset[UOp]  # one for each query, the reductions among them; none without a softmax
-
-    @property
-    def scores(self) -> UOp:
-        return self.products[0]
-
-
 class Chains:
     """The chains of a graph, by their nodes, and how many have those of a gradient with them."""
 
@@ -81,10 +70,13 @@ class Chains:
 
 def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     """The chains of a graph that are cheaper as one kernel."""
-    if settings.FUSE_PRODUCTS == NEVER or not isinstance(target.compute, Simd):
+    if settings.FUSE_PRODUCTS == NEVER:
+        return Chains()
+    is_on_cores = isinstance(target.compute, Simd) and bool(target.access_bits)
+    if not is_on_cores and not has_tile_units(target):
         return Chains()
     products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
-    if len(products) < 2 or not target.access_bits:
+    if len(products) < 2:
         return Chains()
     readers = users(sink)
     found: list[Chain] = []
@@ -103,7 +95,12 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
     """The chain that ends in a product, and those of its gradient; none if memory costs less."""
     chain = _chain(result)
-    if chain is None or not _wins(chain, target):
+    if chain is None:
+        return []
+    if not isinstance(target.compute, Simd):
+        is_alone = not _is_read_elsewhere(chain, readers)
+        return [chain] if is_alone and fits_units(chain, target) else []
+    if not _wins(chain, target):
         return []
     if not _is_read_elsewhere(chain, readers):
         return [chain]
