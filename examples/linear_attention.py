@@ -3,9 +3,9 @@
     python examples/linear_attention.py
 
 Each layer has a state for each head, to which every token adds the outer product of a key and a
-value, and which decays: by a constant, by a number that the token chooses, or by a row of them. The
-recurrence is a plain `associative_scan`; Weft computes it in chunks of tokens, so that states of
-single tokens are not in memory, and so are its gradients.
+value, and which decays: by a constant, by a number that the token chooses, or by a row of them.
+The recurrence is a plain `associative_scan`; Weft computes it, and its gradients, in chunks of
+tokens, so that states of single tokens are not in memory.
 
 The task: among noise, some tokens are marked; at every token, name the last marked one.
 """
