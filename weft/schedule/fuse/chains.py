@@ -41,7 +41,7 @@ LEAST_KEYS: Final = 256
 # Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
-# Keys from which on a gradient computes full rows of scores anew, so that memory is linear in them.
+# Keys from which on a gradient computes full rows of scores anew: memory is linear in them.
 LINEAR_ROW: Final = 1024
 # Products of which weights are computed without a softmax, and columns of these: more would not
 # leave room near the core for a block.
