@@ -138,6 +138,7 @@ _FUNCTIONS = (
     "numel",
     "pi",
     "preserve_format",
+    "polygamma",
     "promote_types",
     "range",
     "result_type",

@@ -269,7 +269,7 @@ class Op:
         _C.MEMORY,
         "1",
         "an argument as a tensor of up to five axes, the contiguous one first: COPY_BOX takes it",
-        arg="(offset, sizes, strides, box)",
+        arg="(offset, sizes, strides, box, traversal)",
     )
     COPY_BOX = _op(
         "COPY_BOX",

@@ -31,11 +31,20 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run costs: arithmetic operations and bytes of global memory touched."""
+    """What a run costs: arithmetic operations and bytes of global memory touched.
+
+    `rate` is the operations per second of the matrix unit that it uses, 0 where it uses none.
+    """
 
     operations: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+    rate: float = 0.0
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.bytes_read + self.bytes_written
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class TensorMap:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    traversal: tuple[int, ...]  # every so many elements of an axis are copied
 
 
 @dataclass(frozen=True)

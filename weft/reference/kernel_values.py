@@ -157,11 +157,9 @@ class KernelValues:
 
     def _contract(self, node: UOp, point: Point) -> Value:
         """An element of a product of tiles, or all that a thread has."""
-        factors = [self.memories[memory] for memory in node.src[:2]]
-        tiles = self.facts.tiles if self.live.isdisjoint(factors) else {}
-        return contract_value(
-            node, self.memories.__getitem__, lambda x: self.number(x, point), tiles
-        )
+        factors = {memory: self.memory(memory, point) for memory in node.src[:2]}
+        tiles = self.facts.tiles if self.live.isdisjoint(factors.values()) else {}
+        return contract_value(node, factors, lambda x: self.number(x, point), tiles)
 
     def memory(self, node: UOp, point: Point) -> ElementMemory:
         """The memory that an INDEX or READ reads."""

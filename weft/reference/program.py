@@ -183,8 +183,7 @@ class _ProgramRun:
                 _start(beside, node, known)
             elif node.op == Op.CONTRACT:
                 known[node] = contract_value(
-                    *(node, self.memories.__getitem__),
-                    *(lambda x: _number(known, x), self.tiles),
+                    node, self.memories, lambda x: _number(known, x), self.tiles
                 )
             elif node.op == Op.RANGE:
                 known[node] = 0

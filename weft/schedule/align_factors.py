@@ -41,14 +41,14 @@ _VIEWS: Final = MOVEMENT - {Op.PAD}
 
 def align_factors(root: UOp, context: ScheduleContext) -> UOp:
     """Materialize factors of products with rows that copies can read."""
-    dtypes, alignment = _inputs(context.target)
+    dtypes, alignment = matrix_inputs(context.target)
     if not dtypes or not root.ops >> Op.REDUCE & 1:
         return root
 
     def aligned(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         is_product = new.op == Op.REDUCE and new.arg[0] == Op.ADD and new.src[0].op == Op.MUL
-        if not is_product or not _is_large(new.src[0]):
+        if not is_product or not is_large(new.src[0]):
             return new
         bases = [_base(factor) for factor in new.src[0].src]
         uses = min(_uses(base, new.src[0]) for base in bases)
@@ -69,7 +69,7 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
     return map_graph(root, aligned)
 
 
-def _inputs(target: Target) -> tuple[frozenset[DType], int]:
+def matrix_inputs(target: Target) -> tuple[frozenset[DType], int]:
     """The dtypes that matrix units read from local memory, and what rows are multiples of."""
     copies = [copy for copy in target.copies if copy.box_limits]
     units = [unit for unit in target.matrix_units if unit.tiles]
@@ -80,7 +80,7 @@ def _inputs(target: Target) -> tuple[frozenset[DType], int]:
     return found, copies[0].alignment
 
 
-def _is_large(product: UOp) -> bool:
+def is_large(product: UOp) -> bool:
     sizes = _sizes(product)
     return bool(sizes) and math.prod(sizes) >= LEAST_WORK
 

@@ -11,17 +11,21 @@ from weft.ir.spec.tensor import NORMALIZED_SPEC, REAL_SPEC, STORED_SPEC, TENSOR_
 from weft.rewrite.phase import Pass, Phase
 from weft.schedule.align_factors import align_factors
 from weft.schedule.block_scans import block_scans
+from weft.schedule.channels_last import channels_last
 from weft.schedule.exchange_sums import exchange_sums
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
+from weft.schedule.open_calls import open_calls
+from weft.schedule.order_contractions import order_contractions
 from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
 from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
+from weft.schedule.spread_scatters import spread_scatters
 from weft.schedule.trim_calls import trim_calls
 
 SHARD: Final = Phase(
@@ -64,6 +68,13 @@ SCHEDULE: Final = Phase(
             gives=TENSOR_SPEC,
         ),
         Pass(
+            "open-calls",
+            open_calls,
+            because="gradients of convolutions share the layout of the images that they are given",
+            needs={Op.CALL},
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
             "normalize",
             normalize,
             because="constants are folded before they are copied into kernels",
@@ -74,6 +85,20 @@ SCHEDULE: Final = Phase(
             trim_calls,
             because="a call runs by itself, whoever reads its results",
             needs={Op.CALL},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "order-contractions",
+            order_contractions,
+            because="a sum of products of several factors takes the order with the least work",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "channels-last",
+            channels_last,
+            because="matrix units read the channels of a pixel as rows, so images lie that way",
+            needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),
         Pass(
@@ -88,6 +113,13 @@ SCHEDULE: Final = Phase(
             exchange_sums,
             because="the slope of a softmax needs a sum of weights that the output has already",
             needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "spread-scatters",
+            spread_scatters,
+            because="a thread that reduces all updates waits for memory once for each",
+            needs={Op.SCATTER},
             gives=NORMALIZED_SPEC,
         ),
         Pass(

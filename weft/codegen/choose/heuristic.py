@@ -285,7 +285,7 @@ class _Chooser(Chooser):
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
         cost, costs = estimate(self.original), self.target.costs
-        moved = (cost.bytes_read + cost.bytes_written) * self.target.memory(GLOBAL).cost
+        moved = cost.moved * self.target.memory(GLOBAL).cost
         return cost.operations * costs.op + moved
 
     def spread_over_threads(self, compute: Simt) -> None:

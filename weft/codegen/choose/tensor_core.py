@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import nodes_of
-from weft.codegen.analysis.tensor_factors import product_of
+from weft.codegen.analysis.tensor_factors import Extents, product_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.opts.table import Order, Split, TensorCore
 from weft.ir.dtypes import FLOAT, DType
@@ -36,6 +36,8 @@ RASTER: Final = 16
 # Rows or columns below which a group has mostly nothing to do, and steps that are worth a copy.
 LEAST_SIDE: Final = 17
 LEAST_DEPTH: Final = 32
+# Elements of the sum that a step may take, over those that there are.
+MOST_WASTE: Final = 1.5
 _FLOAT32_DIGITS: Final = 24
 
 
@@ -61,35 +63,113 @@ def _tiled(chooser: Chooser, shape: ContractionShape, compute: Simt) -> str:
         return f"{target.name} has none for {product.loads[0].dtype.name} in local memory"
     if unit.digits < _digits(chooser, product.reduction):
         return f"sums of {product.loads[0].dtype.name} have {unit.digits} bits there"
-    # A tile lies along one loop of rows and that of columns which is contiguous in the result;
-    # others are loops around it.
-    row = max(shape.rows, key=lambda number: chooser.extent(number) or 1)
-    column = shape.columns[-1]
-    rows, columns, depth = (
-        math.prod(chooser.extent(number) or 1 for number in numbers)
-        for numbers in ([row], [column], shape.reduced)
-    )
+    columns = chooser.extent(shape.columns[-1]) or 1
+    depth = math.prod(chooser.extent(number) or 1 for number in shape.reduced)
+    rows = math.prod(chooser.extent(number) or 1 for number in shape.rows)
     if min(rows, columns) < LEAST_SIDE or depth < LEAST_DEPTH:
         return f"{rows} x {columns} x {depth} is too small"
-    others = [n for n in (*shape.batch, *shape.rows, *shape.columns) if n not in (row, column)]
-    batch = math.prod(chooser.extent(number) or 1 for number in others)
     item = product.loads[0].dtype.itemsize
-    tile = _fastest(unit.tiles, (batch, rows, columns), depth * item, compute.units)
     reason = ""
-    for step in reversed(shape.reduced):
-        # A step takes no more of the sum than there is.
-        size = (chooser.extent(step) or 1) * item
-        cut = dataclasses.replace(tile, depth=min(tile.depth, -(-size // ROW_BYTES) * ROW_BYTES))
-        count = batch * -(-rows // cut.rows) * -(-columns // cut.columns)
-        shared = cut.groups if count > compute.units else 1
-        stages = min(_stages(target, cut, shared), max(-(-depth * item // cut.depth), 2))
-        opt = TensorCore(row, column, step, (cut.rows, cut.columns, cut.depth), stages)
-        reason = next(iter(opt.reasons(chooser.kernel)), "")
-        if not reason:
-            chooser.take(opt)
-            _raster(chooser, row, column)
-            break
+    for choice in _choices(chooser, shape, unit.tiles, depth * item, compute.units):
+        for step in _steps(chooser, shape, item):
+            opt = _opt(chooser, shape, choice, step, (item, depth * item, compute.units))
+            why = next(iter(opt.reasons(chooser.kernel)), "")
+            if not why:
+                chooser.take(opt)
+                if isinstance(opt.row, int):
+                    _raster(chooser, opt.row, opt.column)
+                return ""
+            reason = reason or why
     return reason
+
+
+class _Choice(NamedTuple):
+    """A tile whose rows lie along a range or several; how fast it is, and how many groups."""
+
+    speed: float
+    tile: Tile
+    row: int | Extents
+    groups: int
+
+
+def _choices(
+    chooser: Chooser, shape: ContractionShape, tiles: tuple[Tile, ...], sum_bytes: int, units: int
+) -> list[_Choice]:
+    """The fastest tile along each range of rows, and along all of them; the fastest first."""
+    extents = [(n, chooser.extent(n) or 1) for n in reversed(shape.rows)]
+    total = math.prod(extent for _, extent in extents)
+    around = [chooser.extent(n) or 1 for n in (*shape.batch, *shape.columns[:-1])]
+    columns = chooser.extent(shape.columns[-1]) or 1
+
+    def fastest(boxes: dict[Tile, tuple[int | Extents, int]]) -> _Choice:
+        found: list[_Choice] = []
+        for tile, (row, count) in boxes.items():
+            groups = math.prod(around) * count * -(-columns // tile.columns)
+            waves = -(-groups // units)
+            work = math.prod(around) * total * columns
+            share = work / (waves * units * tile.rows * tile.columns)
+            found.append(_Choice(share * tile.share_of(sum_bytes), tile, row, groups))
+        return max(found, key=lambda each: each.speed)
+
+    found = [
+        fastest({tile: (n, -(-extent // tile.rows) * (total // extent)) for tile in tiles})
+        for n, extent in sorted(extents, key=lambda each: -each[1])
+    ]
+    if len(extents) > 1:
+        boxes = {tile: _box(extents, tile.rows) for tile in tiles}
+        found.append(fastest({tile: (box, count) for tile, (box, count) in boxes.items()}))
+    return sorted(found, key=lambda each: -each.speed)
+
+
+def _steps(chooser: Chooser, shape: ContractionShape, itemsize: int) -> Iterator[int | Extents]:
+    """The ranges of the sum that a tile may lie along: one, or as pixels do, several."""
+    yield from reversed(shape.reduced)
+    if len(shape.reduced) > 1:
+        extents = [(number, chooser.extent(number) or 1) for number in reversed(shape.reduced)]
+        count = ROW_BYTES // itemsize
+        box, boxes = _box(extents, count)
+        if boxes * count <= MOST_WASTE * math.prod(extent for _, extent in extents):
+            yield box
+
+
+def _box(extents: Sequence[tuple[int, int]], count: int) -> tuple[Extents, int]:
+    """A box of so many elements, and how many such boxes hold all that there are.
+
+    Its sides are powers of two but for the last, for ranges from the fastest to the slowest; of
+    those that are as few, the longest along the fastest range.
+    """
+    (number, extent), *rest = extents
+    if not rest:
+        return ((number, count),), -(-extent // count)
+    found: list[tuple[int, int, Extents]] = []
+    side = 1
+    while count % side == 0:
+        box, boxes = _box(rest, count // side)
+        found.append((-(-extent // side) * boxes, -side, ((number, side), *box)))
+        side *= 2
+    boxes, _, best = min(found)
+    return best, boxes
+
+
+def _opt(
+    chooser: Chooser,
+    shape: ContractionShape,
+    choice: _Choice,
+    step: int | Extents,
+    sizes: tuple[int, int, int],
+) -> TensorCore:
+    """A tile with as many stages as there is room for; `sizes` are bytes and multiprocessors."""
+    item, sum_bytes, units = sizes
+    tile = choice.tile
+    if isinstance(step, int):  # a step takes no more of the sum than there is
+        size = (chooser.extent(step) or 1) * item
+        tile = dataclasses.replace(tile, depth=min(tile.depth, -(-size // ROW_BYTES) * ROW_BYTES))
+    else:
+        tile = dataclasses.replace(tile, depth=ROW_BYTES)
+    shared = tile.groups if choice.groups > units else 1
+    stages = min(_stages(chooser.target, tile, shared), max(-(-sum_bytes // tile.depth), 2))
+    sides = (tile.rows, tile.columns, tile.depth)
+    return TensorCore(choice.row, shape.columns[-1], step, sides, stages)
 
 
 def _digits(chooser: Chooser, reduction: UOp) -> int:
@@ -109,21 +189,6 @@ def unit_for(target: Target, left: DType, right: DType) -> MatrixUnit | None:
         if unit.tiles and unit.operands_from == "local" and (left, right) in unit.inputs:
             return unit
     return None
-
-
-def _fastest(
-    tiles: tuple[Tile, ...], sizes: tuple[int, int, int], sum_bytes: int, units: int
-) -> Tile:
-    """The tile that has most of full waves that is work, times its share of the rate."""
-    batch, rows, columns = sizes
-
-    def speed(tile: Tile) -> float:
-        groups = batch * -(-rows // tile.rows) * -(-columns // tile.columns)
-        waves = -(-groups // units)
-        work = batch * rows * columns / (waves * units * tile.rows * tile.columns)
-        return work * tile.share_of(sum_bytes)
-
-    return max(tiles, key=speed)
 
 
 def _stages(target: Target, tile: Tile, groups: int = 1) -> int:

@@ -35,7 +35,7 @@ from weft.ir.linear import linear
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
 from weft.ir.reduction.joined import is_joined, joined_parts, references
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import topological
+from weft.ir.walk import rebuild, topological
 from weft.rules.simplify import simplify
 from weft.support.errors import InternalError
 
@@ -164,6 +164,8 @@ class _Expander:
         if node.op == Op.AFTER:
             stores = [made for store in node.src[1:] for made in self.stores(store, point)]
             return make(Op.AFTER, node.dtype, (self.value(node.src[0], point), *stores))
+        if node.op == Op.CONTRACT:  # of what other elements of a thread are made of
+            return rebuild(node, tuple([self.value(source, point) for source in node.src]))
         raise InternalError("an op that cannot be expanded", facts=[("node", repr(node))])
 
     def elementwise(self, node: UOp, src: list[UOp]) -> UOp:
@@ -315,6 +317,8 @@ class _Expander:
         if node.ranges & self.upcast:
             raise InternalError("memory would be shared by unrolled copies", pass_name="expand")
         made: list[UOp] = []
+        if node.src[1].op == Op.CONTRACT:  # a tile is in registers, whatever its size
+            return [rebuild(node, (node.src[0], self.value(node.src[1], point)))]
         across = self.across(node, point)
         walked = own if across is None else tuple([r for r in own if r.arg != across])
         for inner in self.points(walked, point):

@@ -8,7 +8,8 @@ of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,11 +24,13 @@ from weft.codegen.analysis.loops import (
     nodes_of,
     own_ranges,
     ranges_of,
+    replace_ranges,
     with_loops,
 )
 from weft.codegen.analysis.tensor_factors import (
     SUMS,
     Axis,
+    Extents,
     Product,
     axes_of,
     faults_of_axes,
@@ -40,7 +43,7 @@ from weft.codegen.opts import legality
 from weft.codegen.opts.opt import Opt
 from weft.codegen.opts.split_range import split_range
 from weft.codegen.opts.stage_value import reduction_over
-from weft.ir.build import index
+from weft.ir.build import index, range_
 from weft.ir.dtypes import by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.reduction.contract import (
@@ -70,6 +73,9 @@ class TensorCore(Opt):
 
     `tile` is the rows and columns of the result that a group computes, and the bytes of the sum in
     a step; `stages` is how many steps are in local memory at once. Groups are bound to the grid.
+    The rows of a tile may lie along several ranges, as pixels do, and those of the sum too: then
+    `row` or `step` lists them with how many iterations of each are in a tile, or in 128 bytes of
+    the sum, the fastest first.
 
     opt: TensorCore(0, 1, 2, (64, 64, 128), 2)
     before:
@@ -94,21 +100,42 @@ class TensorCore(Opt):
         r6 < 8
         r7 < 2
         r8 < 4
-        v0 = CONTRACT[float16](p1, p2, 0, 0, 0, 0, r3, r4, r5, r7, r8, r6; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,))), ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,))), "float16"))
+        v0 = CONTRACT[float16](p1, p2, 0, 0, 0, 0, r3, r4, r5, r7, r8, r6; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), "float16"))
         kernel "k" r0 grid, r1 grid, r3 thread, r5 thread, r8 thread, r7 unroll, r4 unroll, r6 "vector":
           store p0[r3 * 16 + r4 * 8 + r5, r6 + r7 * 32 + r8 * 8] = v0 for r0, r3, r4, r5, r1, r7, r8, r6
     """  # noqa: E501
 
-    row: int
+    row: int | Extents
     column: int
-    step: int
+    step: int | Extents
     tile: tuple[int, int, int]
     stages: int
 
+    @property
+    def rows(self) -> Extents:
+        """The ranges of the rows with their parts of a tile."""
+        return self.row if isinstance(self.row, tuple) else ((self.row, self.tile[0]),)
+
+    @property
+    def columns(self) -> Extents:
+        return ((self.column, self.tile[1]),)
+
+    def steps(self, itemsize: int) -> Extents:
+        """The ranges of the sum that a tile lies along, with their parts of 128 bytes."""
+        return self.step if isinstance(self.step, tuple) else ((self.step, ROW_BYTES // itemsize),)
+
+    @property
+    def parts(self) -> int:
+        """How many rows of 128 bytes a step of the sum takes."""
+        return self.tile[2] // ROW_BYTES
+
     def reasons(self, kernel: UOp) -> Iterable[str]:
-        for number in (self.row, self.column, self.step):
+        numbers = [number for number, _ in (*self.rows, *self.columns, *self.steps(1))]
+        for number in numbers:
             yield from legality.known_range(kernel, number)
-        yield from _faults_of_tile(self.tile, self.stages)
+        if len(set(numbers)) != len(numbers):
+            yield "a range is listed twice"
+        yield from _faults_of_tile(self)
         if set(kinds_of(kernel).values()) != {LOOP}:
             yield "a loop is bound already"
             return
@@ -116,8 +143,12 @@ class TensorCore(Opt):
         if isinstance(found, str):
             yield found
             return
-        for load, axes, number in zip(found.product.loads, found.axes, found.rows, strict=True):
-            yield from faults_of_axes(axes, number, self.step, load)
+        ranges = ranges_of(kernel)
+        steps = self.steps(found.product.loads[0].dtype.itemsize)
+        for load, axes, rows in zip(
+            found.product.loads, found.axes, (self.rows, self.columns), strict=True
+        ):
+            yield from faults_of_axes(axes, rows, steps, self.parts, ranges, load)
 
     def rewritten(self, kernel: UOp) -> UOp:
         found = _found(kernel, self)
@@ -130,11 +161,13 @@ class _Found(NamedTuple):
 
     product: Product
     axes: tuple[list[Axis], list[Axis]]
-    rows: tuple[int, int]
 
 
-def _faults_of_tile(tile: tuple[int, int, int], stages: int) -> Iterator[str]:
-    rows, columns, depth = tile
+def _faults_of_tile(opt: TensorCore) -> Iterator[str]:
+    (rows, columns, depth), stages = opt.tile, opt.stages
+    extents = [extent for _, extent in opt.rows]
+    if math.prod(extents) != rows or any(extent & (extent - 1) for extent in extents[:-1]):
+        yield f"{extents} are not {rows} rows, with powers of two along all ranges but the last"
     if rows % WARPGROUP_ROWS or not 0 < rows <= MOST_ROWS:
         yield f"{rows} rows are not {WARPGROUP_ROWS} for each group of four warps"
     if columns % WARPGROUP_ROWS or not 0 < columns <= MOST_COLUMNS:
@@ -147,14 +180,18 @@ def _faults_of_tile(tile: tuple[int, int, int], stages: int) -> Iterator[str]:
 
 def _found(kernel: UOp, opt: TensorCore) -> _Found | str:
     """What an opt multiplies, or why it cannot."""
-    reduction = reduction_over(kernel, opt.step)
+    steps = [number for number, _ in opt.steps(1)]
+    reduction = reduction_over(kernel, steps[0])
     others = [n for n in nodes_of(kernel) if n.op in (Op.REDUCE, Op.STAGE, Op.SCAN)]
-    if reduction is None or others != [reduction]:
+    own = {r.arg for r in own_ranges(reduction)} if reduction is not None else set()
+    if reduction is None or others != [reduction] or not own.issuperset(steps):
         return f"range {opt.step} is not that of the only reduction"
     written = {node.src[0].src[0] for node in kernel.src}
     for node in kernel.src:
         own = {r.arg for r in own_ranges(node)}
-        if not {opt.row, opt.column} <= own or reduction.ranges & ~sum(1 << n for n in own):
+        if not own.issuperset((*dict(opt.rows), opt.column)) or reduction.ranges & ~sum(
+            1 << n for n in own
+        ):
             return "a store is not inside of all loops of the result"
     if any(extent_of(r) is None for r in ranges_of(kernel).values()):
         return "an extent is symbolic"
@@ -162,9 +199,11 @@ def _found(kernel: UOp, opt: TensorCore) -> _Found | str:
     if isinstance(product, str):
         return product
     loads = product.loads
-    if loads[1].ranges >> opt.row & 1:
+    rows = list(dict(opt.rows))
+    if loads[1].ranges >> rows[0] & 1:
         loads = loads[::-1]
-    if loads[0].ranges >> opt.column & 1 or not loads[1].ranges >> opt.column & 1:
+    lefts = any(loads[1].ranges >> number & 1 for number in rows)
+    if lefts or loads[0].ranges >> opt.column & 1 or not loads[1].ranges >> opt.column & 1:
         return "rows and columns are not those of different factors"
     if any(load.src[0].src[0] in written for load in loads):
         return "the kernel writes a factor"
@@ -172,7 +211,7 @@ def _found(kernel: UOp, opt: TensorCore) -> _Found | str:
     left, right = axes
     if isinstance(left, str) or isinstance(right, str):
         return next(each for each in axes if isinstance(each, str))
-    return _Found(Product(reduction, loads), (left, right), (opt.row, opt.column))
+    return _Found(Product(reduction, loads), (left, right))
 
 
 class _Tiling:
@@ -180,12 +219,11 @@ class _Tiling:
 
     def __init__(self, kernel: UOp, opt: TensorCore, found: _Found) -> None:
         self.kernel = kernel
-        rows, columns, _ = opt.tile
-        batch = [n for n in kinds_of(kernel) if n not in (opt.row, opt.column)]
+        columns = opt.tile[1]
         own = {r.arg for r in found.product.reduction.src[1:]}
-        batch = [number for number in batch if number not in own]
+        grid = [number for number in kinds_of(kernel) if number not in own]
         lanes = self.lanes(kernel, opt.column)
-        warp = self.split(opt.row, rows)
+        warp = self.merged([self.split(*each) for each in opt.rows if each[1] > 1])
         half = self.split(warp, WARP_ROWS)
         lane = self.split(half, WARP_ROWS // 2)
         pair = self.split(opt.column, THREAD_COLUMNS)
@@ -196,7 +234,7 @@ class _Tiling:
         vectors = [part] if lanes > 1 else []
         self.replace(opt, found, (warp, half, lane, block, quad, pair, part))
         kinds = {
-            **dict.fromkeys([*batch, opt.row, opt.column], GRID),
+            **dict.fromkeys(grid, GRID),
             **dict.fromkeys([warp, lane, quad], THREAD),
             **dict.fromkeys(unrolled, UNROLL),
             **dict.fromkeys(vectors, VECTOR),
@@ -218,33 +256,48 @@ class _Tiling:
         self.kernel = split_range(self.kernel, number, factor, "mask")
         return inner
 
+    def merged(self, numbers: list[int]) -> int:
+        """The number of one range over the rows of a tile; those that there were are parts."""
+        if len(numbers) == 1:
+            return numbers[0]
+        ranges = ranges_of(self.kernel)
+        old = [ranges[number] for number in numbers]
+        rows = range_(numbers[0], math.prod(extent_of(each) or 1 for each in old))
+        values: dict[UOp, UOp] = {}
+        rest: UOp = rows
+        for each in old[:-1]:
+            values[each] = simplify(rest % each.src[0])
+            rest = simplify(rest // each.src[0])
+        values[old[-1]] = rest
+        closed = {old[0]: (rows,), **dict.fromkeys(old[1:], ())}
+        loops = [(n, kind) for n, kind in kinds_of(self.kernel).items() if n not in numbers[1:]]
+        self.kernel = replace_ranges(self.kernel, values, closed, loops)
+        return numbers[0]
+
     def replace(self, opt: TensorCore, found: _Found, inner: tuple[int, ...]) -> None:
         """Put the element of a tile where the reduction was."""
-        reduction = reduction_over(self.kernel, opt.step)
+        product, sizes, count = found.product, opt.tile, opt.parts
+        steps = opt.steps(product.loads[0].dtype.itemsize)
+        reduction = reduction_over(self.kernel, steps[0][0])
         assert reduction is not None
         ranges = ranges_of(self.kernel)
         *most, pair, part = [ranges[number] for number in inner]
         within = pair if part is pair else simplify(pair * (extent_of(part) or 1) + part)
-        depth = opt.tile[2] // found.product.loads[0].dtype.itemsize
-        steps = step_ranges(found.product.reduction, opt.step)
-        sizes = opt.tile
+        order = step_ranges(product.reduction, steps)
+        sides = tuple(zip(product.loads, found.axes, (opt.rows, opt.columns), strict=True))
+        left, right = (
+            tensor_of(load, axes, rows, steps, count, order) for load, axes, rows in sides
+        )
+        first, second = (self.starts(axes, dict(rows), order) for _, axes, rows in sides)
         parts = ContractParts(
-            memories=(found.product.loads[0].src[0].src[0], found.product.loads[1].src[0].src[0]),
-            starts=(
-                self.starts(found.axes[0], opt.row, sizes[0], steps),
-                self.starts(found.axes[1], opt.column, sizes[1], steps),
-            ),
+            memories=(product.loads[0].src[0].src[0], product.loads[1].src[0].src[0]),
+            starts=(first, second),
             positions=(*most, within),
-            tile=(*sizes[:2], depth),
+            tile=(*sizes[:2], sizes[2] // product.loads[0].dtype.itemsize),
             stages=opt.stages,
-            steps=step_extents(found.product.reduction, opt.step, depth),
-            element=SUMS[found.product.loads[0].dtype].name,
-            factors=(
-                tensor_of(found.product.loads[0], found.axes[0], opt.row, sizes[0], steps, depth),
-                tensor_of(
-                    found.product.loads[1], found.axes[1], opt.column, sizes[1], steps, depth
-                ),
-            ),
+            steps=step_extents(product.reduction, steps, count, order),
+            element=SUMS[product.loads[0].dtype].name,
+            factors=(left, right),
         )
         uses = [node for node in nodes_of(self.kernel) if reduction in node.src]
         kinds = {node.dtype for node in uses if node.op == Op.CAST}
@@ -259,15 +312,15 @@ class _Tiling:
             self.kernel = substitute(self.kernel, {reduction: element})
 
     def starts(
-        self, axes: list[Axis], row: int, height: int, steps: tuple[int, ...]
+        self, axes: list[Axis], rows: Mapping[int, int], steps: tuple[int, ...]
     ) -> tuple[UOp, ...]:
         """The coordinates of a tile in the first step."""
         ranges = ranges_of(self.kernel)
         found: list[UOp] = []
         for axis in axes:
-            if axis.number in steps:
-                found.append(index(0))
-            else:
-                weight = height if axis.number == row else 1
-                found.append(simplify(ranges[axis.number] * weight))
+            at = index(axis.start)
+            for number, step in axis.terms:
+                if number not in steps:
+                    at = at + ranges[number] * (rows.get(number, 1) * step)
+            found.append(simplify(at))
         return tuple(found)

@@ -11,6 +11,12 @@ The rest of the sources say where an element of the tile is. In a kernel they ar
 `warp`, `lane` and `quad` are left, and the value is a vector of all elements that the thread has,
 element `16 block + 8 half + pair`.
 
+Such an element has eight columns side by side with each thread, once neighbors have exchanged
+theirs. What goes on in registers stays as matrix units leave it: the seventh of the arg is "pairs"
+then, the column `8 block + 2 quad + pair`, and element `4 block + 2 half + pair` of a thread. The
+left factor may be a tile that the threads compute, each its own elements of such pairs: a STAGE of
+rows and depth, which becomes register memory.
+
 Sums are those of `sum_dtype`; an element is a sum rounded to the dtype of the arg. The node has
 that dtype too, or unsigned integers of the same size where a target has only their bits.
 """
@@ -22,6 +28,7 @@ from typing import Final, NamedTuple
 from weft.ir.dtypes import FLOAT, DType, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind
 
 # The bytes of a row of a tile in local memory: its 16-byte parts are exchanged in eight rows.
 ROW_BYTES: Final = 128
@@ -33,6 +40,10 @@ WARPGROUP_THREADS: Final = 128
 WARP_ROWS: Final = 16
 BLOCK_COLUMNS: Final = 32
 THREAD_COLUMNS: Final = 8
+# Columns of a block as matrix units leave it, and how many of them a thread has.
+UNIT_COLUMNS: Final = 8
+PAIR: Final = 2
+PAIRS: Final = "pairs"
 MOST_AXES: Final = 5
 
 
@@ -40,8 +51,10 @@ class Factor(NamedTuple):
     """One factor as a tensor: sizes and strides in elements, the first stride is 1.
 
     `rows` are the axes that the rows of a tile (columns, of the right factor) lie along, with how
-    many lie along each, the fastest first; `depth` is the axis of the sum. A step of each counter
-    moves by `moves` along each axis.
+    many lie along each, the fastest first; `depth` are the axes of the sum, with the elements of a
+    row of local memory; further ones lie along the last of them. A tile takes each element of an
+    axis, or every second, third … as `traversal` says. A step of each counter moves by `moves`
+    along each axis.
     """
 
     dtype: str
@@ -49,8 +62,9 @@ class Factor(NamedTuple):
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     rows: tuple[tuple[int, int], ...]
-    depth: int
+    depth: tuple[tuple[int, int], ...]
     moves: tuple[tuple[int, ...], ...]
+    traversal: tuple[int, ...]
 
     @property
     def row_elements(self) -> int:
@@ -64,7 +78,7 @@ class Factor(NamedTuple):
     @property
     def is_along_depth(self) -> bool:
         """Whether the sum runs along memory; else rows do."""
-        return self.depth == 0
+        return self.depth[0][0] == 0
 
     @property
     def height(self) -> int:
@@ -83,7 +97,8 @@ class Factor(NamedTuple):
             for axis, extent in self.rows:
                 box[axis] = extent
         else:
-            box[self.depth] = self.row_elements
+            for axis, extent in self.depth:
+                box[axis] = extent
         return tuple(box)
 
     @property
@@ -94,10 +109,12 @@ class Factor(NamedTuple):
     def position(self, row: int, along: int) -> list[int]:
         """The coordinates of an element of a tile, from its start."""
         at = [0] * len(self.sizes)
-        at[self.depth] = along
+        for axis, extent in self.depth[:-1]:
+            along, at[axis] = divmod(along, extent)
+        at[self.depth[-1][0]] = along
         for axis, extent in self.rows:
             row, at[axis] = divmod(row, extent)
-        return at
+        return [each * step for each, step in zip(at, self.traversal, strict=True)]
 
 
 class ContractParts(NamedTuple):
@@ -111,12 +128,22 @@ class ContractParts(NamedTuple):
     steps: tuple[int, ...]
     factors: tuple[Factor, Factor]
     element: str  # the dtype of an element of the result
+    is_in_pairs: bool = False  # as matrix units leave it, not exchanged among neighbors
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the left factor is a tile that threads compute, and not memory."""
+        return behind(self.memories[0]).op in (Op.STAGE, Op.MEMORY)
 
     @property
     def elements(self) -> int:
         """The elements of the tile that each thread has."""
         rows, columns, _ = self.tile
         return rows * columns // threads_of(rows)
+
+    @property
+    def warps(self) -> int:
+        return self.tile[0] // WARP_ROWS
 
     @property
     def parts(self) -> int:
@@ -150,21 +177,22 @@ def contract(parts: ContractParts, dtype: DType) -> UOp:
     """The CONTRACT of these parts: a scalar, or the vector of all elements of a thread."""
     tile, stages, steps = parts.tile, parts.stages, parts.steps
     arg = (tile, stages, steps, *(tuple(factor) for factor in parts.factors), parts.element)
+    arg = (*arg, PAIRS) if parts.is_in_pairs else arg
     left, right = parts.starts
     return make(Op.CONTRACT, dtype, (*parts.memories, *left, *right, *parts.positions), arg)
 
 
 def contract_parts(node: UOp) -> ContractParts:
     """The parts of a CONTRACT, which has as many sources as its arg says."""
-    tile, stages, steps, *factors, element = node.arg
-    left, right = (Factor(*factor) for factor in factors)
+    tile, stages, steps, first, second, element, *layout = node.arg
+    left, right = Factor(*first), Factor(*second)
     x, y, *rest = node.src
-    first, second = len(left.sizes), len(left.sizes) + len(right.sizes)
+    middle, end = len(left.sizes), len(left.sizes) + len(right.sizes)
     return ContractParts(
         (x, y),
-        (tuple(rest[:first]), tuple(rest[first:second])),
-        tuple(rest[second:]),
-        *(tile, stages, steps, (left, right), element),
+        (tuple(rest[:middle]), tuple(rest[middle:end])),
+        tuple(rest[end:]),
+        *(tile, stages, steps, (left, right), element, bool(layout)),
     )
 
 
@@ -193,18 +221,23 @@ def tile_byte(start: int, row: int, along: int, size: int, panel: int) -> int:
 
 
 def element_position(
-    warp: int, half: int, lane: int, block: int, quad: int, pair: int
+    warp: int, half: int, lane: int, block: int, quad: int, pair: int, is_in_pairs: bool = False
 ) -> tuple[int, int]:
     """The row and column of a tile that the six positions of an element say."""
     row = WARP_ROWS * warp + WARP_ROWS // 2 * half + lane
+    if is_in_pairs:
+        return row, UNIT_COLUMNS * block + PAIR * quad + pair
     return row, BLOCK_COLUMNS * block + THREAD_COLUMNS * quad + pair
 
 
-def thread_position(warp: int, lane: int, quad: int, element: int) -> tuple[int, int]:
-    """The row and column of an element of a thread, once neighbors have exchanged theirs."""
-    block, rest = divmod(element, 2 * THREAD_COLUMNS)
-    half, pair = divmod(rest, THREAD_COLUMNS)
-    return element_position(warp, half, lane, block, quad, pair)
+def thread_position(
+    warp: int, lane: int, quad: int, element: int, is_in_pairs: bool = False
+) -> tuple[int, int]:
+    """The row and column of an element of a thread: neighbors have exchanged theirs, or not."""
+    columns = PAIR if is_in_pairs else THREAD_COLUMNS
+    block, rest = divmod(element, 2 * columns)
+    half, pair = divmod(rest, columns)
+    return element_position(warp, half, lane, block, quad, pair, is_in_pairs)
 
 
 def sum_position(thread: int, element: int) -> tuple[int, int]:

@@ -57,12 +57,14 @@ class TensorMaps:
     def _encode(self, target: int, layout: TensorMap, address: int) -> None:
         rank = len(layout.sizes)
         strides = [stride * layout.itemsize for stride in layout.strides[1:]]
+        # The driver is told from where to where a box reaches, not how many elements it has.
+        spans = [n * step for n, step in zip(layout.box, layout.traversal, strict=True)]
         code = self._api.cuTensorMapEncodeTiled(
             *(target, _KINDS[layout.itemsize], rank, address),
             (ctypes.c_uint64 * rank)(*layout.sizes),
             (ctypes.c_uint64 * (rank - 1))(*strides),
-            (ctypes.c_uint32 * rank)(*layout.box),
-            (ctypes.c_uint32 * rank)(*([1] * rank)),
+            (ctypes.c_uint32 * rank)(*spans),
+            (ctypes.c_uint32 * rank)(*layout.traversal),
             *(_NOT_INTERLEAVED, _SWIZZLE_128, _PROMOTE_TO_128, _ZEROS_OUTSIDE),
         )
         require_success(self._api, code, f"describing an argument as a tensor of {layout.sizes}")

@@ -39,12 +39,12 @@ small = loop < 4
 dynamic = make(Op.MEMORY, dtypes.uint16, (), ("tile", "dynamic", 4096))
 room, barrier = at(loop, dtypes.uint16, dynamic), at(const(i32, 0), dtypes.uint16, dynamic)
 sums = at(const(i32, 0), wide, scratch)
-tensor = make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1, 8), (8, 8)))
+tensor = make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1, 8), (8, 8), (1, 1)))
 MULTIPLIES = (("float16", "float16"), (64, 64, 16), (0, 0))
 
 
 def tile(lanes: int, positions: int) -> UOp:
-    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,)))
+    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1))
     src = (memory, memory, *[loop] * (4 + positions))
     arg = ((64, 64, 64), 2, (1,), factor, factor, "float32")
     return make(Op.CONTRACT, f32.vector(lanes), src, arg)
@@ -89,7 +89,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
     ),
     "a TENSOR_MAP has an argument, an offset, and as many sizes, strides": (
         tensor,
-        make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1,), (8, 8))),
+        make(Op.TENSOR_MAP, f32, (memory,), (0, (8, 8), (1,), (8, 8), (1, 1))),
     ),
     "COPY_BOX has a target, a map, a barrier, a mask and coordinates": (
         make(Op.COPY_BOX, void, (room, tensor, barrier, true, loop, loop, loop)),
