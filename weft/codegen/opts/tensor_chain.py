@@ -65,7 +65,48 @@ class TensorChain(Opt):
 
     `tile` is the rows that a group computes, and the keys of a block; `stages` is how many blocks
     are in local memory at once. A group has all columns of its rows. Other loops are the grid.
-    """
+
+    opt: TensorChain(0, 1, (64, 64), 2)
+    before:
+        p0 = param 0: float32[64, 64]
+        p1 = param 1: float16[64, 64]
+        p2 = param 2: float16[128, 64]
+        p3 = param 3: float16[128, 64]
+        r0 < 64
+        r1 < 64
+        r2 < 128
+        r3 < 64
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop:
+          v0 = reduce ADD over r3: float32(load p1[r0, r3]) * float32(load p2[r2, r3])
+          v1 = float32(float16(max(v0, 0.0))) * float32(load p3[r2, r1])
+          v2 = reduce ADD over r2: v1
+          store p0[r0, r1] = v2 for r0, r1
+    after:
+        p0 = param 0: float32[64, 64]
+        p1 = param 1: float16[64, 64]
+        p2 = param 2: float16[128, 64]
+        p3 = param 3: float16[128, 64]
+        r0 < 1
+        r1 < 8
+        r2 < 2
+        r4 < 8
+        r5 < 4
+        r6 < 2
+        r7 < 4
+        r8 < 2
+        r9 < 8
+        r10 < 4
+        r11 < 2
+        r12 < 4
+        r13 < 2
+        r14 < 8
+        kernel "k" r0 grid, r2 loop, r7 thread, r12 thread, r9 thread, r14 thread, r10 thread, r5 thread, r8 unroll, r13 unroll, r1 unroll, r11 "vector", r4 unroll, r6 unroll:
+          v0 = CONTRACT[float32](p1, p2, 0, 0, 0, r2 * 64, r12, r13, r14, r4, r5, r6; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), ("float16", 0, (64, 128), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), "float32", "pairs"))
+          v1 = stage register[r12 * 16 + r13 * 8 + r14 of 64, r4 * 8 + r5 * 2 + r6 of 64] = max(v0, 0.0) for r12, r13, r14, r4, r5, r6
+          v2 = CONTRACT[float32](v1, p3, 0, 0, 0, r2 * 64, r7, r8, r9, r1, r10, r11; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((0,), (0,)), (1, 1)), ("float16", 0, (64, 128), (1, 64), ((0, 64),), ((1, 64),), ((0,), (64,)), (1, 1)), "float32", "pairs"))
+          v3 = reduce ADD over r2: v2
+          store p0[r7 * 16 + r8 * 8 + r9, r1 * 8 + r10 * 2 + r11] = v3 for r0, r7, r8, r9, r1, r10, r11
+    """  # noqa: E501
 
     row: int
     column: int
