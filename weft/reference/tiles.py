@@ -109,7 +109,9 @@ def contract_value(
     return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
 
 
-def whole_tile(parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]) -> ElementMemory:
+def whole_tile(
+    parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]
+) -> ElementMemory:
     """A left factor of which each thread has its own elements: all rows, one behind the other."""
     rows, _, keys = parts.tile
     tile: ElementMemory | None = None

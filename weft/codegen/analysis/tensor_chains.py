@@ -127,9 +127,7 @@ def _score(kernel: UOp, node: UOp, row: int, keys: list[int]) -> Score | str:
     return Score(loads, (axes[0], axes[1]), own[0], depth)
 
 
-def _fault(
-    kernel: UOp, axes: list[Axis], numbers: tuple[int, int], parts: int, load: UOp
-) -> str:
+def _fault(kernel: UOp, axes: list[Axis], numbers: tuple[int, int], parts: int, load: UOp) -> str:
     """Why copies cannot bring a factor in boxes of rows and steps; nothing if they can."""
     rows, steps = (((number, SPAN),) for number in numbers)
     return next(faults_of_axes(axes, rows, steps, parts, ranges_of(kernel), load), "")
