@@ -324,3 +324,17 @@ def test_the_setting_forbids_the_form() -> None:
     with Context(FUSE_PRODUCTS="never"):
         made = schedule_of(lambda q, k, v: attention(q, k, v, SCORES["full"]), [shape] * 3)
     assert len(made.kernels.src) == 3
+
+
+@pytest.mark.parametrize(("rows", "size"), [(2, 4), (4, 4), (5, 3), (8, 16)])
+def test_queries_that_are_computed_where_they_are_read(rows: int, size: int) -> None:
+    # What a row of sums reads again is in the sums before it too, and cannot be shared with them.
+    rng = np.random.default_rng(rows)
+    given = rng.standard_normal((rows, size)).astype(np.float32)
+    seen = rng.random((rows, rows)) < 0.7
+    seen[0], seen[1] = False, True
+    q = np.sin(given.astype(np.float64))
+    x = Tensor(given).sin()
+    result = x.scaled_dot_product_attention(x, x, attn_mask=Tensor(seen)).numpy()
+    wanted = weighted(np.where(seen, q @ q.T / math.sqrt(size), -np.inf), q)
+    np.testing.assert_allclose(result, np.where(np.isnan(wanted), 0.0, wanted), atol=2e-6)

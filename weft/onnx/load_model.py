@@ -7,7 +7,8 @@ from typing import Any
 
 from weft.onnx.files import fault, parse
 from weft.onnx.graph import Reader
-from weft.onnx.model import Model, Sizes
+from weft.onnx.model import Model
+from weft.onnx.named_sizes import Sizes
 from weft.support.errors import NotSupported
 from weft.support.source_line import NOWHERE
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from weft.ir.build import Size, range_, reduce_axes
+from weft.ir.build import Size, global_stage, range_, reduce_axes
 from weft.ir.dtypes import dtypes
 from weft.ir.movement import expand, flip, pad, permute, reshape, shrink
 from weft.ir.ops import MOVEMENT, Op
@@ -53,13 +53,12 @@ class _Leaf(NamedTuple):
 
 def order_contractions(sink: UOp, context: ScheduleContext) -> UOp:
     """Put sums of products in the order that takes the fewest multiplications."""
-    order = topological(sink)
-    sums = [node for node in order if _is_sum(node)]
+    sums = [node for node in topological(sink) if _is_sum(node)]
     candidates = [node for node in sums if _may_be_ordered(node)]
     if not candidates:
         return sink
-    readers = users(sink)
-    found = {node: each for node in candidates if (each := _try_order(node, readers)) is not None}
+    orders = [each for node in candidates for each in _orders(node)]
+    found = _chosen(orders, users(sink))
     if not found:
         return sink
 
@@ -126,32 +125,83 @@ def _is_product_sum(leaf: _Leaf) -> bool:
 # ---- one sum
 
 
-def _try_order(node: UOp, readers: Mapping[UOp, list[UOp]]) -> UOp | None:
-    """A sum in a cheaper order; None if it is best as it is."""
+class _Order(NamedTuple):
+    """How a sum may be ordered: as the sum of some terms, with the products inside of them."""
+
+    node: UOp
+    plans: list[_Plan]
+    inner: list[UOp]  # sums that this one needs no longer
+
+    @property
+    def cost(self) -> float:
+        return sum(plan.cost for plan in self.plans)
+
+    def result(self) -> UOp:
+        total, *others = [plan.result() for plan in self.plans]
+        for other in others:
+            total = total + other
+        return total
+
+
+def _orders(node: UOp) -> Iterator[_Order]:
     leaves = _leaves(node.src[0])
     assert leaves is not None
-    before = _cost_as_it_is(node)
     for at, leaf in enumerate(leaves):
         terms = _terms(leaf)
-        if not terms:
-            continue
         others = [*leaves[:at], *leaves[at + 1 :]]
-        inner = [term.node for term in terms if _is_product_sum(term)]
-        plans = [_plan(node, others, term) for term in terms]
-        if any(plan is None for plan in plans):
-            continue
-        after = sum(plan.cost for plan in plans if plan is not None)
-        below = sum(map(_cost_as_it_is, inner))
-        is_shared = any(len(readers[each]) > 1 for each in inner)
-        saved = below if is_shared else below + before
-        if after * LEAST_GAIN <= saved:
-            results = [plan.result() for plan in plans if plan is not None]
-            total = results[0]
-            for result in results[1:]:
-                total = total + result
-            return total
+        plans = [plan for term in terms if (plan := _plan(node, others, term)) is not None]
+        if plans and len(plans) == len(terms):
+            yield _Order(node, plans, [term.node for term in terms if _is_product_sum(term)])
     plan = _plan(node, leaves, None) if len(leaves) > 2 else None
-    return plan.result() if plan is not None and plan.cost * LEAST_GAIN <= before else None
+    if plan is not None:
+        yield _Order(node, [plan], [])
+
+
+def _chosen(orders: list[_Order], readers: Mapping[UOp, list[UOp]]) -> dict[UOp, UOp]:
+    """Each sum that takes much less work in another order.
+
+    A sum inside of others is saved if all that read it are ordered so that they do without.
+    """
+    while True:
+        needless: dict[UOp, set[UOp]] = {}
+        for order in orders:
+            for each in order.inner:
+                needless.setdefault(each, set()).add(order.node)
+        shares = {
+            each: _cost_as_it_is(each) / len(nodes)
+            for each, nodes in needless.items()
+            if _sums_above(each, readers) == nodes
+        }
+        kept = [order for order in orders if _wins(order, shares)]
+        if len(kept) == len(orders):
+            break
+        orders = kept
+    found: dict[UOp, _Order] = {}
+    for order in orders:
+        if order.node not in found or order.cost < found[order.node].cost:
+            found[order.node] = order
+    return {node: order.result() for node, order in found.items()}
+
+
+def _wins(order: _Order, shares: Mapping[UOp, float]) -> bool:
+    saved = _cost_as_it_is(order.node) + sum(shares.get(each, 0.0) for each in order.inner)
+    return order.cost * LEAST_GAIN <= saved
+
+
+def _sums_above(node: UOp, readers: Mapping[UOp, list[UOp]]) -> set[UOp]:
+    """The sums of products that read a value; others that read it are among them."""
+    found: set[UOp] = set()
+    stack, seen = [*readers[node]], set[UOp]()
+    while stack:
+        above = stack.pop()
+        if above in seen:
+            continue
+        seen.add(above)
+        if above.op in MOVEMENT or above.op in (Op.ADD, Op.MUL):
+            stack += readers[above]
+        else:
+            found.add(above)
+    return found
 
 
 class _Factor(NamedTuple):
@@ -178,7 +228,11 @@ class _Plan(NamedTuple):
             factors = [*others, _summed(own, axis, self.sizes)]
         value = _product(factors, self.sizes).value
         sizes = [1 if axis in self.order else n for axis, n in enumerate(self.sizes)]
-        return reshape(expand(value, tuple(sizes)), shape_of(self.node))
+        value = expand(value, tuple(sizes))
+        if len(sizes) > len(shape_of(self.node)):
+            # By itself: its loops are over the parts of axes, each with a place in a tile.
+            value = global_stage(value)
+        return reshape(value, shape_of(self.node))
 
 
 def _plan(node: UOp, others: Sequence[_Leaf], term: _Leaf | None) -> _Plan | None:
@@ -254,18 +308,31 @@ def _cut(values: Iterable[UOp], shape: Shape) -> list[tuple[Size, ...]] | None:
     """Each axis in parts that factors have axes of their own for; None where they differ."""
     wanted: dict[int, set[int]] = {}
     for value in values:
-        for node in topological(*_indices(value, shape)):
-            is_cut = node.op in (Op.FLOORDIV, Op.FLOORMOD) and node.src[0].op == Op.RANGE
-            if is_cut and node.src[1].op == Op.CONST:
-                wanted.setdefault(node.src[0].arg, set()).add(int(node.src[1].arg))
+        _note_strides(_indices(value, shape), wanted)
     parts: list[tuple[Size, ...]] = []
     for axis, size in enumerate(shape):
-        found = wanted.get(axis, {1})
-        (factor,) = found if len(found) == 1 else (0,)
-        if not isinstance(size, int) or not factor or size % factor:
+        if not isinstance(size, int):
             return None
-        parts.append((size,) if factor == 1 else (size // factor, factor))
+        strides = [1, *sorted(wanted.get(axis, ())), size]
+        if any(b % a for a, b in itertools.pairwise(strides)):
+            return None
+        found = [b // a for a, b in itertools.pairwise(strides) if b != a]
+        parts.append(tuple(reversed(found)) or (1,))
     return parts
+
+
+def _note_strides(indices: Sequence[UOp], wanted: dict[int, set[int]]) -> None:
+    """Note for each range by how much it is divided, and what is left of it is divided."""
+    known: dict[UOp, tuple[int, int]] = {}  # a quotient of a range, and by how much
+    for node in topological(*indices):
+        if node.op == Op.RANGE:
+            known[node] = (int(node.arg), 1)
+        elif node.op in (Op.FLOORDIV, Op.FLOORMOD) and node.src[1].op == Op.CONST:
+            axis, stride = known.get(node.src[0], (-1, 1))
+            stride *= int(node.src[1].arg)
+            wanted.setdefault(axis, set()).add(stride)
+            if node.op == Op.FLOORDIV and axis >= 0:
+                known[node] = (axis, stride)
 
 
 def _indices(value: UOp, shape: Shape) -> tuple[UOp, ...]:
@@ -355,13 +422,10 @@ def _summed(own: Sequence[_Factor], axis: int, sizes: Shape) -> _Factor:
     """Factors multiplied and summed over an axis; rows and columns of the result lie behind."""
     groups = _groups([each.axes for each in own])
     shared = frozenset.intersection(*groups)
-    order = sorted(range(len(sizes)), key=lambda each: (each not in shared, each))
-    product = _product([_Factor(permute(x, order), _at(order, axes)) for x, axes in own], 
-                       tuple(sizes[each] for each in order))
-    value = reduce_axes(product.value, Op.ADD, (order.index(axis),))
-    back = permute(value, [order.index(each) for each in range(len(sizes))])
+    order = sorted(range(len(sizes)), key=lambda at: (at == axis, at not in shared, at))
+    place = {at: number for number, at in enumerate(order)}
+    moved = [_Factor(permute(x, order), frozenset([place[at] for at in axes])) for x, axes in own]
+    product = _product(moved, tuple([sizes[at] for at in order]))
+    value = reduce_axes(product.value, Op.ADD, (place[axis],))
+    back = permute(value, [place[at] for at in range(len(sizes))])
     return _Factor(back, frozenset[int]().union(*groups) - {axis})
-
-
-def _at(order: Sequence[int], axes: Iterable[int]) -> frozenset[int]:
-    return frozenset(order.index(axis) for axis in axes)

@@ -17,6 +17,7 @@ from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
+from weft.schedule.open_calls import open_calls
 from weft.schedule.order_contractions import order_contractions
 from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
@@ -64,6 +65,13 @@ SCHEDULE: Final = Phase(
             inline_calls,
             because="random numbers are calls of one body, and are fused with what reads them",
             needs={Op.CALL, Op.INLINE},
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
+            "open-calls",
+            open_calls,
+            because="gradients of convolutions share the layout of the images that they are given",
+            needs={Op.CALL},
             gives=TENSOR_SPEC,
         ),
         Pass(

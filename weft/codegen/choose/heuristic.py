@@ -51,6 +51,10 @@ from weft.target.target import Target
 FEW_TRANSCENDENTAL: Final = 2
 # Iterations of the grid per thread, so that a slow thread does not hold up the others.
 ITERATIONS_PER_THREAD: Final = 4
+# Nodes of a body whose copies take longer to compile than they save in a run, and the nanoseconds
+# of a run from which on they are worth that: they save some 10 % of it.
+LONG_BODY: Final = 128
+LONG_WORK: Final = 1_000_000
 # Iterations that make a loop worth having for itself: shorter ones are unrolled anyway.
 LEAST_PART: Final = 8
 
@@ -253,6 +257,9 @@ class _Chooser(Chooser):
         Lanes at addresses that were read are as many instructions, which overlap without copies.
         """
         if not is_reduction and any(map(is_looked_up, nodes_of(self.kernel))):
+            return
+        is_long = len(nodes_of(self.kernel)) > LONG_BODY
+        if is_long and not is_reduction and self.work() < LONG_WORK:
             return
         extent = self.extent(number) or 1
         transcendental = sum(node.op in TRANSCENDENTAL for node in nodes_of(self.kernel))

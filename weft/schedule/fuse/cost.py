@@ -112,13 +112,13 @@ class ElementCost:
 
     def in_full(self, node: UOp) -> float:
         """One element of a value that shares nothing with others, each part of it once."""
-        return sum(map(self._one, _parts(node)))
+        return sum(map(self.of_one, _parts(node)))
 
     def in_tile(self, node: UOp) -> float:
         """One element of a value in a tile, where positions along one axis are shared."""
         size = size_of(node)
         return sum(
-            self._one(part)
+            self.of_one(part)
             for part in _parts(node)
             if size_of(part) == size or not part.dtype.kind & FIXED
         )
@@ -181,12 +181,13 @@ class ElementCost:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[part] = self._one(part) + sum(
+            self._known[part] = self.of_one(part) + sum(
                 [self._known[s] for s in dict.fromkeys(below)]
             )
         return self._known[node]
 
-    def _one(self, node: UOp) -> float:
+    def of_one(self, node: UOp) -> float:
+        """One op of a value, without what it reads."""
         costs = self.target.costs
         if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
             return 0.0
@@ -255,10 +256,15 @@ def size_of(node: UOp) -> int:
 
 def memory_cost(target: Target, node: UOp, readers: int) -> float:
     """What it costs to write a value once and read it in `readers` kernels, with all threads."""
+    return bytes_cost(target, node) * (1 + readers) + target.costs.launch
+
+
+def bytes_cost(target: Target, node: UOp) -> float:
+    """What it costs to write a value, or to read it, with all threads."""
     size = size_of(node) * node.dtype.itemsize
     far = (*target.caches[1:], target.memory(GLOBAL))  # the first is too near for a value
     level = next((memory.cost for memory in far if size <= memory.size), far[-1].cost)
-    return size * level * (1 + readers) / target.units + target.costs.launch
+    return size * level / target.units
 
 
 def sums_reused_products(node: UOp) -> bool:

@@ -41,6 +41,7 @@ class Decisions:
         inliner: Inliner,
         code: CodeSize,
         chains: Chains,
+        recomputed: frozenset[UOp] = frozenset(),
     ) -> None:
         self.log: list[Decision] = []
         self._work = work
@@ -48,6 +49,7 @@ class Decisions:
         self._inliner = inliner
         self._code = code
         self._chains = chains
+        self._recomputed = recomputed
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
         """Is the value worth memory? Both costs go to the log."""
@@ -74,6 +76,9 @@ class Decisions:
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
+        if node in self._recomputed:
+            self.log.append(Decision(node, False, "it follows from what is in memory anyway"))
+            return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")

@@ -41,6 +41,7 @@ class Inliner:
         self._keys: dict[UOp, tuple[UOp, ...]] = {}  # the ranges of products that end chains
         self._keys_in: dict[Kernel, tuple[UOp, ...]] = {}
         self.reductions: Reductions = {}
+        self.computed: defaultdict[Kernel, set[UOp]] = defaultdict(set)
         self._uses: defaultdict[UOp, list[Use]] = defaultdict(list)
 
     def add(self, node: UOp, use: Use) -> None:
@@ -109,6 +110,7 @@ class Inliner:
                 self._enter_gather(node, use)
             else:
                 assert node.op in _POINTWISE, name(node.op)
+                self.computed[use.kernel].add(node)
                 for source in node.src:
                     self.add_at(source, use.kernel, use.address, use.path)
 
