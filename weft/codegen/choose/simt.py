@@ -72,9 +72,13 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         return False
     shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (_map,)
     if ORDERED not in kinds.values():
+        mark = chooser.mark()
+        if use_tensor_chain(chooser, compute):
+            return True
+        chooser.undo_to(mark)
         _share_out(chooser, compute)
         shapes = (
-            *(use_tensor_chain, use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+            *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
             share_anything,
         )
     for shape in shapes:
