@@ -20,8 +20,8 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.split_joins import try_join_parts
-from weft.schedule.split_products import in_parts, parts_of_product
+from weft.schedule.reductions.split_joins import try_join_parts
+from weft.schedule.reductions.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target

@@ -16,8 +16,8 @@ from weft.ir.movement import permute, reshape
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.convolutions import base_of_factor, varies, views_of
-from weft.schedule.view_axes import sizes_of
+from weft.schedule.layout.convolutions import base_of_factor, varies, views_of
+from weft.schedule.layout.view_axes import sizes_of
 from weft.target.compute import Simt
 from weft.target.matrix import LEAST_SIDE, Tile
 from weft.target.memory import GLOBAL
@@ -50,7 +50,7 @@ class _Product(NamedTuple):
 
 
 def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
-    """The axis that a product is summed along in parts, and in how many; one where that is fastest.
+    """The axis along which a product is summed in parts, and how many; one where that is fastest.
 
     None for other reductions.
     """
