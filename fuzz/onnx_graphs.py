@@ -5,7 +5,8 @@
 A model is some inputs and a handful of nodes over what stands before them, all of them outputs.
 Operators, attributes, opsets (7 to the newest that onnxruntime loads), element types, left-out
 inputs, constants and inputs are drawn from `onnx_drawn`. Weft loads it from bytes and runs
-it, eagerly, jitted, or with symbolic sizes, which it may refuse. A result that is not that of
+it, eagerly, jitted, after a call with other sizes, which makes named ones symbolic where that is
+possible, or with `sizes=`, which it may refuse. A result that is not that of
 onnxruntime is believed to be wrong where the reference evaluator has that one, too, or does not
 run the model; where the two differ, the meaning is open, and Weft has to agree with one of them.
 """
@@ -17,6 +18,7 @@ import random
 import sys
 import time
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -141,12 +143,17 @@ def fault_of(rng: random.Random, device: str) -> str:
     feeds, theirs = pool.feeds, list(pool.results.values())
     is_jitted = rng.random() < 0.6
     is_named = any(dim.dim_param for each in pool.infos for dim in _dims(each))
-    sizes = _MOST_SIZE if is_jitted and is_named and rng.random() < 0.5 else None
+    sizes = _MOST_SIZE if is_jitted and is_named and rng.random() < 0.3 else None
+    others = _of_other_sizes(pool, rng) if is_jitted and is_named and not sizes else None
     text = " ".join(f"{node.op_type}" for node in model.graph.node)
-    way = "symbolic" if sizes else "jitted" if is_jitted else "eager"
+    way = "symbolic" if sizes else "after other sizes" if others else "jitted"
+    way = way if is_jitted else "eager"
     about = f"opset {pool.opset}, {way}: {text}"
     try:
         loaded = load(model.SerializeToString(), device=device, jit=is_jitted, sizes=sizes)
+        if others:  # the names are symbolic from then on
+            with suppress(UsageError):
+                loaded.run(others)
         ours = [list(loaded.run(feeds).values()) for _ in range(2)]
     except UsageError as error:
         if sizes:  # not everything is there for symbolic sizes
@@ -169,6 +176,20 @@ def fault_of(rng: random.Random, device: str) -> str:
             f"\n  theirs {_brief(theirs[number])}"
         )
     return ""
+
+
+def _of_other_sizes(pool: Pool, rng: random.Random) -> dict[str, Any]:
+    """Inputs whose named dimensions have other sizes; the model may have no meaning for them."""
+    sizes: dict[str, int] = {}
+    result = dict(pool.feeds)
+    for info in pool.infos:
+        for axis, dim in enumerate(_dims(info)):
+            if dim.dim_param and isinstance(array := result.get(info.name), np.ndarray):
+                size = sizes.setdefault(dim.dim_param, rng.randint(1, _MOST_SIZE))
+                count = max(array.shape[axis], 1)
+                if array.shape[axis]:
+                    result[info.name] = array.take(np.arange(size) % count, axis)
+    return result
 
 
 def _dims(info: Any) -> Any:

@@ -24,14 +24,15 @@ class GradScaler:
     >>> from weft import Tensor, nn, optim
     >>> from weft.amp import GradScaler, autocast
     >>> layer = nn.Linear(2, 1)
-    >>> optimizer, scaler = optim.SGD(layer.parameters(), lr=0.1), GradScaler()
+    >>> optimizer = optim.SGD(layer.parameters(), lr=0.1)
+    >>> scaler = GradScaler(init_scale=1024.0)
     >>> with autocast("cpu", "float16"):
-    ...     loss = layer(Tensor.ones(4, 2)).square().mean()
+    ...     loss = layer(Tensor.full((4, 2), 0.1)).square().mean()
     >>> _ = scaler.scale(loss).backward()
     >>> _ = scaler.step(optimizer)
     >>> scaler.update()
     >>> scaler.get_scale()
-    65536.0
+    1024.0
     """
 
     def __init__(

@@ -115,6 +115,11 @@ def numel(input: Tensor) -> int:
     return int(input.numel())
 
 
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The n-th derivative of digamma."""
+    return input.polygamma(n)
+
+
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of several matrices."""
     return multi_dot(matrices)

@@ -117,3 +117,9 @@ def test_custom_gradient(example):
     plain, straight = example.main(["--epochs", "2", "--hidden", "32"])
     assert plain < 0.5
     assert straight > 0.7
+
+
+def test_linear_attention(example):
+    found = example.main(["--steps", "60"])
+    assert found["StateSpace"] > 0.8
+    assert found["TimeMix"] > 0.8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,6 @@ from weft.support.errors import UnknownName, UsageError
 if TYPE_CHECKING:
     from weft.codegen.opts.table import Opt
     from weft.engine.resume import Result
-    from weft.target.target import Target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read the text, run the passes, print what the last of them gives."""
     from weft.engine.resume import RENDER, resume
+    from weft.engine.targets import find_target
     from weft.ir.text import parse
 
     text, name = _read(options.file)
     opts = None if options.opts is None else _parse_opts(options.opts)
-    target = find_target(options.target)
+    target = find_target(options.target or "")
     stop = options.stop or RENDER
     results = list(resume(parse(text, name), target, options.start, stop, opts))
     if options.kernel:
@@ -94,50 +93,5 @@ def _parse_opts(text: str) -> tuple[Opt, ...]:
         ) from None
 
 
-def find_target(name: str | None) -> Target:
-    """The target with this name; this machine's CPU where there is none."""
-    if not name:
-        return _cpu("")
-    kind = name.partition(":")[0]
-    if kind not in _TARGETS:
-        raise UnknownName(
-            f"compile: there is no target {name!r}",
-            rule="a target is device:renderer:arch, of the devices " + ", ".join(_TARGETS),
-        )
-    return _TARGETS[kind](name)
-
-
-def _cpu(name: str) -> Target:
-    from weft.runtime.host import host_target
-    from weft.target.cpu import parse_cpu
-
-    return parse_cpu(name) if ":" in name else host_target()
-
-
-def _cuda(name: str) -> Target:
-    from weft.target.cuda import cuda_target, parse_cuda
-
-    return parse_cuda(name) if ":" in name else cuda_target()
-
-
-def _c(name: str) -> Target:
-    from weft.target.c import c_target
-
-    return c_target(name.split(":")[2]) if name.count(":") == 2 else c_target()
-
-
-def _opencl(name: str) -> Target:
-    from weft.target.opencl import opencl_target
-
-    arch = name.split(":")[2].split(",") if name.count(":") == 2 else ["any", "fp64", "exact32"]
-    return opencl_target(arch[0], has_float64="fp64" in arch, rounds_float32="exact32" in arch)
-
-
 # How the languages of renderers begin a comment.
 _COMMENTS: Final = {"C": "//", "CL": "//", "LLVM": ";", "PTX": ";"}
-_TARGETS: Final[dict[str, Callable[[str], Target]]] = {
-    "CPU": _cpu,
-    "CUDA": _cuda,
-    "C": _c,
-    "OPENCL": _opencl,
-}

@@ -7,6 +7,7 @@ takes, and hands the result to a renderer. `phases.py` lists what happens in bet
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.codegen.analysis.estimate import estimate
 from weft.codegen.context import CodegenContext
@@ -58,9 +59,22 @@ def program_of(
         threads=tuple(
             size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
         ),
-        estimate=cost,
+        estimate=replace(cost, rate=_matrix_rate(instructions, context.target)),
         dynamic_bytes=dynamic_bytes(_dynamic(instructions)),
         maps=_maps(instructions, parameters),
+    )
+
+
+def _matrix_rate(instructions: UOp, target: Target) -> float:
+    """The operations per second of the matrix unit that a program uses; 0 where it uses none."""
+    if not instructions.ops >> Op.MMA & 1:
+        return 0.0
+    pairs = {node.arg[0] for node in instructions.src if node.op == Op.MMA}
+    return max(
+        unit.rate
+        for unit in target.matrix_units
+        for left, right in unit.inputs
+        if (left.name, right.name) in pairs
     )
 
 

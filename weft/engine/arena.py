@@ -8,6 +8,7 @@ itself, and gives it back.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
 from typing import Final
 from weakref import WeakValueDictionary
@@ -17,6 +18,35 @@ from weft.runtime.device import Device
 from weft.support.fork import renew_in_child
 
 _ARENAS: Final[WeakValueDictionary[Device, SharedArena]] = WeakValueDictionary()
+
+
+class ArenaShare:
+    """The part that one replay has in the arena of its device; it ends with the replay.
+
+    The arena is as large as the largest run that replays have had so far.
+    """
+
+    def __init__(self, on: Device) -> None:
+        self._arena = arena = SharedArena.of(on)
+        self._size = size = [0]
+        weakref.finalize(self, _leave, arena, size).atexit = False
+
+    def take(self, size: int, owner: ArenaOwner) -> Buffer:
+        """Memory of at least so many bytes until `release`, the same as last time if it can be."""
+        if size > self._size[0]:
+            self._arena.join(size)
+            if self._size[0]:
+                self._arena.leave(self._size[0])
+            self._size[0] = size
+        return self._arena.take(size, owner)
+
+    def release(self, buffer: Buffer) -> None:
+        self._arena.release(buffer)
+
+
+def _leave(arena: SharedArena, size: list[int]) -> None:
+    if size[0]:
+        arena.leave(size[0])
 
 
 class SharedArena:

@@ -17,13 +17,14 @@ from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType
 from weft.ir.layouts import Layout
 from weft.ir.ops import Op
-from weft.ir.shapes import largest_size
+from weft.ir.rooms import class_of, room
 from weft.ir.uop import UOp, make_unique
 from weft.ir.walk import substitute, try_line
 from weft.support.source_line import SourceLine, user_line
 
 _numbers: Final = itertools.count()
 _NOTHING: Final[Mapping[UOp, UOp]] = {}
+_NO_VALUES: Final[Mapping[str, int]] = {}
 
 
 def _forget(end: ref[UOp]) -> None:
@@ -46,16 +47,20 @@ def _hold(
 
 
 class BufferKind:
-    """Makes memory of one dtype, shape and device, with all that can be known before."""
+    """Makes memory of one dtype, shape and device, with all that can be known before.
 
-    __slots__ = ("_parts", "_symbolic", "device", "dtype", "name", "shape", "size")
+    `size` is its bytes; for variables that are not bound there is room for the greatest values.
+    """
+
+    __slots__ = ("_parts", "_sizes", "_symbolic", "device", "dtype", "name", "shape", "size")
 
     def __init__(self, dtype: DType, shape: Sequence[Size], placement: Placement) -> None:
         self.name = canonical_placement(placement)
         self.dtype = dtype
-        self.size = largest_size(tuple(shape)) * dtype.itemsize
+        self.size = room(shape, _NO_VALUES) * dtype.itemsize
         self.shape, self._symbolic = split_symbolic(shape)
         self._parts: list[BufferKind] = []
+        self._sizes: dict[tuple[int, ...], int] = {}  # by the classes of values
         if isinstance(self.name, str):
             self.device = device(self.name)
             return
@@ -63,6 +68,17 @@ class BufferKind:
         for number, name in enumerate(layout.devices):
             self._parts.append(BufferKind(dtype, layout.part(tuple(shape), number), name))
         self.device = self._parts[0].device
+
+    def size_for(self, values: Mapping[str, int]) -> int:
+        """The bytes where variables that are not bound have these values."""
+        if not self._symbolic:
+            return self.size
+        classes = tuple([class_of(value) for value in values.values()])
+        found = self._sizes.get(classes)
+        if found is None:
+            count = room((*self._symbolic, *(n for n in self.shape if n is not None)), values)
+            found = self._sizes[classes] = count * self.dtype.itemsize
+        return found
 
     def new(self) -> UOp:
         """A BUFFER node with memory of its own, not yet written."""
@@ -92,8 +108,8 @@ class BufferKind:
 def new_buffer(dtype: DType, shape: Sequence[Size], placement: Placement) -> UOp:
     """A BUFFER node with memory of its own, not yet written.
 
-    There is room for the greatest value of each symbolic size, so that the runs of a loop over
-    values ask for the same memory. Elements lie close together, by the value that is bound.
+    There is room for values around the one that is bound (`ir/rooms.py`), so that the runs of a
+    loop over values ask for the same memory. Elements lie close together, by the value of now.
     """
     return BufferKind(dtype, shape, placement).new()
 
@@ -106,6 +122,14 @@ def adopt_buffer(dtype: DType, shape: Sequence[Size], memory: Buffer) -> UOp:
 def line_of(node: UOp) -> SourceLine:
     """The line that made a value: that of the node or of what it wraps, or the one that asks."""
     return try_line(node) or user_line()
+
+
+def with_shape(node: UOp, shape: Sequence[Size]) -> UOp:
+    """A new BUFFER node of another shape for the memory of one, which has none any more."""
+    memory = BUFFERS.pop(node.arg[0])
+    made = BufferKind(node.dtype, shape, node.arg[2]).holding(memory)
+    made.line = node.line
+    return made
 
 
 def hand_over(node: UOp, parts: Sequence[UOp] = ()) -> UOp:

@@ -32,7 +32,7 @@ from weft.support.workers import Workers
 if TYPE_CHECKING:
     from weft.codegen.opts.table import Opt
 
-_CACHE: Final = DiskCache("programs", 3)
+_CACHE: Final = DiskCache("programs", 4)
 Key = tuple[UOp, str, object]  # kernel, device, settings
 _KEYS: Final[BoundedCache[Key, str]] = BoundedCache(2048)  # on disk
 # By the key on disk, and the device; schedules that use a program keep it.
@@ -181,10 +181,15 @@ def _disk_key(kernel: UOp, device: Device) -> str:
 
 def disk_key(graph: UOp, device: Device, version: str) -> str:
     """All that follows from a graph: another target, compiler or setting is another key."""
+    return f"{digest(graph)} {machine_key(device, version)}"
+
+
+def machine_key(device: Device, version: str) -> str:
+    """What beside a graph decides what becomes of it, by code of this version."""
     kind = type(device).__name__  # NULL keeps sources where others keep code
     target = device.target
     facts = (kind, target.name, target.key, device.compiler, version, cache_key())
-    return f"{digest(graph)} {blake2b(repr(facts).encode(), digest_size=20).hexdigest()}"
+    return blake2b(repr(facts).encode(), digest_size=20).hexdigest()
 
 
 def _try_stored(key: str) -> Program | None:

@@ -1,8 +1,8 @@
 """The devices of this process, by name. Here renderers and runtimes meet.
 
 `device("CPU")` opens a device when it is first asked for. A name is a kind and, where a machine
-has several, a number: `OPENCL:1`; of `DISK`, a path. The default is the setting `DEVICE`, else
-`CPU`.
+has several, a number: `OPENCL:1`; of `DISK`, a path; of `NULL`, perhaps the target that it plays,
+as in `NULL:CUDA:PTX:sm_90a`. The default is the setting `DEVICE`, else `CPU`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ def _open_cuda(name: str) -> OneDevice:
 
 
 def _open_null(name: str) -> OneDevice:
-    from weft.runtime.host import host_target
+    from weft.engine.targets import find_target, renderer_of
     from weft.runtime.null.device import NullDevice
 
-    return NullDevice(_render_llvm, host_target(), name)
+    rest = name.partition(":")[2]
+    target = find_target("" if rest.isdecimal() else rest)
+    return NullDevice(renderer_of(target), target, name)
 
 
 def _open_c(name: str) -> OneDevice:

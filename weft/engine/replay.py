@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from weft.engine.arena import SharedArena
+from weft.engine.arena import ArenaShare
 from weft.engine.bindings import (
     Variables,
     require_agreement,
@@ -25,7 +24,7 @@ from weft.engine.buffers import Buffer
 from weft.engine.checks.redzones import CheckedList, fill, fill_fresh
 from weft.engine.contents import copy_contents
 from weft.engine.counters import GlobalCounters
-from weft.engine.run import Prepared, Temporary
+from weft.engine.run import ArenaPlan, Prepared
 from weft.engine.tape import Copy, Tape
 from weft.engine.watch.record import record_launches
 from weft.engine.watch.show import show_runs
@@ -46,18 +45,27 @@ _NO_SIZES: Final[dict[str, int]] = {}
 class Replay:
     """A graph over parameters, prepared for a device. `run` takes memory by slot.
 
-    The graph may have bound variables: those keep their values in every run.
+    The graph may have bound variables: those keep their values in every run. One that was prepared
+    before, without any, is taken as it is.
     """
 
-    def __init__(self, body: UOp, device_name: str, slots: int) -> None:
-        unbound, self._bound = take_bindings(body)
-        self.prepared = prepare(unbound, device_name)
+    def __init__(self, body: UOp | Prepared, device_name: str, slots: int) -> None:
+        self._bound: dict[str, int] = {}
+        if isinstance(body, Prepared):
+            self.prepared = body
+        else:
+            unbound, self._bound = take_bindings(body)
+            self.prepared = prepare(unbound, device_name)
         self._lock = threading.Lock()
         renew_in_child(self._lock)
         self._native = _try_native(self.prepared, slots)
         self._can_be_watched = self._native is not None and self._native.is_timed
         # Settings, and what follows from them: whether somebody watches, and what runs.
         self._mode: tuple[object, bool, bool] = (None, False, False)
+
+    @property
+    def has_bindings(self) -> bool:
+        return bool(self._bound)
 
     @property
     def is_native(self) -> bool:
@@ -96,11 +104,9 @@ class _ListRun:
 
     def __init__(self, prepared: Prepared, launcher: ListLauncher, slots: int) -> None:
         self._prepared = prepared
-        self._arena: SharedArena | None = None
+        self._arena: ArenaShare | None = None
         if prepared.arena:
-            self._arena = arena = SharedArena.of(prepared.device)
-            arena.join(prepared.arena)
-            weakref.finalize(self, arena.leave, prepared.arena).atexit = False
+            self._arena = ArenaShare(prepared.device)
         launches = launcher.run_list(
             [
                 (
@@ -117,19 +123,20 @@ class _ListRun:
         self._sizes = _Sizes(prepared, launches) if prepared.variables else None
         self._words = launches.words
         self._positions: list[list[int]] = [[] for _ in range(slots)]
-        self._temporaries: list[tuple[Temporary, list[int]]] = [
-            (each, []) for each in prepared.temporaries
-        ]
-        places = {each.slot: found for each, found in self._temporaries}
+        # Where the list has the address of each temporary.
+        self._temporaries: dict[int, list[int]] = {each.slot: [] for each in prepared.temporaries}
         for number, step in enumerate(prepared.steps):
             for position, slot in enumerate(step.slots):
-                found = places[slot] if slot in places else self._positions[slot]
+                found = self._temporaries.get(slot)
+                found = self._positions[slot] if found is None else found
                 found.append(launches.position(number, position))
-        self._placed: Buffer | None = None  # where the temporaries are
+        # The plan that a run follows, and where the temporaries are.
+        self._plan = ArenaPlan((), 0) if prepared.variables else prepared.arena_for(_NO_SIZES)
+        self._placed: Buffer | None = None
         self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
-        self._bytes = sum(each.bytes_read + each.bytes_written for each in estimates)
+        self._bytes = sum(each.moved for each in estimates)
 
     def _checked(self, launches: LaunchList, prepared: Prepared) -> LaunchList | CheckedList:
         """What a run calls."""
@@ -166,7 +173,7 @@ class _ListRun:
         arena = self._arena
         if arena is None:
             return run()
-        taken = arena.take(self._prepared.arena, self._prepared)
+        taken = arena.take(self._plan.size, self._prepared)
         try:
             if taken is not self._placed:
                 self._place(taken)
@@ -177,16 +184,18 @@ class _ListRun:
     def _place(self, arena: Buffer) -> None:
         """Write the addresses of the temporaries into the list."""
         whole, view = arena.allocated(), arena.device.view
-        for (_, offset, size), positions in self._temporaries:
+        for slot, offset, size in self._plan.temporaries:
             address = view(whole, offset, size).address
-            for position in positions:
+            for position in self._temporaries[slot]:
                 self._words[position] = address
         self._placed = arena
 
     def _bind(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """Write the addresses and values of a run into the list."""
-        if self._sizes is not None:
-            self._sizes.set(variables)
+        if self._sizes is not None and self._sizes.set(variables):
+            plan = self._prepared.arena_for(variables)
+            if plan is not self._plan:
+                self._plan, self._placed = plan, None
         bound = self._bound
         for slot, part in enumerate(memory):
             if part is None:  # an output that takes the memory of an argument
@@ -225,14 +234,14 @@ class _Sizes:
                 key = (step.loaded.executable, program.groups)
                 self._grids.setdefault(key, []).append(number)
 
-    def set(self, variables: Variables) -> None:
-        """Let the next run have these values."""
+    def set(self, variables: Variables) -> bool:
+        """Let the next run have these values; whether they are others than those of the last."""
         try:
             values = [variables[variable.arg[0]] for variable in self._variables]
         except KeyError:
             values = []
         if values == self._now:
-            return
+            return False
         require_values(self._variables, variables)
         self._now = None
         words = self._list.words
@@ -242,6 +251,7 @@ class _Sizes:
         for (_, sizes), numbers in self._grids.items():
             self._list.set_grid(numbers, shape_value(sizes, variables))
         self._now = values
+        return True
 
 
 def _static_grid(groups: tuple[Size, ...]) -> tuple[int, ...]:
@@ -258,6 +268,7 @@ class _CheckedRun(_ListRun):
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
+        self._list.values = variables
         super().run(memory, variables)
 
     def _place(self, arena: Buffer) -> None:

@@ -7,15 +7,16 @@ the spec of the pass before it, so a mistake in the text is named before anythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from weft.codegen.context import CodegenContext
 from weft.codegen.generate import program_of
 from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN
+from weft.engine.targets import renderer_of
 from weft.ir.ops import Op
-from weft.ir.program import Estimate, Program
+from weft.ir.program import Estimate
 from weft.ir.spec.spec import Spec, verify
 from weft.ir.text import dump
 from weft.ir.uop import UOp
@@ -128,20 +129,7 @@ def _lowered(
         root = given
     if STEPS[last] == RENDER:
         program = program_of(name, topological(root), root, context, Estimate())
-        yield Result(RENDER, name, _renderer(target)(program, target))
-
-
-def _renderer(target: Target) -> Callable[[Program, Target], str]:
-    from weft.render.c_family import c, opencl
-    from weft.render.llvm import renderer as llvm
-
-    found: dict[str, Callable[[Program, Target], str]] = {
-        "LLVM": llvm.render,
-        "PTX": llvm.render,
-        "C": c.render,
-        "CL": opencl.render,
-    }
-    return found[target.renderer]
+        yield Result(RENDER, name, renderer_of(target)(program, target))
 
 
 def _require_level(root: UOp, first: int, target: Target) -> None:

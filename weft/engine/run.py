@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from weft.engine.bindings import Variables, require_values, variables_of
@@ -15,12 +15,14 @@ from weft.engine.watch.label import label_of
 from weft.engine.watch.record import record_launch
 from weft.engine.watch.show import show_run
 from weft.ir.program import Program
-from weft.ir.shapes import largest_size, shape_of
+from weft.ir.rooms import class_of, room
+from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.rewrite.trace_file import TraceFile, current
 from weft.runtime.device import Device, Handle, seconds_of
+from weft.schedule.plan import plan_arena
 from weft.support.setting import scope
 from weft.support.source_line import SourceLine
 
@@ -51,28 +53,73 @@ class Temporary(NamedTuple):
     size: int
 
 
+class ArenaPlan(NamedTuple):
+    """The temporaries of a schedule, and the bytes that they take together."""
+
+    temporaries: tuple[Temporary, ...]
+    size: int
+
+
 class Prepared:
     """The schedule of a body with its programs, ready to run on any memory.
 
-    `arena` is the bytes of all temporaries together.
+    `temporaries` and `arena`, the bytes of all of them together, have room for the greatest
+    symbolic sizes; `arena_for` plans by the values of a run. A schedule from disk may have a
+    function in the place of its body: who looks for lines or values in it makes it.
     """
 
     def __init__(
         self,
         device: Device,
-        body: UOp,
+        body: UOp | Callable[[], UOp],
         steps: list[PlannedLaunch],
         variables: tuple[UOp, ...],
         temporaries: tuple[Temporary, ...],
         arena: int,
     ) -> None:
-        self.body = body
+        self._body = body
         self.device = device
         self.steps = steps
         self.variables = variables
         self.temporaries = temporaries
         self.arena = arena
         self.places: list[int] | None = None
+        # Whether nothing about a run depends on what it is run on.
+        self._is_plain = not (arena or variables) and all(
+            step.groups is not None and 0 not in step.groups for step in steps
+        )
+        self._plans: dict[tuple[int, ...], ArenaPlan] = {}
+        # The variables of temporaries, whose memory follows their values.
+        slots = {each.slot for each in temporaries}
+        nodes = {part for step in steps for part in step.memory if part.arg[0] in slots}
+        self._sizing = tuple(n.arg[0] for n in variables_of(nodes) if n in variables)
+
+    def arena_for(self, values: Variables) -> ArenaPlan:
+        """The temporaries of a run with these values; the same for all values of their classes."""
+        known = self._sizing
+        classes = tuple([class_of(values[name]) for name in known]) if known else ()
+        plan = self._plans.get(classes)
+        if plan is None:
+            plan = self._plans[classes] = self._planned(values if known else {})
+        return plan
+
+    def _planned(self, values: Variables) -> ArenaPlan:
+        if not self._sizing:
+            return ArenaPlan(self.temporaries, self.arena)
+        first = min(each.slot for each in self.temporaries)
+        kernels = [step.memory for step in self.steps]
+        offsets, size = plan_arena(kernels, first, lambda shape: room(shape, values))
+        nodes = {part.arg[0]: part for memory in kernels for part in memory}
+        temporaries = tuple(
+            Temporary(slot, offsets[slot], max(1, _bytes(nodes[slot], values))) for slot in offsets
+        )
+        return ArenaPlan(temporaries, size)
+
+    @property
+    def body(self) -> UOp:
+        if not isinstance(self._body, UOp):
+            self._body = self._body()
+        return self._body
 
     def named_steps(self) -> list[PlannedLaunch]:
         """The steps with the lines they come from; a schedule from disk finds them now.
@@ -120,7 +167,7 @@ class Prepared:
         variables = variables_of(call.arg for call in calls)
         offsets, size = schedule.plan
         temporaries = tuple(
-            Temporary(part.arg[0], offsets[part.arg[0]], max(1, _bytes(part)))
+            Temporary(part.arg[0], offsets[part.arg[0]], max(1, _bytes(part, {})))
             for part in schedule.temporaries
         )
         return cls(device, body, steps, variables, temporaries, size)
@@ -130,10 +177,14 @@ class Prepared:
 
         A slot that no kernel has may be None. Temporaries are added here.
         """
+        asked = scope.get()  # once: a setting by its name is a call
+        if self._is_plain and not (asked["CHECK"] or asked["DEBUG"] or asked["VIZ"]):
+            self._run_plain(memory)
+            return
         if self.variables:
             require_values(self.variables, variables)
-        arena = Buffer(self.device, self.arena, owner=self) if self.arena else None
-        asked = scope.get()  # once: a setting by its name is a call
+        plan = self.arena_for(variables)
+        arena = Buffer(self.device, plan.size, owner=self) if plan.size else None
         check = asked["CHECK"]
         if check == "memory":
             fill_fresh(memory if arena is None else [*memory, arena])
@@ -149,7 +200,7 @@ class Prepared:
                 handles[slot] = part.allocated() if handle is None else handle
         try:
             if arena is not None:
-                handles.update(temporary_handles(self.temporaries, arena))
+                handles.update(temporary_handles(plan.temporaries, arena))
             is_shown: bool = asked["DEBUG"] >= 2  # type: ignore[operator]  # a number
             trace = current() if asked["VIZ"] else None
             is_watched = is_shown or trace is not None or finite is not None
@@ -160,6 +211,20 @@ class Prepared:
         finally:
             if arena is not None:
                 arena.free()
+
+    def _run_plain(self, memory: Sequence[Buffer | None]) -> None:
+        """Run kernels that need neither temporaries nor variables, and that nobody watches."""
+        for step in self.steps:
+            given: list[Handle] = []
+            for slot in step.slots:
+                part = memory[slot]
+                assert part is not None  # a kernel has this slot
+                handle = part.handle
+                given.append(part.allocated() if handle is None else handle)
+            program, execute = step.loaded
+            start = time.perf_counter()
+            execute(given, (), step.groups or ())
+            _count(program, time.perf_counter() - start)
 
     def _launch(
         self,
@@ -192,15 +257,20 @@ class Prepared:
         else:
             execute(given, values, groups)
             seconds = time.perf_counter() - start
-        estimate = program.estimate
-        GlobalCounters.kernel_count += 1
-        GlobalCounters.global_ops += estimate.operations
-        GlobalCounters.global_mem += estimate.bytes_read + estimate.bytes_written
-        GlobalCounters.time_sum_s += seconds
+        _count(program, seconds)
         if trace is not None:
             record_launch(trace, self.device, step, seconds)
         if is_shown:
             show_run(self.device, step, seconds, GlobalCounters.kernel_count)
+
+
+def _count(program: Program, seconds: float) -> None:
+    """Count a kernel that ran."""
+    estimate = program.estimate
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_ops += estimate.operations
+    GlobalCounters.global_mem += estimate.moved
+    GlobalCounters.time_sum_s += seconds
 
 
 def _grid(program: Program) -> tuple[int, ...] | None:
@@ -217,8 +287,8 @@ def planned(
     return PlannedLaunch(loaded, slots, memory, _grid(loaded.program), line, label)
 
 
-def _bytes(memory: UOp) -> int:
-    return largest_size(shape_of(memory)) * memory.dtype.itemsize
+def _bytes(memory: UOp, values: Variables) -> int:
+    return room(shape_of(memory), values) * memory.dtype.itemsize
 
 
 def temporary_handles(temporaries: Sequence[Temporary], arena: Buffer) -> dict[int, Handle]:

@@ -16,6 +16,7 @@ from weft.ir.build import scatter as scatter_node
 from weft.ir.dtypes import dtypes
 from weft.ir.movement import as_shape, broadcast_axes, expand, full, iota, permute
 from weft.ir.ops import Op
+from weft.ir.reduction.accumulation import counts_along
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild
@@ -56,23 +57,11 @@ def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     for axis, address in enumerate(node.src[2:]):
-        along = _counts_along(address, len(positions))
+        along = counts_along(address, len(positions))
         size = shape_of(node.src[0])[axis]
         if along is not None and along not in found.values() and positions[along] == size:
             found[axis] = along
     return found
-
-
-def _counts_along(address: UOp, rank: int) -> int | None:
-    """The axis along which an index is 0, 1, 2, …, if it is the same along all others."""
-    if address.op == Op.EXPAND:
-        address = address.src[0]
-    shape = shape_of(address)
-    axes = [axis for axis, size in enumerate(shape) if size != 1]
-    if address.op == Op.RESHAPE:
-        address = address.src[0]
-    is_count = address.op == Op.IOTA and len(shape) == rank and len(axes) == 1
-    return axes[0] if is_count else None
 
 
 def _in_place(reduced: UOp, rank: int, count: int, aligned: dict[int, int]) -> UOp:

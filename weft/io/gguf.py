@@ -8,6 +8,7 @@ use them. Counts and lengths are checked against what is left of the file.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from weft.io.gguf_blocks import PLAIN, QUANTIZED
@@ -33,16 +34,40 @@ class TensorEntry(NamedTuple):
     offset: int
 
 
+class StoredTensor(NamedTuple):
+    """A tensor as it is stored: `data` is its bytes in blocks, or its numbers if they are plain.
+
+    What it is made of beside the data is its format and its shape.
+    """
+
+    data: Tensor
+    format: str
+    shape: tuple[int, ...]
+    unpack: Callable[[Tensor], Tensor] | None
+
+    def over(self, data: Tensor) -> Tensor:
+        """The values, of data that may be elsewhere."""
+        return data if self.unpack is None else self.unpack(data).reshape(self.shape)
+
+
 def gguf_load(fn: FileLike, device: str | None = None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The metadata and the tensors of a GGUF file.
 
     Tensors are on `device`, the default one if none is named. A quantized tensor is a float32
     expression over its packed bytes, so it fuses into what uses it; `realize` unpacks it.
     """
+    metadata, stored = gguf_stored(fn, device)
+    return metadata, {name: each.over(each.data) for name, each in stored.items()}
+
+
+def gguf_stored(
+    fn: FileLike, device: str | None = None
+) -> tuple[dict[str, Any], dict[str, StoredTensor]]:
+    """The metadata, and the tensors before they are unpacked."""
     source = Source(fn, "GGUF")
     metadata, entries, start = _read(source)
     name = Tensor.empty(0, device=device).device
-    return metadata, {each.name: _tensor(source, start, each, name) for each in entries}
+    return metadata, {each.name: _stored(source, start, each, name) for each in entries}
 
 
 def gguf_metadata(fn: FileLike) -> dict[str, Any]:
@@ -58,17 +83,19 @@ def gguf_typed_metadata(fn: FileLike) -> dict[str, Typed]:
     return {key: Typed(kinds[key][0], value, kinds[key][1]) for key, value in metadata.items()}
 
 
-def _tensor(source: Source, start: int, entry: TensorEntry, device: str) -> Tensor:
+def _stored(source: Source, start: int, entry: TensorEntry, device: str) -> StoredTensor:
     what = f"the tensor {entry.name!r}"
-    offset = start + entry.offset
+    offset, shape = start + entry.offset, entry.shape
     if entry.kind in PLAIN:
-        return source.tensor_at(offset, PLAIN[entry.kind], entry.shape, what).to(device)
+        dtype = PLAIN[entry.kind]
+        data = source.tensor_at(offset, dtype, shape, what).to(device)
+        return StoredTensor(data, dtype.name, shape, None)
     row = QUANTIZED[entry.kind]
-    count = source.elements(entry.shape, what) // row.elements
-    blocks = source.tensor_at(offset, dtypes.uint8, (count, row.bytes), what).to(device)
+    count = source.elements(shape, what) // row.elements
     if not count:
-        return Tensor.zeros(*entry.shape, device=device)
-    return row.unpack(blocks).reshape(entry.shape)
+        return StoredTensor(Tensor.zeros(*shape, device=device), "float32", shape, None)
+    blocks = source.tensor_at(offset, dtypes.uint8, (count, row.bytes), what).to(device)
+    return StoredTensor(blocks, row.name, shape, row.unpack)
 
 
 class _FileReader:

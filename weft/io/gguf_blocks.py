@@ -66,9 +66,14 @@ def _nibbles(part: Tensor) -> Tensor:
     return _fields(part, 4, (known(part.shape[1]),), 0).flatten(1)
 
 
-def _bits_of(part: Tensor) -> Tensor:
-    """The bits of each byte in order."""
-    return _fields(part, 1, (known(part.shape[1]),), 1).flatten(1)
+def _with_fifth_bits(codes: Tensor, part: Tensor) -> Tensor:
+    """32 codes of four bits, and above them the bits of four bytes in order.
+
+    As one word the bytes are shifted by a place for each lane, which machines do with words.
+    """
+    word = part.bitcast(dtypes.uint32)  # (count, 1)
+    places = Tensor.arange(32, device=part.device).cast(dtypes.uint32).unsqueeze(0)
+    return codes.cast(dtypes.int32) | (word >> places & 1).cast(dtypes.int32) << 4
 
 
 def _number(part: Tensor) -> Tensor:
@@ -101,12 +106,12 @@ def _q4_1(blocks: Tensor) -> Tensor:
 
 
 def _q5_0(blocks: Tensor) -> Tensor:
-    codes = _nibbles(blocks[:, 6:]) | _bits_of(blocks[:, 2:6]) << 4
+    codes = _with_fifth_bits(_nibbles(blocks[:, 6:]), blocks[:, 2:6])
     return _half(blocks, 0) * (_number(codes) - 16)
 
 
 def _q5_1(blocks: Tensor) -> Tensor:
-    codes = _nibbles(blocks[:, 8:]) | _bits_of(blocks[:, 4:8]) << 4
+    codes = _with_fifth_bits(_nibbles(blocks[:, 8:]), blocks[:, 4:8])
     return _half(blocks, 0) * _number(codes) + _half(blocks, 2)
 
 

@@ -31,11 +31,20 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run costs: arithmetic operations and bytes of global memory touched."""
+    """What a run costs: arithmetic operations and bytes of global memory touched.
+
+    `rate` is the operations per second of the matrix unit that it uses, 0 where it uses none.
+    """
 
     operations: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+    rate: float = 0.0
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.bytes_read + self.bytes_written
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 
 from __future__ import annotations
 
-import gc
 import threading
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
 from collections.abc import Callable, Iterator
@@ -467,18 +466,6 @@ def _let_go(key: tuple[Any, ...]) -> None:
 def live_nodes() -> int:
     """How many nodes the table holds."""
     return len(_TABLE)
-
-
-class CollectorPaused:
-    """A scope without cyclic garbage collection, which would walk the nodes for nothing."""
-
-    def __enter__(self) -> None:
-        self.was_on = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self.was_on:
-            gc.enable()
 
 
 def first_closed(node: UOp) -> int:

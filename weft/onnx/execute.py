@@ -156,7 +156,10 @@ def run_node(node: Node, scope: Scope, run: Run, around: dict[str, Any]) -> None
     call = Call(node, run, scope, around)
     try:
         results = compute(call, values)
-    except (NeedsValue, InternalError):
+    except NeedsValue as needed:
+        needed.node = needed.node or str(node)
+        raise
+    except InternalError:
         raise
     except UsageError as error:
         if not error.what.startswith("onnx: "):

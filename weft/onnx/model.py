@@ -1,31 +1,42 @@
 """`Model`: a loaded graph that is called with tensors.
 
-A call is traced by the JIT once for each set of shapes. Where the graph needs values to be built,
-an input that they come from becomes static (a trace for each of its values); any other value makes
-the model run eagerly, node by node.
+A call is traced by the JIT; named sizes are symbolic where the graph allows. Where the graph needs
+values to be built, an input that they come from becomes static (a trace for each of its values);
+any other value makes the model run eagerly, node by node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from weft.ir.build import variable
 from weft.ir.dtypes import DType, dtypes
 from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, Small, element_name
-from weft.onnx.execute import FLOATS, Run, run_graph
+from weft.onnx.execute import FLOATS, Run, run_graph, run_node
 from weft.onnx.graph import Described, Graph, all_graphs
+from weft.onnx.named_sizes import Limits, NamedSizes, Sizes, settled
 from weft.onnx.values import NeedsValue, Weight, to_tensor
-from weft.support.errors import ArgumentError, ArgumentTypeError, ShapeError, UsageError
+from weft.support.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    InternalError,
+    ShapeError,
+    UsageError,
+)
+from weft.support.settings import settings
 from weft.tensor.host.convert import dtype_of as read_dtype
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
 
-Sizes = Mapping[str, tuple[int, int]] | int
 _MOST_STATIC_BYTES = 1 << 16
+# Sizes that a graph is built with where nobody says one; windows need some.
+_TRIED_SIZES = (1, 16, 64, 256)
 
 
 class Model:
@@ -49,12 +60,15 @@ class Model:
         self.optional_inputs = [each for each in graph.inputs if each.name in graph.weights]
         self.outputs = graph.outputs
         self.is_eager = not uses_jit
-        self._sizes = self._limits(sizes)
+        self.sizes = NamedSizes(self.inputs, sizes)
         self._most_iterations = most_iterations
         self._static: set[str] = set()
         self._has_weights = False
         self._dtype: DType | None = None
         self._traced = jit(self._graph_outputs)
+
+    def __repr__(self) -> str:
+        return f"<onnx model {self.graph.name}, {self._traced.traces} traces>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if len(args) > len(self.inputs) + len(self.optional_inputs):
@@ -71,16 +85,11 @@ class Model:
     def _results(self, given: dict[str, Any]) -> list[Any]:
         self._require_names(given)
         values = {name: self._input(name, value) for name, value in given.items()}
-        values = self._with_sizes(values)
         is_plain = all(isinstance(value, Tensor) for value in values.values())
         while is_plain and not self.is_eager:
             self._make_weights()
             try:
-                return list(self._call_traced(values))
-            except UsageError as error:
-                if self._sizes and not error.fix:
-                    error.fix = "load the model without sizes=: then each shape has its own trace"
-                raise
+                return self._call_traced(values)
             except NeedsValue as needed:
                 if needed.name in values and needed.name not in self._static:
                     self._static.add(needed.name)
@@ -99,15 +108,77 @@ class Model:
                     weight.tensor(self.device)
         self._has_weights = True
 
-    def _call_traced(self, values: dict[str, Any]) -> Any:
-        fixed = []
+    def _call_traced(self, values: dict[str, Any]) -> list[Any]:
+        fixed: list[Any] = []
         for name in sorted(self._static & set(values)):
             array = values[name].numpy()
             if array.nbytes > _MOST_STATIC_BYTES:
                 raise NeedsValue("")
             fixed.append((name, array.dtype.str, array.shape, array.tobytes()))
         free = {name: value for name, value in values.items() if name not in self._static}
-        return self._traced(free, tuple(fixed))
+        results = self._try_symbolic(free, tuple(fixed))
+        return list(self._traced(free, tuple(fixed))) if results is None else results
+
+    def _try_symbolic(self, free: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any] | None:
+        """A call whose named sizes are symbolic; None where these sizes have their own trace."""
+
+        if not self.sizes.names or tracing.depth or not settings.JIT:
+            return None  # a trace around this one, or none
+        chosen = self.sizes.for_call(free, partial(self._problem, free, fixed))
+        if not chosen or not all(map(_is_plain, free.values())):
+            return None
+        limits = {name: self.sizes.limits[name] for name in chosen}
+        inputs = self.sizes.bound_inputs(free, chosen, limits)
+        try:
+            return settled(list(self._traced(inputs, fixed)), inputs, free)
+        except (UsageError, InternalError, NeedsValue) as error:
+            if not self.sizes.is_given:
+                self.sizes.give_up(_reason(error))
+                return None
+            if isinstance(error, UsageError) and not error.fix:
+                error.fix = "load the model without sizes=: then what must be known is no variable"
+            raise
+
+    def _problem(
+        self, free: dict[str, Any], fixed: tuple[Any, ...], limits: Limits, is_kept: bool
+    ) -> str:
+        """What stands against symbolic sizes within these limits."""
+        inputs = self.sizes.bound_inputs(free, self.sizes.sizes_of(free) or {}, limits)
+        traced = self._traced if is_kept else jit(self._graph_outputs)
+        try:
+            traced.program_for((inputs, fixed), {})
+        except (UsageError, NeedsValue) as error:
+            return _reason(error)
+        return ""
+
+    def zeros(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Inputs of zeros, whose named sizes are these; None for what is no tensor."""
+        return {each.name: _zeros(each, sizes, self.device) for each in self.inputs}
+
+    def find_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Find which named sizes can be symbolic, on inputs of zeros of these sizes.
+
+        For others a few sizes are tried. Nothing is run, but weights are read.
+        """
+        self._make_weights()
+        for others in _TRIED_SIZES:
+            inputs = self.zeros({**dict.fromkeys(self.sizes.names, others), **sizes})
+            probe = partial(self._problem, inputs, ())
+            reason = probe({}, False)
+            self.sizes.problems = dict.fromkeys(self.sizes.names, reason) if reason else {}
+            if not reason:
+                self.sizes.find_limits(self.sizes.sizes_of(inputs) or {}, probe)
+                break
+
+    def shapes(self, inputs: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+        """The shapes of what nodes of the graph give for such inputs, by name; nothing is run."""
+        self._make_weights()
+        run = Run(self.device, True, self._most_iterations, self._dtype)
+        scope: dict[str, Any] = {**self.graph.weights, **inputs}
+        with suppress(NeedsValue, UsageError):
+            for node in self.graph.nodes:
+                run_node(node, scope, run, {})
+        return {name: tuple(each.shape) for name, each in scope.items() if hasattr(each, "shape")}
 
     def _graph_outputs(self, values: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any]:
         """What the JIT traces: outputs of tensors, where static inputs are known bytes."""
@@ -206,48 +277,6 @@ class Model:
                 rule=f"the model says {_shown_shape(wanted)}",
             )
 
-    def _limits(self, sizes: Sizes | None) -> dict[str, tuple[int, int]]:
-        """The least and greatest value of each symbolic size."""
-        if not isinstance(sizes, int):
-            return dict(sizes or {})
-        shapes = [each.shape for each in self.inputs if each.shape is not None]
-        return {name: (1, sizes) for shape in shapes for name in shape if isinstance(name, str)}
-
-    def _with_sizes(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Inputs whose named axes are symbolic: a longest tensor, cut to a bound size."""
-        if not self._sizes:
-            return values
-        bound: dict[str, Any] = {}
-        result = dict(values)
-        for said in self.inputs:
-            value = values.get(said.name)
-            if not isinstance(value, Tensor) or said.shape is None:
-                continue
-            for axis, name in enumerate(said.shape):
-                if isinstance(name, str) and name in self._sizes:
-                    value = self._cut(value, axis, name, bound)
-            result[said.name] = value
-        return result
-
-    def _cut(self, value: Tensor, axis: int, name: str, bound: dict[str, Any]) -> Tensor:
-        low, high = self._sizes[name]
-        size = value.shape[axis]
-        if not isinstance(size, int):
-            return value
-        if not low <= size <= high:
-            raise ShapeError(
-                f"onnx: size {size} of {name!r}", rule=f"sizes of {name!r} are {low} to {high}"
-            )
-        if name not in bound:
-            bound[name] = variable(_identifier(name), low, high).bind(size)
-        if int(bound[name]) != size:
-            raise ShapeError(f"onnx: {name!r} has the sizes {int(bound[name])} and {size}")
-        room = [(0, 0)] * value.ndim
-        room[axis] = (0, high - size)
-        key: list[Any] = [slice(None)] * value.ndim
-        key[axis] = slice(0, bound[name])
-        return value.pad(room).contiguous()[tuple(key)]
-
     def _result(self, value: Any) -> Any:
         if value is None or isinstance(value, Tensor):
             return value
@@ -301,8 +330,25 @@ class Model:
         return self
 
 
-def _identifier(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name)
+def _zeros(said: Described, sizes: Mapping[str, int], device: str | None) -> Any:
+    """An input of zeros as the graph describes it; None for what is no tensor."""
+    if said.kind != "tensor" or said.element not in DTYPES or said.shape is None:
+        return None
+    shape = [size if isinstance(size, int) else sizes.get(size or "", 1) for size in said.shape]
+    return Tensor.zeros(*shape, dtype=DTYPES[said.element], device=device).contiguous().realize()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value may be seen with other sizes: on one device, and of no gradient."""
+    return not isinstance(value, Tensor) or (
+        isinstance(value.device, str) and not value.requires_grad
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, NeedsValue):
+        return f"{error.node or 'a result'}: a value that is computed decides shapes"
+    return str(getattr(error, "what", error)).removeprefix("onnx: ")
 
 
 def _has_text(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """What a model file is: opsets, inputs, outputs, operators, weights, what is not supported.
 
-Nothing is computed. The cost is that of products and convolutions, as far as shapes are known:
+Nothing is run. Which named sizes can be symbolic, and shapes that ONNX does not infer, are found
+by building the graph. The cost is that of products and convolutions, as far as shapes are known:
 named sizes have the numbers that are given for them, or 1.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,10 @@ import onnx
 
 from weft.onnx.elements import element_name
 from weft.onnx.files import fault, parse
-from weft.onnx.graph import Described, Graph, Reader, all_graphs
+from weft.onnx.graph import Described, Reader, all_graphs
+from weft.onnx.load_model import MOST_ITERATIONS
+from weft.onnx.model import Model
+from weft.support.errors import UsageError
 
 
 @dataclass(slots=True)
@@ -42,6 +47,8 @@ class ModelInfo:
     weights: int
     weight_bytes: int
     cost: Cost | None
+    symbolic: dict[str, int] = field(default_factory=dict)  # named sizes, and the most they may be
+    traced_alone: dict[str, str] = field(default_factory=dict)  # other ones, and what needs them
     unsupported: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -63,6 +70,9 @@ def info(source: str | Path | bytes | Any, sizes: Mapping[str, int] | None = Non
     unsupported: dict[str, list[str]] = {}
     for name, node_name in reader.missing:
         unsupported.setdefault(name, []).append(node_name)
+    model = Model(graph, reader.versions, None, None, MOST_ITERATIONS, True)
+    if not unsupported:
+        _find_sizes(model, sizes or {})
     return ModelInfo(
         reader.versions,
         f"{proto.producer_name} {proto.producer_version}".strip(),
@@ -72,9 +82,21 @@ def info(source: str | Path | bytes | Any, sizes: Mapping[str, int] | None = Non
         sum(operators.values()),
         sum(weight.size for weight in graph.weights.values()),
         sum(_bytes(weight) for weight in graph.weights.values()),
-        _cost(proto, graph, sizes or {}),
+        _cost(proto, model, sizes or {}, not unsupported),
+        {name: most for name, (_, most) in model.sizes.limits.items()},
+        model.sizes.problems,
         unsupported,
     )
+
+
+def _find_sizes(model: Model, sizes: Mapping[str, int]) -> None:
+    """Find which named sizes are symbolic, as far as the weights are there."""
+    try:
+        if model.sizes.names:
+            model.find_sizes(sizes)
+    except (UsageError, OSError) as error:
+        reason = str(getattr(error, "what", error))
+        model.sizes.problems = dict.fromkeys(model.sizes.names, reason)
 
 
 def _bytes(weight: Any) -> int:
@@ -93,22 +115,22 @@ _PRODUCTS = {
     **dict.fromkeys(("QLinearMatMul", "QGemm"), 3),
     "QAttention": 1,
 }
+_COUNTED = {*_CONVOLUTIONS, *_PRODUCTS, "MatMulNBits"}
 
 
-def _cost(proto: Any, graph: Graph, sizes: Mapping[str, int]) -> Cost | None:
+def _cost(proto: Any, model: Model, sizes: Mapping[str, int], is_whole: bool) -> Cost | None:
     """Multiplications of products and convolutions; None where no shape could be inferred."""
     names: dict[str, int] = {}
     try:
         shapes = _inferred_shapes(proto, sizes, names)
     except Exception:  # inference refuses models for reasons of its own
         return None
-    cost = Cost(0, 0, names)
-    for node in graph.nodes:
-        if node.op in _CONVOLUTIONS or node.op in _PRODUCTS or node.op == "MatMulNBits":
-            count = _multiplications(node, shapes)
-            cost.multiplications += count or 0
-            cost.unknown += count is None
-    return cost
+    nodes = [n for n in model.graph.nodes if n.op in _COUNTED]
+    if is_whole and any(_multiplications(node, shapes) is None for node in nodes):
+        with suppress(UsageError, OSError):
+            shapes = {**model.shapes(model.zeros({**names, **sizes})), **shapes}
+    counts = [_multiplications(node, shapes) for node in nodes]
+    return Cost(sum(filter(None, counts)), counts.count(None), names)
 
 
 def _multiplications(node: Any, shapes: Mapping[str, Any]) -> int | None:
@@ -173,6 +195,19 @@ def _shown_cost(cost: Cost) -> str:
     return text
 
 
+def _shown_sizes(found: ModelInfo) -> list[str]:
+    """Which named sizes share a trace, and what the others need one of their own for."""
+    lines = [
+        f"size       {name}: symbolic, one trace for all up to {most}"
+        for name, most in found.symbolic.items()
+    ]
+    alone = [
+        f"size       {name}: a trace for each, because of {reason.splitlines()[0]}"
+        for name, reason in found.traced_alone.items()
+    ]
+    return lines + alone
+
+
 def report(found: ModelInfo) -> str:
     """The text of an info."""
     opsets = ", ".join(f"{name or 'ai.onnx'} {version}" for name, version in found.opsets.items())
@@ -183,6 +218,7 @@ def report(found: ModelInfo) -> str:
     lines += [f"output     {shown(each)}" for each in found.outputs]
     size = found.weight_bytes / 1e6
     lines.append(f"weights    {found.weights:,} in {size:,.1f} MB")
+    lines += _shown_sizes(found)
     if found.cost is not None:
         lines.append(f"cost       {_shown_cost(found.cost)}")
     counted = ", ".join(f"{name} {count}" for name, count in found.operators.most_common())

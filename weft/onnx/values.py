@@ -31,6 +31,7 @@ class NeedsValue(Exception):  # noqa: N818 -- a signal, caught by the model
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
+        self.node = ""  # that needs it
 
 
 class Weight:

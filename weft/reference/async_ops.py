@@ -154,12 +154,17 @@ class GroupState:
             own = cells[number * WARPGROUP_THREADS : (number + 1) * WARPGROUP_THREADS]
             if len({(left.position, right.position) for _, left, right in own}) > 1:
                 raise fault("the threads of a warpgroup multiply different tiles", node)
-            (left_name, right_name), (rows, columns, depth), panels = node.arg
+            (left_name, right_name), (rows, columns, depth), panels, *begins = node.arg
             _, left, right = own[0]
-            x = _tile(warpgroup, left, left_name, (rows, depth), panels[0], node)
+            if left.memory is own[-1][1].memory:
+                x = _tile(warpgroup, left, left_name, (rows, depth), panels[0], node)
+            else:  # each thread has its own
+                x = _in_words([each for _, each, _ in own], left_name, (rows, depth), node)
             y = _tile(warpgroup, right, right_name, (columns, depth), panels[1], node)
             product = x @ y.T
             for thread, (sums, _, _) in enumerate(own):
+                if begins and sums.memory not in warpgroup.sums:
+                    _begin(warpgroup, sums.memory, node)
                 _add(warpgroup, sums.memory, thread, product, node)
 
 
@@ -179,6 +184,25 @@ def _tile(
         warpgroup.current.add((memory, position))
         tile[row, along] = from_bits(dtype, to_bits(memory.dtype, value))
     return tile
+
+
+def _in_words(cells: Sequence[Cell], name: str, shape: tuple[int, int], node: UOp) -> np.ndarray:
+    """A tile of which each thread has its own elements, two of 16 bits in a word."""
+    tile = np.zeros(shape, np.float64)
+    for thread, cell in enumerate(cells):
+        for element in range(shape[0] * shape[1] // WARPGROUP_THREADS):
+            word, high = divmod(element, 2)
+            bits = int(cell.memory.get(cell.position + word, node)) >> 16 * high & 0xFFFF
+            tile[sum_position(thread, element)] = from_bits(by_name(name), bits)
+    return tile
+
+
+def _begin(warpgroup: Warpgroup, memory: ElementMemory, node: UOp) -> None:
+    """Let sums begin at 0, whatever they were."""
+    if memory not in warpgroup.fenced:
+        raise fault("sums are computed on without a fence", node)
+    warpgroup.sums[memory] = [0] * memory.size
+    memory.values = [None] * memory.size
 
 
 def _add(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,13 @@ from weft.ir.uop import UOp
 from weft.reference.memory import ElementMemory, Value
 
 Numbers = Sequence[int]
+
+
+def _factor(value: Scalar, stored: DType, dtype: DType) -> Scalar:
+    """An element of a factor: one that threads have computed is rounded on its way."""
+    if stored.kind == FLOAT and stored is not dtype:
+        return canonical(dtype, value)
+    return decoded(value, stored, dtype)
 
 
 def decoded(value: Scalar, stored: DType, dtype: DType) -> Scalar:
@@ -71,29 +78,56 @@ def _tile(
             inside = factor.position(row, along)
             value = element_at(factor, memory, [a + b for a, b in zip(moved, inside, strict=True)])
             if value is not None:
-                tile[row, number * depth + along] = decoded(value, memory.dtype, factor.of)
+                tile[row, number * depth + along] = _factor(value, memory.dtype, factor.of)
     return tile
 
 
+# Products of tiles by what they are of: nothing that a key holds ever changes.
 Tiles = dict[object, np.ndarray]
 
 
 def contract_value(
-    node: UOp, memory: Callable[[UOp], ElementMemory], number: Callable[[UOp], int], tiles: Tiles
+    node: UOp,
+    memories: Mapping[UOp, ElementMemory],
+    number: Callable[[UOp], int],
+    tiles: Tiles,
 ) -> Value:
     """An element of a product of tiles, or all that a thread has; `tiles` keeps whole products."""
     parts = contract_parts(node)
     first, second = ([number(x) for x in each] for each in parts.starts)
-    key = (node.arg, parts.memories, tuple(first), tuple(second))
+    factors = (memories[parts.memories[0]], memories[parts.memories[1]])
+    key = (node.arg, factors, tuple(first), tuple(second))
     if key not in tiles:
-        memories = (memory(parts.memories[0]), memory(parts.memories[1]))
-        tiles[key] = tile_product(parts, memories, (first, second))
+        tiles[key] = tile_product(parts, factors, (first, second))
     tile, at = tiles[key], [number(x) for x in parts.positions]
     if node.dtype.lanes == 1:
-        return as_element(tile[element_position(*at)], parts, node.dtype)
+        place = element_position(*at, parts.is_in_pairs)
+        return as_element(tile[place], parts, node.dtype)
     warp, lane, quad = at
-    terms = [thread_position(warp, lane, quad, n) for n in range(parts.elements)]
+    kept = parts.is_in_pairs
+    terms = [thread_position(warp, lane, quad, n, kept) for n in range(parts.elements)]
     return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
+
+
+def whole_tile(
+    parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]
+) -> ElementMemory:
+    """A left factor of which each thread has its own elements: all rows, one behind the other."""
+    rows, _, keys = parts.tile
+    tile: ElementMemory | None = None
+    for (warp, lane, quad), own in owns:
+        if tile is None:
+            tile = ElementMemory(own.dtype, rows * keys, name=own.name)
+        for number, value in enumerate(own.values):
+            row, key = thread_position(warp, lane, quad, number, is_in_pairs=True)
+            tile.values[row * keys + key] = value
+    assert tile is not None
+    return tile
+
+
+def is_shared_out(parts: ContractParts, memory: ElementMemory) -> bool:
+    """Whether the left factor is one of which a thread has its own elements only."""
+    return parts.is_computed and memory.size < parts.tile[0] * parts.tile[2]
 
 
 def as_element(value: object, parts: ContractParts, dtype: DType) -> Scalar:

@@ -7,10 +7,11 @@ temporary, by slot, so the peak is known before anything runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from weft.ir.ops import Op
-from weft.ir.shapes import largest_size, shape_of
+from weft.ir.shapes import Shape, largest_size, shape_of
 from weft.ir.uop import UOp, make
 from weft.schedule.context import ScheduleContext
 
@@ -40,10 +41,22 @@ class _Placed(NamedTuple):
 
 
 def plan_memory(schedule: UOp, context: ScheduleContext) -> UOp:
-    """Give each temporary the lowest place that is free for as long as it lives."""
-    spans = _lifetimes(schedule, schedule.arg[0])
+    """Give each temporary the lowest offset that is free for as long as it lives."""
+    plan = plan_arena([call.src for call in schedule.src], schedule.arg[0], largest_size)
+    arg = (plan.size, tuple(sorted(plan.offsets.items())))
+    return make(Op.LINEAR, schedule.dtype, schedule.src, arg)
+
+
+def plan_arena(
+    kernels: Sequence[Sequence[UOp]], first: int, count: Callable[[Shape], int]
+) -> Plan:
+    """The plan of kernels that have these arguments; `count` says how many elements have room.
+
+    Slots from `first` on are temporaries. The engine plans again by the values of symbolic sizes.
+    """
+    spans = _lifetimes(kernels, first, count)
     placed: list[_Placed] = []
-    living: list[list[_Placed]] = [[] for _ in schedule.src]  # at each kernel
+    living: list[list[_Placed]] = [[] for _ in kernels]
     offsets: dict[int, int] = {}
     for slot, (born, dies, size) in sorted(spans.items(), key=lambda item: (-item[1][2], item[0])):
         offset = 0
@@ -55,8 +68,7 @@ def plan_memory(schedule: UOp, context: ScheduleContext) -> UOp:
         placed.append(made)
         for kernel in range(born, dies + 1):
             living[kernel].append(made)
-    size = max((each.end for each in placed), default=0)
-    return make(Op.LINEAR, schedule.dtype, schedule.src, (size, tuple(sorted(offsets.items()))))
+    return Plan(offsets, max((each.end for each in placed), default=0))
 
 
 def _neighbors(
@@ -72,18 +84,21 @@ def _neighbors(
     return {other for other in placed if born <= other.dies and other.born <= dies}
 
 
-def _lifetimes(schedule: UOp, first: int) -> dict[int, tuple[int, int, int]]:
+def _lifetimes(
+    kernels: Sequence[Sequence[UOp]], first: int, count: Callable[[Shape], int]
+) -> dict[int, tuple[int, int, int]]:
     """First and last kernel that touches each temporary, and its size in bytes."""
     spans: dict[int, tuple[int, int, int]] = {}
-    for position, call in enumerate(schedule.src):
-        for memory in call.src:
+    for position, arguments in enumerate(kernels):
+        for memory in arguments:
             if memory.op == Op.PARAM and memory.arg[0] >= first:
-                born, _, size = spans.get(memory.arg[0]) or (position, position, _bytes(memory))
+                known = spans.get(memory.arg[0])
+                born, _, size = known or (position, position, _bytes(memory, count))
                 spans[memory.arg[0]] = (born, position, size)
     return spans
 
 
-def _bytes(memory: UOp) -> int:
+def _bytes(memory: UOp, count: Callable[[Shape], int]) -> int:
     """What a temporary takes of the arena."""
-    size = largest_size(shape_of(memory)) * memory.dtype.itemsize
+    size = count(shape_of(memory)) * memory.dtype.itemsize
     return max(-(-size // ALIGNMENT) * ALIGNMENT, ALIGNMENT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import urllib.request
 from pathlib import Path
 
 from weft.support.atomic_write import write_atomically
@@ -15,6 +14,8 @@ def downloaded(name: str, url: str, file_name: str | None = None, again: bool = 
     """The path of a file: where it lies if it is on this machine, or where it was put."""
     if url.startswith(("/", ".")):
         return Path(url)
+    import urllib.request  # slow to import, and most programs download nothing
+
     if url.startswith("file:"):
         return Path(urllib.request.url2pathname(url.removeprefix("file:").removeprefix("//")))
     folder = Path(os.environ.get("WEFT_DATA", Path.home() / ".cache" / "weft")) / "downloads"

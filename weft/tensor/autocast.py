@@ -16,6 +16,7 @@ from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.support.errors import ArgumentError
 from weft.support.settings import Context, settings
 from weft.tensor.host.convert import dtype_of
+from weft.tensor.small_floats import rounded_once, rounded_to_input
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DTypeLike = DType | str | None
@@ -78,18 +79,26 @@ def lowered(*tensors: Any) -> tuple[Any, ...]:
     return tuple(each.cast(small) if _is_cast(each) else each for each in tensors)
 
 
-def in_float32(function: Function) -> Function:
-    """Give a function its small floats in float32 inside of the scope."""
+def in_float32(
+    function: Function, rounded: Callable[[Function], Function] = rounded_once
+) -> Function:
+    """Give a function its small floats in float32; inside of the scope the result stays so."""
+    once = rounded(function)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not settings.AUTOCAST:
-            return function(*args, **kwargs)
+            return once(*args, **kwargs)
         wide = [each.float() if _is_cast(each) else each for each in args]
         named = {key: each.float() if _is_cast(each) else each for key, each in kwargs.items()}
         return function(*wide, **named)
 
     return call  # type: ignore[return-value]
+
+
+def norm_in_float32(function: Function) -> Function:
+    """`in_float32` for norms, whose results have the dtype of their input outside of the scope."""
+    return in_float32(function, rounded_to_input)
 
 
 def _is_cast(value: Any) -> bool:

@@ -14,6 +14,7 @@ from weft.codegen.choose import heuristic
 from weft.codegen.choose.tensor_core import unit_for
 from weft.codegen.context import CodegenContext
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group, group_threads
+from weft.codegen.lower.skip_updates import skip_updates
 from weft.codegen.lower.trim_loops import trim_loops
 from weft.codegen.opts.table import apply_opts
 from weft.ir.ops import Op
@@ -33,7 +34,7 @@ def choose_opts(kernel: UOp, context: CodegenContext) -> UOp:
     else:
         result = apply_opts(kernel, opts)
     context.chosen = opts
-    result = result if settings.NOOPT else trim_loops(result)
+    result = result if settings.NOOPT else skip_updates(trim_loops(result))
     _require_threads(result, context)
     if result.ops >> Op.CONTRACT & 1:
         _require_tiles(result, context)
@@ -58,7 +59,11 @@ def _require_tiles(kernel: UOp, context: CodegenContext) -> None:
         if unit_for(target, *inputs) is None:
             names = " by ".join(dtype.name for dtype in inputs)
             raise NotSupported(f"products of tiles of {names}, on {target.name}")
-        if parts.stages * parts.stage_bytes > target.memory(DYNAMIC).size - 2 * DYNAMIC_ALIGNMENT:
+        if (
+            not parts.is_in_pairs
+            and parts.stages * parts.stage_bytes
+            > target.memory(DYNAMIC).size - 2 * DYNAMIC_ALIGNMENT
+        ):
             raise NotSupported(
                 f"{parts.stages} stages of {parts.stage_bytes} bytes, on {target.name}",
                 rule=f"a group has {target.memory(DYNAMIC).size} bytes of local memory",

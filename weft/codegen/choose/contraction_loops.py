@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 from weft.codegen.analysis.contraction_shape import ContractionShape
-from weft.codegen.analysis.loops import nodes_of
+from weft.codegen.analysis.loops import extent_of, nodes_of, ranges_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.contraction_fill import fill_panel, fill_rows
 from weft.codegen.choose.register_tile import MOST_ROWS, Tile
@@ -43,7 +43,7 @@ class ContractionLoops:
         self.lanes = compute.vector_bits // (8 * size)
         near = self.numbers.panel_share * target.caches[1].size
         self.panel_size = int(min(near, target.local_bytes) / size)
-        self.row = max(shape.rows, key=self.extent)
+        self.row = self.longest(shape.rows)
         self.column = shape.columns[-1]
         self.outer = shape.batch + shape.columns[:-1]
         self.others = [n for n in shape.rows if n != self.row]  # they share a panel
@@ -62,6 +62,18 @@ class ContractionLoops:
 
     def iterations(self, numbers: list[int]) -> int:
         return math.prod(map(self.extent, numbers))
+
+    def longest(self, numbers: list[int]) -> int:
+        """The range with the most iterations, of those that are known to fill a tile.
+
+        A symbolic range may have few. Where all that could be long are symbolic, it is the inner
+        one: outer ones are batches, which are often short, and a tile over them is then idle.
+        """
+        ranges = ranges_of(self.chooser.kernel)
+        known = [number for number in numbers if extent_of(ranges[number]) is not None]
+        if known and (len(known) == len(numbers) or max(map(self.extent, known)) >= MOST_ROWS):
+            return max(known, key=self.extent)
+        return next(number for number in reversed(numbers) if number not in known)
 
     # ---- the reduction and the panels
 

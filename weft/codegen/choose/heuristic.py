@@ -51,6 +51,10 @@ from weft.target.target import Target
 FEW_TRANSCENDENTAL: Final = 2
 # Iterations of the grid per thread, so that a slow thread does not hold up the others.
 ITERATIONS_PER_THREAD: Final = 4
+# Nodes of a body whose copies take longer to compile than they save in a run, and the nanoseconds
+# of a run from which on they are worth that: they save some 10 % of it.
+LONG_BODY: Final = 128
+LONG_WORK: Final = 1_000_000
 # Iterations that make a loop worth having for itself: shorter ones are unrolled anyway.
 LEAST_PART: Final = 8
 
@@ -254,6 +258,9 @@ class _Chooser(Chooser):
         """
         if not is_reduction and any(map(is_looked_up, nodes_of(self.kernel))):
             return
+        is_long = len(nodes_of(self.kernel)) > LONG_BODY
+        if is_long and not is_reduction and self.work() < LONG_WORK:
+            return
         extent = self.extent(number) or 1
         transcendental = sum(node.op in TRANSCENDENTAL for node in nodes_of(self.kernel))
         most = self.target.compute.copies
@@ -278,7 +285,7 @@ class _Chooser(Chooser):
     def work(self) -> float:
         """Nanoseconds that one core needs, roughly."""
         cost, costs = estimate(self.original), self.target.costs
-        moved = (cost.bytes_read + cost.bytes_written) * self.target.memory(GLOBAL).cost
+        moved = cost.moved * self.target.memory(GLOBAL).cost
         return cost.operations * costs.op + moved
 
     def spread_over_threads(self, compute: Simt) -> None:

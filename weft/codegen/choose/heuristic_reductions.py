@@ -178,14 +178,23 @@ def unroll_short_reductions(chooser: Chooser) -> bool:
             continue
         all_iterations = [r.arg for r in own_ranges(node) if kinds[r.arg] != VECTOR]
         iterations = math.prod(chooser.extent(number) or 1 << 30 for number in all_iterations)
+        if iterations > SHORT_REDUCTION:
+            continue
         nodes = topological(node.src[0])
         if any(
             part.op in TRANSCENDENTAL for part in nodes
         ):  # slow functions are better computed in lanes
             continue
-        if iterations <= SHORT_REDUCTION and iterations * len(nodes) <= MOST_NODES:
+        if iterations * len(nodes) * _tile_of(chooser, node) <= MOST_NODES:
             chooser.take(*map(Unroll, own))
     return chooser.mark() != mark
+
+
+def _tile_of(chooser: Chooser, reduction: UOp) -> int:
+    """How many results of a reduction are computed side by side, written out: a tile of them."""
+    kinds = kinds_of(chooser.kernel)
+    free = [n for n in range_ids(reduction.ranges) if kinds[n] == UNROLL]
+    return math.prod(chooser.extent(n) or 1 for n in free)
 
 
 def nest_long_sums(chooser: Chooser) -> None:

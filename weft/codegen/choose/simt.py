@@ -11,15 +11,26 @@ and further ones share the rows. What is none of these is left to the general he
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 from weft.codegen.analysis.accesses import is_looked_up
-from weft.codegen.analysis.loops import GRID, LOOP, THREAD, UNROLL, kinds_of, own_ranges
+from weft.codegen.analysis.loops import (
+    GRID,
+    LOOP,
+    ORDERED,
+    THREAD,
+    UNROLL,
+    kinds_of,
+    own_ranges,
+)
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_joins import join_streams
 from weft.codegen.choose.simt_share import addresses_of as _addresses
 from weft.codegen.choose.simt_share import share_along as _share
 from weft.codegen.choose.simt_share import share_anything
 from weft.codegen.choose.simt_tiles import tile_product
+from weft.codegen.choose.tensor_chain import use_tensor_chain
 from weft.codegen.choose.tensor_core import use_matrix_units
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
 from weft.codegen.opts.table import Bind, Opt, Split, Stage, Unroll, Vectorize
@@ -55,15 +66,21 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
     compute = target.compute
     assert isinstance(compute, Simt)
     kinds = kinds_of(chooser.kernel)
-    if chooser.kernel.ops & _UNUSUAL or any(kind != LOOP for kind in kinds.values()):
+    if chooser.kernel.ops & _UNUSUAL or not set(kinds.values()) <= {LOOP, ORDERED}:
         return False
     if not all(chooser.extent(number) for number in kinds):
         return False
-    _share_out(chooser, compute)
-    shapes = (
-        *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
-        share_anything,
-    )
+    shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (_map,)
+    if ORDERED not in kinds.values():
+        mark = chooser.mark()
+        if use_tensor_chain(chooser, compute):
+            return True
+        chooser.undo_to(mark)
+        _share_out(chooser, compute)
+        shapes = (
+            *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+            share_anything,
+        )
     for shape in shapes:
         mark = chooser.mark()
         if shape(chooser, compute) and fits_a_group(chooser.kernel, target):
@@ -112,9 +129,11 @@ def _map(chooser: Chooser, compute: Simt) -> bool:
     lanes = _lanes(chooser, number)
     if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
         return False
-    # What a thread has waited for, it uses several times.
+    # What a thread has waited for, it uses several times; updates are one after the other.
     gathers = any(is_looked_up(access.node) for access in addresses)
-    return _spread(chooser, compute, number, VECTORS if lanes == 1 or gathers else 1)
+    is_ordered = ORDERED in kinds_of(chooser.kernel).values()
+    copies = VECTORS if (lanes == 1 or gathers) and not is_ordered else 1
+    return _spread(chooser, compute, number, copies)
 
 
 def _transpose(chooser: Chooser, compute: Simt) -> bool:
@@ -252,6 +271,7 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
         is_short = extent <= threads  # each thread does all of it
         if not is_short and not _share_row(chooser, number, lanes[number], threads):
             return False
+    join_streams(chooser)
     rows = max(compute.group_threads // threads, 1)
     if threads > compute.warp:  # warps of several rows would wait for each other
         rows = max(rows // 2, 1)

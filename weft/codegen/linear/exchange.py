@@ -33,9 +33,9 @@ def exchange_sums(lines: Lines, sums: UOp, target: UOp, quad: UOp, parts: Contra
         for half in range(WARP_ROWS // 8):
             # Of each block of eight a thread has two columns, in two rows.
             firsts = [4 * (4 * block + each) + 2 * half for each in range(4)]
-            pairs = [[_loaded(lines, sums, first + each) for each in range(2)] for first in firsts]
+            pairs = [[loaded(lines, sums, first + each) for each in range(2)] for first in firsts]
             if is_packed:
-                words = [_packed(lines, element, low, high) for low, high in pairs]
+                words = [packed(lines, element, low, high) for low, high in pairs]
                 words = _transposed(lines, words, quad, odd)
                 values = [part for word in words for part in _unpacked(lines, word)]
             else:
@@ -47,12 +47,13 @@ def exchange_sums(lines: Lines, sums: UOp, target: UOp, quad: UOp, parts: Contra
                 lines.store(lines.at(target, number(start + column)), value)
 
 
-def _loaded(lines: Lines, sums: UOp, element: int) -> UOp:
+def loaded(lines: Lines, sums: UOp, element: int) -> UOp:
+    """An element of register memory."""
     address = lines.at(sums, number(element))
     return lines.add(Op.LOAD, address.dtype, (address,))
 
 
-def _packed(lines: Lines, dtype: DType, low: UOp, high: UOp) -> UOp:
+def packed(lines: Lines, dtype: DType, low: UOp, high: UOp) -> UOp:
     """Two sums, rounded to 16 bits, as one word."""
     words: list[UOp] = []
     for value in (low, high):

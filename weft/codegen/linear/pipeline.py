@@ -20,30 +20,35 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final
 
 from weft.codegen.context import CodegenContext
 from weft.codegen.linear.exchange import exchange_sums
 from weft.codegen.linear.lines import Lines, number
-from weft.ir.dtypes import SCALARS, DType, dtypes
+from weft.codegen.linear.stream import stream
+from weft.codegen.linear.tile_memory import (
+    MMA_BYTES,
+    mma_start,
+    panel_bytes,
+    part_start,
+    tile_memory,
+)
+from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.reduction.contract import (
     ROW_BYTES,
     WARPGROUP_ROWS,
     ContractParts,
-    Factor,
     contract_parts,
     sum_dtype,
 )
 from weft.ir.spec.program import DYNAMIC
 from weft.ir.uop import UOp, const, make
 
-# Bytes of the sum that one multiplication takes.
-MMA_BYTES: Final = 32
-
 
 def pipeline(program: UOp, context: CodegenContext) -> UOp:
     """The program with its tiles multiplied step by step."""
+    if any(node.op == Op.CONTRACT and contract_parts(node).is_in_pairs for node in program.src):
+        return stream(program)
     lines: list[UOp] = []
     known: dict[UOp, UOp] = {}  # what instructions have become
     counter = 1 + max((node.arg for node in program.src if node.op == Op.RANGE), default=-1)
@@ -86,7 +91,7 @@ class _Tile(Lines):
         self.bytes = [self.parts.parts * each.height * ROW_BYTES for each in self.parts.factors]
         stages = self.parts.stages
         self.tiles = [
-            _memory(name, count, factor, stages * size)
+            tile_memory(name, count, factor, stages * size)
             for name, factor, size in zip(
                 ("left", "right"), self.parts.factors, self.bytes, strict=True
             )
@@ -149,12 +154,12 @@ class _Tile(Lines):
         arg = (
             (left.dtype, right.dtype),
             (WARPGROUP_ROWS, self.parts.tile[1], MMA_BYTES // left.of.itemsize),
-            (_panel_bytes(left), _panel_bytes(right)),
+            (panel_bytes(left), panel_bytes(right)),
         )
         self.effect(Op.MMA_GROUP, (self.all_sums,), ("fence",))
         for part in range(self.parts.parts * ROW_BYTES // MMA_BYTES):
             addresses = [
-                self.at(tile, self.value(Op.ADD, start, number(_mma_start(factor, part))))
+                self.at(tile, self.value(Op.ADD, start, number(mma_start(factor, part))))
                 for tile, start, factor in zip(self.tiles, starts, self.parts.factors, strict=True)
             ]
             self.effect(Op.MMA, (self.all_sums, *addresses), arg)
@@ -175,7 +180,7 @@ class _Tile(Lines):
             start = self.slot_start(which, slot)
             at = self.coordinates(which, counters)
             for part, panel in itertools.product(range(self.parts.parts), range(factor.panels)):
-                position = number(_part_start(factor, part) + panel * factor.row_elements**2)
+                position = number(part_start(factor, part) + panel * factor.row_elements**2)
                 address = self.at(self.tiles[which], self.value(Op.ADD, start, position))
                 moved = list(at)
                 last, extent = factor.depth[-1]
@@ -202,27 +207,3 @@ class _Tile(Lines):
                     at = self.value(Op.ADD, at, self.value(Op.MUL, counter, number(move)))
             found.append(at)
         return found
-
-
-def _memory(name: str, count: int, factor: Factor, size: int) -> UOp:
-    """Local memory of so many bytes for the elements of a factor, which stay bits there."""
-    bits: DType = SCALARS[f"uint{8 * factor.of.itemsize}"]
-    return make(Op.MEMORY, bits, (), (f"{name}{count}", DYNAMIC, size // bits.itemsize))
-
-
-def _panel_bytes(factor: Factor) -> int:
-    """How far panels are apart; 0 where the sum runs along rows and there are none."""
-    return 0 if factor.is_along_depth else factor.row_elements * ROW_BYTES
-
-
-def _part_start(factor: Factor, part: int) -> int:
-    """Where in a tile the rows of a part of its depth begin, in elements."""
-    return part * factor.height * factor.row_elements
-
-
-def _mma_start(factor: Factor, number: int) -> int:
-    """Where in a tile a multiplication begins, in elements."""
-    part, inside = divmod(number, ROW_BYTES // MMA_BYTES)
-    depth = inside * MMA_BYTES // factor.of.itemsize
-    across = depth * (1 if factor.is_along_depth else factor.row_elements)
-    return _part_start(factor, part) + across

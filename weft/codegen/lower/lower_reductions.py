@@ -26,6 +26,9 @@ what the iteration before has left, and whoever reads one of them waits for all:
                                               u = store c[0] = f(load c[0], v, load cm[0], …) for k
                                               load a.after(u, um)[0]
 
+Where parts are products on matrix units, a part is computed relative to what its reference has
+become, which costs nothing, and is added as it is: `c0 * scale + part` in the place of `f`.
+
 A loop of kind "ordered" that is reduced over stays where it stands. Reductions that depend on
 loops inside of it have an accumulator for each of their iterations, all in one array:
 
@@ -44,6 +47,7 @@ from typing import Final
 from weft.codegen.analysis.loops import (
     ORDERED,
     SEQUENTIAL,
+    THREAD,
     extent_of,
     loops_of,
     own_ranges,
@@ -56,9 +60,9 @@ from weft.codegen.lower.flatten_memory import flat_index
 from weft.ir.build import load, store, true
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import Op
-from weft.ir.reduction.joined import applied, is_joined, references, start_of
+from weft.ir.reduction.joined import applied, is_joined, references, scale_of, start_of
 from weft.ir.uop import UOp, const, make
-from weft.ir.walk import map_graph, topological
+from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 
 REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
@@ -107,11 +111,17 @@ def lower_reductions(kernel: UOp, context: CodegenContext) -> UOp:
             return rebuilt(node, made, {})
         if is_joined(node):
             return accumulators.joined(node, made)
+        if node in accumulators.known:
+            return accumulators.known[node].after()
         values, ranges = iterations.of(node)
         own = accumulators.of(node, [made[v] for v in values], [made[r] for r in ranges])
         accumulators.known[node] = own
         return own.after()
 
+    for node in accumulators.moving:  # a tile holds parts of several rows, and all of them move
+        map_graph(node, lowered, sources=iterations.sources)
+        own = accumulators.known[node]
+        accumulators.moves[own.part] = own.total
     result = map_graph(kernel, lowered, sources=iterations.sources)
     loops = [(number, kind) for number, kind in loops_of(kernel) if kind != SEQUENTIAL]
     return with_loops(result, loops) if iterations.mask else result
@@ -203,6 +213,15 @@ class _Accumulators:
         self.known: dict[UOp, _Accumulator] = {}
         self.near: dict[tuple[UOp, tuple[UOp, ...]], _Accumulator] = {}  # those in other loops
         self.loops, self.ranges = loops_of(kernel), ranges_of(kernel)
+        # References that parts on matrix units are relative to, and what becomes of them.
+        self.moving: list[UOp] = []
+        self.moves: dict[UOp, UOp] = {}
+        if kernel.ops >> Op.CONTRACT & 1:
+            joins = [node for node in topological(kernel) if is_joined(node)]
+            found = [references(node) for node in joins if scale_of(node.arg[0]) is not None]
+            self.moving = list(dict.fromkeys(each for (each, *more) in found if not more))
+        threads = [number for number, kind in self.loops if kind == THREAD]
+        self.threads = sum(1 << number for number in threads)
 
     def inner(self, node: UOp) -> list[UOp]:
         """The loops inside of an ordered one of a reduction, on which the reduction depends."""
@@ -241,8 +260,18 @@ class _Accumulators:
         values = [own.before, part]
         for each in refers:
             values += [each.before, each.part, each.total]
-        own.update(part, applied(node.arg[0], values), ranges)
+        total = self.scaled(node, own, refers[0], part) if self.moves else None
+        own.update(part, applied(node.arg[0], values) if total is None else total, ranges)
         return own.after(*refers)
+
+    def scaled(self, node: UOp, own: _Accumulator, refer: _Accumulator, part: UOp) -> UOp | None:
+        """What a part makes of an accumulator, once it is relative to the new reference."""
+        scale = scale_of(node.arg[0]) if len(references(node)) == 1 else None
+        if scale is None:
+            return None
+        moved = substitute(part, self.moves)
+        slots = [own.before, own.before, refer.before, refer.total, refer.total]
+        return own.before * applied(scale, slots) + moved
 
     def beside(
         self,
@@ -254,7 +283,8 @@ class _Accumulators:
     ) -> _Accumulator:
         """The accumulator of a reference; one more where its own one runs in another loop."""
         known = self.known[refers]
-        is_together = refers.ranges == node.ranges
+        # Threads of several loops are the same ones: they have the same references.
+        is_together = not (refers.ranges ^ node.ranges) & ~self.threads
         if is_together:
             return known
         key = (refers, tuple(inner))

@@ -51,7 +51,8 @@ LEAST_BLOCKS: Final = 2
 def trim_loops(kernel: UOp) -> UOp:
     """End the loops of masked reductions behind the last iteration that counts."""
     kinds = kinds_of(kernel)
-    if not kernel.ops >> Op.REDUCE & 1 or THREAD in kinds.values():
+    has_threads = THREAD in kinds.values() and not kernel.ops >> Op.CONTRACT & 1
+    if not kernel.ops >> Op.REDUCE & 1 or has_threads:
         return kernel
     closers: dict[UOp, list[UOp]] = {}
     for node in nodes_of(kernel):
@@ -60,7 +61,8 @@ def trim_loops(kernel: UOp) -> UOp:
     trimmed: dict[UOp, UOp] = {}
     starts: dict[UOp, UOp] = {}
     for loop, nodes in closers.items():
-        least = LEAST_LOOP if kinds.get(loop.arg) == LOOP else LEAST_BLOCKS
+        is_loop = kinds.get(loop.arg) == LOOP and not kernel.ops >> Op.CONTRACT & 1
+        least = LEAST_LOOP if is_loop else LEAST_BLOCKS
         is_plain = kinds.get(loop.arg) in (LOOP, ORDERED) and (extent_of(loop) or 0) >= least
         if is_plain and all(node.op == Op.REDUCE for node in nodes):
             found = _bounded(kernel, loop, nodes)
@@ -166,6 +168,8 @@ def _unless_zero(stage: UOp) -> list[UOp]:
             stack.append(choice[1])
         elif value.op in (Op.MUL, Op.NEG, Op.CAST):
             stack += value.src
+        elif value.op == Op.DIV:
+            stack.append(value.src[0])
         elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
             exponents = [_choice(source, -math.inf) for source in value.src[0].src]
             found += [c for each in exponents if each is not None for c in conditions(each[0])]

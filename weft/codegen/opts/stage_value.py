@@ -99,12 +99,15 @@ def value_again(kernel: UOp, reduction: int, again: int) -> UOp | None:
     old, new = ranges[reduction], ranges[again]
     if extent_of(old) is None or old.src[0] is not new.src[0]:
         return None
-    if any(new in own_ranges(part) for part in topological(node)):
+    inside = topological(node)
+    if any(new in own_ranges(part) for part in inside):
         return None  # that loop ends before the reduction begins
-    present = set(nodes_of(kernel))
+    present = set(nodes_of(kernel)).difference(inside)  # what it reads is there before it ends
+    around = node.ranges | 1 << reduction
     body = topological(node.src[0], enter=lambda part: bool(part.ranges >> reduction & 1))
     for part in reversed(body):
-        if part.op in ELEMENTWISE and part.ranges >> reduction & 1:
+        is_row = part.ranges >> reduction & 1 and not part.ranges & ~around
+        if part.op in ELEMENTWISE and is_row:
             twin = substitute(part, {old: new})
             if twin is not part and twin in present and part.ops >> Op.LOAD & 1:
                 return part

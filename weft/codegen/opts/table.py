@@ -2,8 +2,9 @@
 
 `apply_opts(kernel, opts)` applies them in order. An opt names ranges by their numbers in the
 kernel as the opts before it have left it, and a kernel together with its opts says everything: no
-opt looks at the target. What is not legal is refused, with the reason. `loops`, `values` and
-`tensor_core` have the opts; the docstring of each shows a kernel before and after.
+opt looks at the target. What is not legal is refused, with the reason. `loops`, `values`,
+`tensor_core` and `tensor_chain` have the opts; the docstring of each shows a kernel before and
+after.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from weft.codegen.opts.loops import Bind, Merge, Order, Split, Unroll, Vectorize
 from weft.codegen.opts.opt import Opt
+from weft.codegen.opts.tensor_chain import TensorChain
 from weft.codegen.opts.tensor_core import TensorCore
 from weft.codegen.opts.values import Accumulate, Carry, Join, Nest, Stage
 from weft.ir.uop import UOp
@@ -29,6 +31,7 @@ __all__ = [
     "Order",
     "Split",
     "Stage",
+    "TensorChain",
     "TensorCore",
     "Unroll",
     "Vectorize",
@@ -37,7 +40,7 @@ __all__ = [
 
 OPTS: Final = (
     *(Split, Merge, Order, Bind, Vectorize, Unroll),
-    *(Stage, Accumulate, Carry, Nest, Join, TensorCore),
+    *(Stage, Accumulate, Carry, Nest, Join, TensorCore, TensorChain),
 )
 
 

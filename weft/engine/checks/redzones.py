@@ -12,17 +12,16 @@ redzones are NaN in the floats of 16 bits and more and negative in integers, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from weft.engine.buffers import Buffer
-from weft.ir.ops import Op
 from weft.ir.program import Program
-from weft.ir.shapes import largest_size, shape_of
+from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
-from weft.ir.walk import topological
 from weft.runtime.device import Device, Handle, LaunchList
 from weft.support.errors import InternalError
 
@@ -185,18 +184,12 @@ def _error(program: Program, what: str, members: list[_Member], offset: int) -> 
 
 
 def sizes_of(memory: Sequence[UOp], variables: Mapping[str, int]) -> list[int]:
-    """The bytes of a kernel's arguments, by the values of their sizes.
-
-    They are known where the kernel itself depends on them; otherwise there is room for the most.
-    """
+    """The bytes of a kernel's arguments, by the values of their sizes."""
     return [_size_of(node, variables) for node in memory]
 
 
 def _size_of(node: UOp, variables: Mapping[str, int]) -> int:
-    shape = shape_of(node)
-    names = {part.arg[0] for part in topological(node) if part.op == Op.VARIABLE}
-    known = shape_value(shape, variables) if names <= variables.keys() else shape
-    return largest_size(known) * node.dtype.itemsize
+    return math.prod(shape_value(shape_of(node), variables)) * node.dtype.itemsize
 
 
 def fill_fresh(memory: Sequence[Buffer | None]) -> None:
@@ -229,18 +222,14 @@ class CheckedList:
         self._list = run_list
         self._device = device
         self._kernels = kernels
+        self.values: Mapping[str, int] = {}  # of the variables in this run
 
     def __len__(self) -> int:
         return len(self._kernels)
 
     def __call__(self) -> None:
-        words = self._list.words
         for number, (program, parameters) in enumerate(self._kernels):
-            first = self._list.position(number, 0)
-            behind = first + len(program.parameters)
-            names = [node.arg[0] for node in program.variables]
-            values = dict(zip(names, words[behind : behind + len(names)], strict=True))
-            sizes = sizes_of(parameters, values)
+            sizes = sizes_of(parameters, self.values)
             memory = [self._list.memory_at(number, slot, size) for slot, size in enumerate(sizes)]
             launch = partial(self._list.run_one, number)
             run_between_redzones(self._device, program, memory, sizes, launch)

@@ -18,7 +18,6 @@ from weft.ir.uop import make
 
 def pack(program: Program) -> bytes:
     """What it takes to load and run a program."""
-    estimate = program.estimate
     header = {
         "name": program.name,
         "target": program.target,
@@ -30,7 +29,7 @@ def pack(program: Program) -> bytes:
         "threads": program.threads,
         "dynamic_bytes": program.dynamic_bytes,
         "maps": [astuple(each) for each in program.maps],
-        "estimate": (estimate.operations, estimate.bytes_read, estimate.bytes_written),
+        "estimate": astuple(program.estimate),
     }
     return json.dumps(header).encode() + b"\0" + program.binary
 

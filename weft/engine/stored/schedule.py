@@ -7,8 +7,9 @@ programs by theirs. What a person wants to see, or to have checked, is made anew
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.engine.compile import disk_key, try_load
@@ -26,21 +27,35 @@ from weft.support.code_version import COMPILER, code_version
 from weft.support.settings import settings
 from weft.support.source_line import SourceLine
 
-_CACHE: Final = DiskCache("schedules", 4)
+_CACHE: Final = DiskCache("schedules", 5)
+
+
+def is_wanted() -> bool:
+    """Whether what is on disk may be used: what somebody wants to see or to check is made anew."""
+    return not (settings.DEBUG or settings.CHECK or settings.SPEC or current() is not None)
 
 
 def try_stored(body: UOp, device: Device) -> Prepared | None:
     """The schedule of a graph over parameters as another process left it, with its programs."""
-    if settings.DEBUG or settings.CHECK or settings.SPEC or current() is not None:
-        return None
-    data = _CACHE.get(_key(body, device))
+    return try_stored_as(schedule_key(body, device), body, device) if is_wanted() else None
+
+
+def try_stored_as(key: str, body: UOp | Callable[[], UOp], device: Device) -> Prepared | None:
+    """The schedule under a key, if it is there; of its graph only a reader of lines asks."""
+    data = _CACHE.get(key)
     if data is None:
         return None
     stored = json.loads(data)
     programs = try_load(stored["programs"], device)
     if programs is None:  # the disk has forgotten one of them
         return None
-    memory = [_memory_from(each) for each in stored["memory"]]
+    size_of = functools.cache(parse)  # a few sizes are those of all memory
+    memory = [
+        param(
+            slot, by_name(dtype), tuple([s if isinstance(s, int) else size_of(s) for s in shape])
+        )
+        for slot, dtype, shape in stored["memory"]
+    ]
     made = Prepared(
         device,
         body,
@@ -79,20 +94,15 @@ def put_stored(body: UOp, prepared: Prepared, keys: Sequence[str]) -> None:
         "temporaries": prepared.temporaries,
         "arena": prepared.arena,
     }
-    _CACHE.put(_key(body, prepared.device), json.dumps(stored).encode())
+    _CACHE.put(schedule_key(body, prepared.device), json.dumps(stored).encode())
 
 
 def _memory_to(node: UOp) -> Any:
-    """A PARAM; as text where its size is symbolic."""
-    return dump(node) if node.src else (node.arg[0], node.dtype.name, shape_of(node))
+    """A PARAM; sizes that are symbolic are texts."""
+    sizes = [size if isinstance(size, int) else dump(size) for size in shape_of(node)]
+    return node.arg[0], node.dtype.name, sizes
 
 
-def _memory_from(stored: Any) -> UOp:
-    if isinstance(stored, str):
-        return parse(stored)
-    slot, dtype, shape = stored
-    return param(slot, by_name(dtype), tuple(shape))
-
-
-def _key(body: UOp, device: Device) -> str:
+def schedule_key(body: UOp, device: Device) -> str:
+    """What the schedule of a graph is found by."""
     return disk_key(body, device, code_version((*COMPILER, "schedule")))

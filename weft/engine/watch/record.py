@@ -93,7 +93,8 @@ def record_kernel(
     if key in trace.kernels:
         return trace.kernels[key]
     trace.kernels[key] = number = trace.number()
-    cost, peaks = program.estimate, peaks_of(device)
+    cost = program.estimate
+    peaks = peaks_of(device, cost)
     fields: dict[str, Any] = {}
     if kernel is not None:
         fields["phase"], fields["opts"] = trace.thread.phase, list(map(str, opts))
@@ -111,7 +112,7 @@ def record_kernel(
         groups=[str(size) for size in program.groups],
         threads=list(program.threads),
         operations=cost.operations,
-        bytes=cost.bytes_read + cost.bytes_written,
+        bytes=cost.moved,
         peaks={"operations": peaks.operations, "bytes": peaks.bytes_moved},
         source=program.source if trace.has_graphs else "",
         **fields,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from weft.engine.counters import GlobalCounters
@@ -41,9 +42,25 @@ class _Totals:
 _TOTALS: Final = _Totals()
 
 
-def peaks_of(device: Device) -> Peaks:
-    """What a device can do at best; unknown of one that runs nothing."""
-    return Peaks() if device.stores_nothing else device.target.peaks
+def peaks_of(device: Device, estimate: Estimate) -> Peaks:
+    """What a device can do at best with such work; unknown of one that runs nothing."""
+    return Peaks() if device.stores_nothing else _peaks(device, estimate)
+
+
+def _peaks(device: Device, estimate: Estimate) -> Peaks:
+    peaks = device.target.peaks
+    return replace(peaks, operations=estimate.rate) if estimate.rate else peaks
+
+
+def least_seconds(estimate: Estimate, peaks: Peaks) -> float:
+    """What work takes at least on a machine of these peaks.
+
+    >>> least_seconds(Estimate(operations=50, bytes_read=90), Peaks(100.0, 30.0))
+    3.0
+    """
+    computing = estimate.operations / peaks.operations if peaks.operations else 0.0
+    moving = estimate.moved / peaks.bytes_moved if peaks.bytes_moved else 0.0
+    return max(computing, moving)
 
 
 def show_runs(device: Device, steps: Sequence[PlannedLaunch], clock: Sequence[float]) -> None:
@@ -54,13 +71,18 @@ def show_runs(device: Device, steps: Sequence[PlannedLaunch], clock: Sequence[fl
 
 
 def show_run(device: Device, step: PlannedLaunch, seconds: float, number: int) -> None:
-    """Print the line of a kernel that ran; it is this one since the counters were reset."""
+    """Print the line of a kernel that ran; it is this one since the counters were reset.
+
+    That of a device which runs nothing has the least time that its machine would take.
+    """
     estimate = step.loaded.program.estimate
+    if device.stores_nothing:
+        seconds = least_seconds(estimate, _peaks(device, estimate))
     if not _TOTALS.kernels:
         atexit.register(_show_totals)
     _TOTALS.kernels += 1
     _TOTALS.operations += estimate.operations
-    _TOTALS.moved += estimate.bytes_read + estimate.bytes_written
+    _TOTALS.moved += estimate.moved
     _TOTALS.seconds += seconds
     _TOTALS.is_timed = _TOTALS.is_timed or not device.stores_nothing
     print(describe_run(device, step, seconds, number, has_colors()))
@@ -71,10 +93,10 @@ def describe_run(
 ) -> str:
     """One line about a kernel that ran."""
     program = step.loaded.program
-    estimate, peaks = program.estimate, peaks_of(device)
+    estimate = program.estimate
+    peaks = peaks_of(device, estimate)
     label = colored(_fitted(step.label, "label"), "cyan", is_colored)
-    # A device that runs nothing takes no time.
-    rates = "" if device.stores_nothing else _rates(estimate.operations, _moved(estimate), seconds)
+    rates = "" if device.stores_nothing else _rates(estimate.operations, estimate.moved, seconds)
     share = colored(
         f"{share_of_peak(estimate, peaks, seconds):>10}",
         _color(_share(estimate, peaks, seconds), seconds),
@@ -108,10 +130,6 @@ def _size(size: object) -> str:
     return str(size) if isinstance(size, int) else "n"
 
 
-def _moved(estimate: Estimate) -> int:
-    return estimate.bytes_read + estimate.bytes_written
-
-
 def _time(seconds: float) -> str:
     if seconds < 1e-2:
         return f"{seconds * 1e6:10.1f} us"
@@ -127,7 +145,7 @@ def _shares(estimate: Estimate, peaks: Peaks, seconds: float) -> tuple[float, fl
     """What was reached of the machine's operations and of its memory's bandwidth."""
     seconds = seconds or 1e-9
     computing = estimate.operations / peaks.operations if peaks.operations else 0.0
-    moving = _moved(estimate) / peaks.bytes_moved if peaks.bytes_moved else 0.0
+    moving = estimate.moved / peaks.bytes_moved if peaks.bytes_moved else 0.0
     return computing / seconds, moving / seconds
 
 
@@ -167,7 +185,7 @@ def _show_totals() -> None:
         f"{name} {size / 1e6:.2f} MB" for name, size in GlobalCounters.peak_memory.items()
     )
     rates = _rates(totals.operations, totals.moved, totals.seconds).split()
-    shown = " ".join(rates) if totals.is_timed else "counted, not run"
+    shown = " ".join(rates) if totals.is_timed else "at least: counted, not run"
     spent = _time(totals.seconds).strip()
     text = f"{totals.kernels:6} kernels  {spent}  {shown}  peak memory {peak}"
     try:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from weft.ir.bounds import bounds
 from weft.ir.linear import linear
 from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 
@@ -28,14 +29,30 @@ def may_meet(store: UOp) -> int:
 
 
 def _told_apart(index: UOp) -> int:
-    """The ranges of an index that has another value for each of their iterations, else none."""
+    """The ranges of an index that has another value for each of their iterations, else none.
+
+    Terms are digits of the index: each counts in steps that those before it do not reach.
+    """
     reach = 0
     terms = sorted(linear(index)[1], key=lambda pair: abs(pair[1]))
     for term, factor in terms:
-        if term.op != Op.RANGE or abs(factor) <= reach:
+        least, most = bounds(term)
+        if abs(factor) <= reach:
             return 0
-        reach += abs(factor) * bounds(term)[1]
-    return _bits(term for term, _ in terms)
+        reach += abs(factor) * (most - least)
+    return _bits(term for term, _ in terms if term.op == Op.RANGE)
+
+
+def counts_along(index: UOp, rank: int) -> int | None:
+    """The axis along which an index tensor is 0, 1, 2, …, if it is the same along all others."""
+    while index.op in (Op.EXPAND, Op.CAST):
+        index = index.src[0]
+    shape = shape_of(index)
+    axes = [axis for axis, size in enumerate(shape) if size != 1]
+    if index.op == Op.RESHAPE:
+        index = index.src[0]
+    is_count = index.op == Op.IOTA and len(shape) == rank and len(axes) == 1
+    return axes[0] if is_count else None
 
 
 def hidden(store: UOp) -> int:

@@ -11,6 +11,12 @@ The rest of the sources say where an element of the tile is. In a kernel they ar
 `warp`, `lane` and `quad` are left, and the value is a vector of all elements that the thread has,
 element `16 block + 8 half + pair`.
 
+Such an element has eight columns side by side with each thread, once neighbors have exchanged
+theirs. What goes on in registers stays as matrix units leave it: the seventh of the arg is "pairs"
+then, the column `8 block + 2 quad + pair`, and element `4 block + 2 half + pair` of a thread. The
+left factor may be a tile that the threads compute, each its own elements of such pairs: a STAGE of
+rows and depth, which becomes register memory.
+
 Sums are those of `sum_dtype`; an element is a sum rounded to the dtype of the arg. The node has
 that dtype too, or unsigned integers of the same size where a target has only their bits.
 """
@@ -22,6 +28,7 @@ from typing import Final, NamedTuple
 from weft.ir.dtypes import FLOAT, DType, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
+from weft.ir.views import behind
 
 # The bytes of a row of a tile in local memory: its 16-byte parts are exchanged in eight rows.
 ROW_BYTES: Final = 128
@@ -33,6 +40,10 @@ WARPGROUP_THREADS: Final = 128
 WARP_ROWS: Final = 16
 BLOCK_COLUMNS: Final = 32
 THREAD_COLUMNS: Final = 8
+# Columns of a block as matrix units leave it, and how many of them a thread has.
+UNIT_COLUMNS: Final = 8
+PAIR: Final = 2
+PAIRS: Final = "pairs"
 MOST_AXES: Final = 5
 
 
@@ -117,12 +128,22 @@ class ContractParts(NamedTuple):
     steps: tuple[int, ...]
     factors: tuple[Factor, Factor]
     element: str  # the dtype of an element of the result
+    is_in_pairs: bool = False  # as matrix units leave it, not exchanged among neighbors
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the left factor is a tile that threads compute, and not memory."""
+        return behind(self.memories[0]).op in (Op.STAGE, Op.MEMORY)
 
     @property
     def elements(self) -> int:
         """The elements of the tile that each thread has."""
         rows, columns, _ = self.tile
         return rows * columns // threads_of(rows)
+
+    @property
+    def warps(self) -> int:
+        return self.tile[0] // WARP_ROWS
 
     @property
     def parts(self) -> int:
@@ -156,21 +177,22 @@ def contract(parts: ContractParts, dtype: DType) -> UOp:
     """The CONTRACT of these parts: a scalar, or the vector of all elements of a thread."""
     tile, stages, steps = parts.tile, parts.stages, parts.steps
     arg = (tile, stages, steps, *(tuple(factor) for factor in parts.factors), parts.element)
+    arg = (*arg, PAIRS) if parts.is_in_pairs else arg
     left, right = parts.starts
     return make(Op.CONTRACT, dtype, (*parts.memories, *left, *right, *parts.positions), arg)
 
 
 def contract_parts(node: UOp) -> ContractParts:
     """The parts of a CONTRACT, which has as many sources as its arg says."""
-    tile, stages, steps, *factors, element = node.arg
-    left, right = (Factor(*factor) for factor in factors)
+    tile, stages, steps, first, second, element, *layout = node.arg
+    left, right = Factor(*first), Factor(*second)
     x, y, *rest = node.src
-    first, second = len(left.sizes), len(left.sizes) + len(right.sizes)
+    middle, end = len(left.sizes), len(left.sizes) + len(right.sizes)
     return ContractParts(
         (x, y),
-        (tuple(rest[:first]), tuple(rest[first:second])),
-        tuple(rest[second:]),
-        *(tile, stages, steps, (left, right), element),
+        (tuple(rest[:middle]), tuple(rest[middle:end])),
+        tuple(rest[end:]),
+        *(tile, stages, steps, (left, right), element, bool(layout)),
     )
 
 
@@ -199,18 +221,23 @@ def tile_byte(start: int, row: int, along: int, size: int, panel: int) -> int:
 
 
 def element_position(
-    warp: int, half: int, lane: int, block: int, quad: int, pair: int
+    warp: int, half: int, lane: int, block: int, quad: int, pair: int, is_in_pairs: bool = False
 ) -> tuple[int, int]:
     """The row and column of a tile that the six positions of an element say."""
     row = WARP_ROWS * warp + WARP_ROWS // 2 * half + lane
+    if is_in_pairs:
+        return row, UNIT_COLUMNS * block + PAIR * quad + pair
     return row, BLOCK_COLUMNS * block + THREAD_COLUMNS * quad + pair
 
 
-def thread_position(warp: int, lane: int, quad: int, element: int) -> tuple[int, int]:
-    """The row and column of an element of a thread, once neighbors have exchanged theirs."""
-    block, rest = divmod(element, 2 * THREAD_COLUMNS)
-    half, pair = divmod(rest, THREAD_COLUMNS)
-    return element_position(warp, half, lane, block, quad, pair)
+def thread_position(
+    warp: int, lane: int, quad: int, element: int, is_in_pairs: bool = False
+) -> tuple[int, int]:
+    """The row and column of an element of a thread: neighbors have exchanged theirs, or not."""
+    columns = PAIR if is_in_pairs else THREAD_COLUMNS
+    block, rest = divmod(element, 2 * columns)
+    half, pair = divmod(rest, columns)
+    return element_position(warp, half, lane, block, quad, pair, is_in_pairs)
 
 
 def sum_position(thread: int, element: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from weft.ir.dtypes import DType, Scalar
 from weft.ir.ops import Op
 from weft.ir.reduction.reductions import identity
 from weft.ir.uop import UOp, const, first_closed, make
-from weft.ir.walk import topological
+from weft.ir.walk import substitute, topological
 
 
 def is_joined(node: UOp) -> bool:
@@ -56,6 +56,36 @@ def skips_empty_parts(join: UOp) -> bool:
             if slot.op == Op.PARAM and other.op == Op.CONST and other.arg == -math.inf:
                 empty.add(slot.arg[0])
     return empty == {2, 3}
+
+
+def scale_of(join: UOp) -> UOp | None:
+    """What the first part is multiplied by, of a join that adds two parts; None of others.
+
+    Both are parts relative to their own references, and become so to what these are together:
+    what is relative to that already is added as it is.
+    """
+    if join.op != Op.ADD:
+        return None
+    scaled, _ = join.src
+    (own, *others) = [n for n in topological(scaled) if n.op == Op.PARAM and n.arg[0] == 0] or (
+        join,
+    )
+    slots = {node.arg[0] for node in topological(scaled) if node.op == Op.PARAM}
+    if others or not slots <= {0, 2, 4} or not _is_linear(scaled, own):
+        return None
+    return substitute(scaled, {own: own.const_like(1)})
+
+
+def _is_linear(node: UOp, own: UOp) -> bool:
+    """Whether a body is a multiple of a slot, whatever it depends on beside it."""
+    if node is own:
+        return True
+    if node.op == Op.WHERE and own not in topological(node.src[0]):
+        return all(_is_linear(each, own) or each.arg == 0 for each in node.src[1:])
+    if node.op != Op.MUL:
+        return False
+    holds = [own in topological(source) for source in node.src]
+    return sum(holds) == 1 and _is_linear(node.src[holds.index(True)], own)
 
 
 def join_slots(value: DType, refers: Sequence[DType]) -> list[UOp]:

@@ -149,17 +149,29 @@ def _program(node: UOp) -> Verdict:
 
 def contracts(node: UOp) -> Verdict:
     """Whether a CONTRACT is of tensors of memory, at positions or of all elements of a thread."""
-    if not has_types(node.arg, tuple, int, tuple, tuple, tuple, str) or len(node.arg[0]) != 3:
+    kinds = (tuple, int, tuple, tuple, tuple, str)
+    is_known = has_types(node.arg, *kinds) or has_types(node.arg, *kinds, str)
+    if not is_known or len(node.arg[0]) != 3:
         return False
     if any(len(factor) != len(Factor._fields) for factor in node.arg[3:5]):
         return "a factor is not described"
     parts = contract_parts(node)
-    if any(memory.op not in (Op.PARAM, Op.BUFFER) for memory in parts.memories):
+    left, right = parts.memories
+    if right.op not in (Op.PARAM, Op.BUFFER) or behind(left).op not in _TILES:
         return "a factor is not an argument"
+    if (
+        parts.is_computed
+        and behind(left).arg[1 if behind(left).op == Op.MEMORY else 0] != REGISTER
+    ):
+        return "a factor that threads compute is not in registers"
     if not all(map(_is_tensor, parts.factors)):
         return "the sizes, strides and moves of a factor are not as many"
     wanted = {1: 6, parts.elements: 3}.get(node.dtype.lanes)
     return len(parts.positions) == wanted or f"there are {len(parts.positions)} positions"
+
+
+_TILES: Final = (Op.PARAM, Op.BUFFER, Op.STAGE, Op.MEMORY)
+REGISTER: Final = "register"
 
 
 def _is_tensor(factor: Factor) -> bool:

@@ -127,10 +127,13 @@ def _mbarrier(node: UOp) -> Verdict:
 
 
 def _mma(node: UOp) -> Verdict:
-    if not has_types(node.arg, tuple, tuple, tuple) or len(node.arg[1]) != 3:
+    is_known = has_types(node.arg, tuple, tuple, tuple) or node.arg[3:] == ("start",)
+    if not is_known or len(node.arg[1]) != 3:
         return False
     sums, left, right, _ = node.src
-    return _is_in(sums, "register") and _is_in(left, DYNAMIC) and _is_in(right, DYNAMIC)
+    if not _is_in(left, DYNAMIC, "register"):
+        return "the left factor is neither in local memory nor in registers"
+    return _is_in(sums, "register") and _is_in(right, DYNAMIC)
 
 
 def _mma_group(node: UOp) -> Verdict:
@@ -223,7 +226,7 @@ ASYNC_ROWS: Final = (
     ),
     row("COPY_BOX has a target, a map, a barrier, a mask and coordinates", Op.COPY_BOX, _copy_box),
     row("MBARRIER has a barrier and a mask, and knows what it does", Op.MBARRIER, _mbarrier),
-    row("MMA has sums in registers and two tiles in local memory", Op.MMA, _mma),
+    row("MMA has sums in registers, and two tiles, of which the right is shared", Op.MMA, _mma),
     row("MMA_GROUP has sums in registers, and knows what it does", Op.MMA_GROUP, _mma_group),
     row(
         "what runs beside the arithmetic is void",

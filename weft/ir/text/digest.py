@@ -27,7 +27,20 @@ def digest(root: UOp) -> str:
     return _digest(root, known)
 
 
-def _digest(root: UOp, known: Mapping[UOp, str]) -> str:
+def digest_over_memory(root: UOp) -> tuple[str, tuple[UOp, ...]]:
+    """The name of a graph whichever memory it is over, and the BUFFER nodes that it names.
+
+    Memory counts by its dtype, shape, device and place among the others.
+    """
+    known: dict[UOp, str] = {}
+    for body in bodies(root):
+        known[body] = _digest(body, known)
+    memory: dict[UOp, int] = {}
+    return _digest(root, known, memory), tuple(memory)
+
+
+def _digest(root: UOp, known: Mapping[UOp, str], memory: dict[UOp, int] | None = None) -> str:
+    """The name of one graph; BUFFER nodes are numbered anew where `memory` takes them."""
     numbers: dict[UOp, int] = {}
     rows: list[tuple[Any, ...]] = []
     for node in topological(root):
@@ -35,6 +48,8 @@ def _digest(root: UOp, known: Mapping[UOp, str]) -> str:
         arg = node.arg
         if node.op in _HOLDERS:
             arg = _named(arg, known)
+        elif memory is not None and node.op == Op.BUFFER:
+            arg = (memory.setdefault(node, len(memory)), *arg[1:])
         rows.append((node.op, node.dtype.name, arg, *map(numbers.__getitem__, node.src)))
     return blake2b(repr(rows).encode("utf-8", "surrogatepass"), digest_size=_BYTES).hexdigest()
 

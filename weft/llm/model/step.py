@@ -1,9 +1,9 @@
 """The jitted step that runs a batch of a model over the memory of one paged cache.
 
-A `Step` is made for a model and a cache and never changes, and what it calls depends on its
-arguments alone: the JIT does not watch what this module and the parts of a model read. A step is
-traced once for each padded shape of a batch; lengths are symbolic, so a longer sequence runs the
-same program.
+A `Step` is made for a model and a cache and never changes: what it reads is its facts, which are
+values, the graphs of weights and the memory of both. So it is closed to the JIT, which need not
+watch it and takes what another process traced from disk. A step is traced once for each padded
+shape of a batch; lengths are symbolic, so a longer sequence runs the same program.
 """
 
 from __future__ import annotations
@@ -26,21 +26,35 @@ from weft.llm.model.router import mixture_of_experts
 from weft.llm.weights.layer import LayerWeights
 from weft.rewrite.module_path import part
 from weft.support.errors import ArgumentError
+from weft.tensor.jit.closed import Closed
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
 
 
 class Step:
-    """A model over the memory of one cache."""
+    """A model over the memory of one cache; its attributes cannot be set."""
+
+    config: Config
+    weights: LayerWeights
+    windows: tuple[int, ...]
+    memory: tuple[tuple[Tensor, Tensor], ...]  # keys and values of each layer
+    ropes: tuple[Rope, ...]
 
     def __init__(self, config: Config, weights: LayerWeights, cache: PagedCache) -> None:
         if cache.config != config:
             raise ArgumentError("forward: the cache was made for another model")
-        self.config = config
-        self.weights = weights
-        self.windows = cache.spans
-        self.memory = tuple(zip(cache.keys, cache.values, strict=True))
-        self.ropes = _ropes(config)
+        memory = tuple(zip(cache.keys, cache.values, strict=True))
+        parts = {"windows": cache.spans, "memory": memory, "ropes": _ropes(config)}
+        vars(self).update(config=config, weights=weights, **parts)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a step never changes, so {name} cannot be set")
+
+    def closed(self) -> Closed:
+        """All that a step reads, by value but for memory."""
+        facts, constants = self.weights.described
+        tensors = [tensor for pair in self.memory for tensor in pair]
+        return Closed(repr((self.config, self.windows, facts)), constants, tensors)
 
     def run(self, batch: Batch) -> Tensor:
         used = [_pages(index, each) for index, each in enumerate(batch.spans)]
@@ -55,7 +69,7 @@ class Step:
         parts = [angles(rope, batch.positions, self.config.context) for rope in self.ropes]
         return np.concatenate([table.ravel() for pair in parts for table in pair])
 
-    @jit
+    @jit(closed=closed)
     def step(
         self,
         numbers: Tensor,

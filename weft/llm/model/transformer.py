@@ -10,12 +10,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from weft.ir.dtypes import DType, dtypes
-from weft.ir.uop import UOp
 from weft.llm.cache.paged import PagedCache
 from weft.llm.model.batch import Batch
 from weft.llm.model.config import Config
 from weft.llm.model.step import Step
-from weft.llm.weights.layer import LayerWeights
+from weft.llm.weights.layer import LayerWeights, Weight
 from weft.tensor.tensor import Tensor
 
 
@@ -25,11 +24,11 @@ class Model:
     def __init__(
         self,
         config: Config,
-        graphs: Mapping[str, UOp],
+        weights: Mapping[str, Weight],
         tokenizer_data: Mapping[str, Any] | None = None,
     ) -> None:
         self.config = config
-        self.weights = LayerWeights(dict(graphs))
+        self.weights = LayerWeights(dict(weights))
         self.tokenizer_data = dict(tokenizer_data or {})
         self.vocabulary = int(self.weights["token_embd.weight"].shape[0])
         self._steps: WeakKeyDictionary[PagedCache, Step] = WeakKeyDictionary()

@@ -133,7 +133,11 @@ def _byte_pairs(parts: _Parts) -> Any:
             f"tokenizer: the file cuts text as {parts.cut!r}",
             rule="text is cut as " + ", ".join(sorted(PIECES)),
         )
-    merges = [_pair(merge) for merge in parts.strings("merges")]
+    halves = [merge.partition(" ") for merge in parts.strings("merges")]
+    wrong = next((each for each in halves if not (each[0] and each[2])), None)
+    if wrong is not None:
+        raise FileFormatError(f"tokenizer: expected a pair, got {''.join(wrong)!r}")
+    merges = [(left, right) for left, _, right in halves]
     tokenizers = package()
     pre = tokenizers.pre_tokenizers
     ignores = parts.cut in ("llama3", "llama-v3", "llama-bpe")  # whole words stay whole
@@ -144,13 +148,6 @@ def _byte_pairs(parts: _Parts) -> Any:
     made.pre_tokenizer = pre.Sequence([*cuts, pre.ByteLevel(False, use_regex=False)])
     made.decoder = tokenizers.decoders.ByteLevel()
     return made
-
-
-def _pair(merge: str) -> tuple[str, str]:
-    left, space, right = merge.partition(" ")
-    if not space or not left or not right:
-        raise FileFormatError(f"tokenizer: expected a pair, got {merge!r}")
-    return left, right
 
 
 def _scored_pairs(parts: _Parts) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weft.io.gguf import gguf_load
+from weft.io.gguf import StoredTensor, gguf_stored
 from weft.llm.model.config import Config
 from weft.llm.model.facts import Facts, config_of
 from weft.support.errors import FileFormatError
@@ -19,13 +19,14 @@ _FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long
 
 def gguf_parts(
     path: Path, context: int, device: str | None
-) -> tuple[Config, dict[str, Tensor], dict[str, Any]]:
+) -> tuple[Config, dict[str, StoredTensor], dict[str, Any]]:
     """The facts, the weights, and what the file says of its tokenizer."""
-    metadata, weights = gguf_load(path, device)
+    metadata, weights = gguf_stored(path, device)
     for other in _other_files(path, metadata):
-        weights |= gguf_load(other, device)[1]
+        weights |= gguf_stored(other, device)[1]
+    factors = {n: weights[n].over(weights[n].data) for n in _FACTORS if n in weights}
     text = {key: value for key, value in metadata.items() if key.startswith("tokenizer.")}
-    return config_from_gguf(metadata, weights, context), weights, text
+    return config_from_gguf(metadata, factors, context), weights, text
 
 
 def config_from_gguf(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.support.errors import ArgumentError
+from weft.tensor.small_floats import rounded_once, widened
 from weft.tensor.tensor import Tensor
 
 
@@ -40,6 +41,7 @@ def group_norm(
     return input.group_norm(num_groups, weight, bias, eps)
 
 
+@rounded_once
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
@@ -69,7 +71,8 @@ def batch_norm(
                 f"batch_norm: one value for each channel of {input.shape}",
                 rule="a batch in training has several values for each channel",
             )
-        mean, variance = input.mean(axes), input.var(axes, correction=0)
+        wide = widened(input)
+        mean, variance = wide.mean(axes), wide.var(axes, correction=0)
         _run(running_mean, mean, momentum)
         _run(running_var, variance * (count / max(count - 1, 1)), momentum)
     elif running_mean is None or running_var is None:
@@ -78,14 +81,16 @@ def batch_norm(
         )
     else:
         mean, variance = running_mean, running_var
-    return _scaled(input, mean, variance, weight, bias, eps)
+    return _scaled(input, mean, variance, weight, bias, eps).cast(input.dtype)
 
 
 def _run(running: Tensor | None, value: Tensor, momentum: float) -> None:
     if running is not None:
-        running.assign(running * (1 - momentum) + value.detach() * momentum)
+        moved = running * (1 - momentum) + value.detach() * momentum
+        running.assign(moved.cast(running.dtype))
 
 
+@rounded_once
 def _scaled(
     x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None,
     eps: float,
@@ -110,17 +115,19 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     axes = tuple(range(2, input.ndim))
-    mean, variance = input.mean(axes, keepdim=True), input.var(axes, keepdim=True, correction=0)
+    x = widened(input)
+    mean, variance = x.mean(axes, keepdim=True), x.var(axes, keepdim=True, correction=0)
     count = input.numel() // max(int(input.shape[0] * input.shape[1]), 1)
     _run(running_mean, mean.flatten(1).mean(0), momentum)
     unbiased = variance.flatten(1).mean(0) * (count / max(count - 1, 1))
     _run(running_var, unbiased, momentum)
-    result = (input - mean) * (variance + eps).rsqrt()
+    result = (x - mean) * (variance + eps).rsqrt()
     shape = (1, -1, *[1] * (input.ndim - 2))
     result = result if weight is None else result * weight.reshape(shape)
-    return result if bias is None else result + bias.reshape(shape)
+    return (result if bias is None else result + bias.reshape(shape)).cast(input.dtype)
 
 
+@rounded_once
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.support.errors import ShapeError
+from weft.tensor.small_floats import rounded_once
 from weft.tensor.tensor import Tensor
 
 Ints = int | Sequence[int]
@@ -100,6 +101,7 @@ max_pool2d_with_indices = functools.partial(max_pool2d, return_indices=True)
 max_pool3d_with_indices = functools.partial(max_pool3d, return_indices=True)
 
 
+@rounded_once
 def _avg_pool(
     rank: int,
     input: Tensor,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.support.errors import ArgumentError
+from weft.tensor.small_floats import widened
 from weft.tensor.tensor import Tensor
 
 
@@ -76,7 +77,7 @@ def embedding_bag(
         places = Tensor.arange(int(input.shape[0]), device=input.device)
         bag = (places.unsqueeze(1) >= offsets[:bags].unsqueeze(0)).sum(1) - 1
     index = input.flatten()
-    rows = embedding(index, weight, padding_idx, None, 2.0, scale_grad_by_freq)
+    rows = widened(embedding(index, weight, padding_idx, None, 2.0, scale_grad_by_freq))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.flatten().unsqueeze(1)
     belongs = bag.unsqueeze(0) == Tensor.arange(bags, device=input.device).unsqueeze(1)
@@ -85,11 +86,12 @@ def embedding_bag(
     inside = belongs.unsqueeze(2)  # (bag, place, 1)
     if mode == "max":
         greatest = inside.where(rows.unsqueeze(0), rows.dtype.min).max(1)
-        return belongs.any(1).unsqueeze(1).where(greatest, 0.0)
+        return belongs.any(1).unsqueeze(1).where(greatest, 0.0).cast(weight.dtype)
     total = inside.where(rows.unsqueeze(0), 0.0).sum(1)
     if mode == "sum":
-        return total
-    return total / belongs.sum(1).clamp(min_=1).unsqueeze(1).cast(total.dtype)
+        return total.cast(weight.dtype)
+    mean = total / belongs.sum(1).clamp(min_=1).unsqueeze(1).cast(total.dtype)
+    return mean.cast(weight.dtype)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

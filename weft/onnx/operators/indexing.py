@@ -6,31 +6,62 @@ import math
 from typing import Any
 
 from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.shapes import shape_of
+from weft.ir.sizes import most
+from weft.ir.uop import UOp
 from weft.onnx.elements import Small
 from weft.onnx.table import op
 from weft.onnx.values import plain
 from weft.tensor.tensor import Tensor
 
 
-def wrapped(index: Tensor, size: Any) -> Tensor:
+def wrapped(call: Any, index: Tensor, size: Any) -> Tensor:
+    """Indices from 0, where negative ones count from the end; those that are known are checked."""
+    known = call.run.known_array(index)
+    if known is not None and known.size and known.dtype != object:
+        low, high = int(known.min()), int(known.max())
+    else:
+        low, high = _ends(index.uop) or (0, -1)
+    if low <= high and isinstance(size, int) and not (-size <= low and high < size):
+        raise call.error(f"indices from {low} to {high} of an axis of size {size}")
+    return from_front(index, size)
+
+
+def from_front(index: Tensor, size: Any) -> Tensor:
     """Indices from 0, where negative ones count from the end."""
     if index.dtype.is_unsigned:
         return index
     return (index < 0).where(index + size, index)
 
 
+def _ends(node: UOp) -> tuple[int, int] | None:
+    """The ends of indices that count up, as a Range makes them, at the greatest sizes; or None."""
+    if node.op in (Op.CAST, Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.FLIP):
+        return _ends(node.src[0])
+    if node.op == Op.IOTA:
+        return 0, most(shape_of(node)[-1]) - 1
+    if node.op not in (Op.ADD, Op.MUL) or node.src[1].op != Op.CONST:
+        return None
+    found, number = _ends(node.src[0]), int(node.src[1].arg)
+    if found is None:
+        return None
+    ends = [end + number if node.op == Op.ADD else end * number for end in found]
+    return min(ends), max(ends)
+
+
 @op("Gather", keeps_element=True)
 def gather(call: Any, x: Tensor, index: Tensor) -> Tensor:
     axis = call.axis(0, x.ndim)
     key: list[Any] = [slice(None)] * x.ndim
-    key[axis] = wrapped(index, x.shape[axis])
+    key[axis] = wrapped(call, index, x.shape[axis])
     return x[tuple(key)]
 
 
 @op("GatherElements", keeps_element=True)
 def gather_elements(call: Any, x: Tensor, index: Tensor) -> Tensor:
     axis = call.axis(0, x.ndim)
-    return x.gather(axis, wrapped(index, x.shape[axis]))
+    return x.gather(axis, wrapped(call, index, x.shape[axis]))
 
 
 @op("GatherND", keeps_element=True)
@@ -42,7 +73,7 @@ def gather_nd(call: Any, x: Tensor, index: Tensor) -> Tensor:
     flat = index.reshape(rows, -1, width)  # (batch, points, width)
     number = Tensor.arange(rows, dtype=index.dtype, device=x.device).reshape(rows, 1)
     source = x.reshape(rows, *x.shape[batch:])
-    key = [wrapped(flat[..., i], x.shape[batch + i]) for i in range(width)]
+    key = [wrapped(call, flat[..., i], x.shape[batch + i]) for i in range(width)]
     found = source[(number.expand(rows, flat.shape[1]), *key)]
     return found.reshape(*index.shape[:-1], *x.shape[batch + width :])
 
@@ -54,7 +85,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 def scatter_elements(call: Any, x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     axis = call.axis(0, x.ndim)
     how = call.get("reduction", "none")
-    where = wrapped(index, x.shape[axis])
+    where = wrapped(call, index, x.shape[axis])
     if how == "none":
         return x.scatter(axis, where, updates)
     return x.scatter_reduce(axis, where, updates, _REDUCTIONS[how])
@@ -68,7 +99,7 @@ def scatter_nd(call: Any, x: Tensor, index: Tensor, updates: Tensor) -> Tensor:
     flat = x.reshape(math.prod(sizes), -1)  # (rows, elements of a row)
     number: Any = None
     for axis in range(width):
-        own = wrapped(index[..., axis], sizes[axis])
+        own = wrapped(call, index[..., axis], sizes[axis])
         number = own if number is None else number * sizes[axis] + own
     rows = number.reshape(-1, 1).expand(number.numel(), flat.shape[1])
     values = updates.reshape(number.numel(), flat.shape[1])

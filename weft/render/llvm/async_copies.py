@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from weft.ir.dtypes import FLOAT, by_name
+from weft.ir.dtypes import FLOAT, by_name, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import DYNAMIC_ALIGNMENT, dynamic_offsets
 from weft.ir.reduction.contract import ROW_BYTES
 from weft.ir.uop import UOp
+from weft.ir.views import behind
 from weft.render.llvm.code import Code
 from weft.render.llvm.types import element_type
 from weft.support.errors import InternalError
@@ -157,28 +158,53 @@ def _descriptor(code: Code, address: UOp, panel: int) -> str:
 
 
 def write_mma(code: Code, node: UOp) -> None:
-    (left, right), (rows, columns, depth), panels = node.arg
+    (left, right), (rows, columns, depth), panels, *begins = node.arg
     sums, *tiles, _ = node.src
     count = sums.dtype.lanes
-    descriptors = [
-        _descriptor(code, address, panel) for address, panel in zip(tiles, panels, strict=True)
-    ]
+    is_own = _is_in_registers(tiles[0])
+    if is_own:
+        more = [f"i32 {each}" for each in _own_words(code, tiles[0])]
+        first = "{" + ", ".join(f"${count + number}" for number in range(len(more))) + "}"
+    else:
+        more = [f"i64 {_descriptor(code, tiles[0], panels[0])}"]
+        first = f"${count}"
+    second = f"${count + len(more)}"
+    more.append(f"i64 {_descriptor(code, tiles[1], panels[1])}")
     is_float = by_name(left).kind == FLOAT
     registers = ", ".join(f"${number}" for number in range(count))
     signs = ", 1, 1" if is_float else ""
     if by_name(left).itemsize == 2:
-        signs += "".join(f", {int(panel > 0)}" for panel in panels)
+        signs += "".join(f", {int(panel > 0)}" for panel in panels[is_own:])
     kind = "f32" if is_float else "s32"
     text = (
         f"wgmma.mma_async.sync.aligned.m{rows}n{columns}k{depth}.{kind}"
         f".{_DTYPES[left]}.{_DTYPES[right]}"
-        f" {{{registers}}}, ${count}, ${count + 1}, 1{signs};"
+        f" {{{registers}}}, {first}, {second}, {int(not begins)}{signs};"
     )
-    _with_sums(code, sums, text, [f"i64 {each}" for each in descriptors])
+    _with_sums(code, sums, text, more, is_read=not begins)
 
 
-def _with_sums(code: Code, sums: UOp, text: str, more: Sequence[str]) -> None:
-    """Write assembly that reads and writes all registers of a tile."""
+def _is_in_registers(address: UOp) -> bool:
+    return bool(behind(address.src[0]).arg[1] == "register")
+
+
+def _own_words(code: Code, address: UOp) -> list[str]:
+    """What a thread has of a left factor: two elements of 16 bits in each of four registers."""
+    writer = code.writer
+    first = code.addresses[address]
+    assert first is not None
+    of, start = first.pointer_type, first.pointer
+    found: list[str] = []
+    for word in range(4):
+        pointer = writer.value(f"getelementptr inbounds i32, {of} {start}, i64 {word}")
+        found.append(writer.value(f"load i32, {of} {pointer}, align 4"))
+    return found
+
+
+def _with_sums(
+    code: Code, sums: UOp, text: str, more: Sequence[str], is_read: bool = True
+) -> None:
+    """Write assembly that writes all registers of a tile, and reads them unless it begins."""
     writer, count = code.writer, sums.dtype.lanes
     first = code.addresses[sums]
     assert first is not None
@@ -190,10 +216,13 @@ def _with_sums(code: Code, sums: UOp, text: str, more: Sequence[str]) -> None:
     for number in range(count):
         pointer = writer.value(f"getelementptr inbounds {kind}, {of} {start}, i64 {number}")
         pointers.append(pointer)
-        values.append(writer.value(f"load {kind}, {of} {pointer}, align 4"))
-    constraints = ",".join(
-        [f"={letter}"] * count + ["l"] * len(more) + [str(n) for n in range(count)] + [_MEMORY]
-    )
+        if is_read:
+            values.append(writer.value(f"load {kind}, {of} {pointer}, align 4"))
+    # Of a sum that begins, registers are written while factors are read still.
+    output = f"={letter}" if is_read else f"=&{letter}"
+    given = ["r" if each.startswith("i32") else "l" for each in more]
+    tied = [str(n) for n in range(len(values))]
+    constraints = ",".join([output] * count + given + tied + [_MEMORY])
     operands = ", ".join([*more, *(f"{kind} {value}" for value in values)])
     result = _assembly(code, text, constraints, operands, struct)
     for number, pointer in enumerate(pointers):
@@ -203,7 +232,10 @@ def _with_sums(code: Code, sums: UOp, text: str, more: Sequence[str]) -> None:
 
 def write_mma_group(code: Code, node: UOp) -> None:
     kind, *count = node.arg
-    if kind == "fence":
+    if kind == "fence" and node.src[0].dtype.scalar is dtypes.uint32:
+        # Factors in registers take part, so that none is written behind the fence.
+        _with_sums(code, node.src[0], "wgmma.fence.sync.aligned;", [])
+    elif kind == "fence":
         _do(code, "wgmma.fence.sync.aligned;", _MEMORY, "")
     elif kind == "commit":
         _do(code, "wgmma.commit_group.sync.aligned;", _MEMORY, "")

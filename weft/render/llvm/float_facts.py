@@ -15,6 +15,8 @@ from typing import Final
 from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import behind
+from weft.render.llvm.functions import WEIGHT_DIGITS
 
 Interval = tuple[float, float]
 
@@ -55,15 +57,39 @@ def digits_of(instructions: Sequence[UOp]) -> dict[UOp, int]:
     """The digits that are looked at of each float32 that only becomes a smaller float."""
     found: dict[UOp, int] = {}
     others: set[UOp] = set()
+    weights = _weights(instructions)
     for node in instructions:
         target = node.dtype
+        if node.op == Op.STORE and node.src[1] in weights:
+            found[node.src[1]] = max(found.get(node.src[1], 0), WEIGHT_DIGITS)
+            continue
+        if node in weights and node.op == Op.WHERE:  # a choice of weights
+            for source in node.src[1:]:
+                found[source] = max(found.get(source, 0), WEIGHT_DIGITS)
+            continue
         is_small = node.op == Op.CAST and target.kind == FLOAT and target.bits < 32
         for source in node.src:
+            if node.op == Op.ADD and source in weights:
+                continue  # of what is added up no more digits matter
             if is_small and target.format is not None:
                 found[source] = max(found.get(source, 0), target.format.mantissa_bits + 1)
             else:
                 others.add(source)
     return {node: digits for node, digits in found.items() if node not in others}
+
+
+def _weights(instructions: Sequence[UOp]) -> set[UOp]:
+    """Powers that go to registers which are only read to be rounded, and choices of them."""
+    wide = {node.src[0] for node in instructions if is_rounding(node)}
+    loads = [node for node in instructions if node.op == Op.LOAD]
+    read = {behind(node.src[0].src[0]) for node in loads if node in wide}
+    read -= {behind(node.src[0].src[0]) for node in loads if node not in wide}
+    stores = [node for node in instructions if node.op == Op.STORE]
+    found = {node.src[1] for node in stores if behind(node.src[0].src[0]) in read}
+    for node in reversed(instructions):
+        if node in found and node.op == Op.WHERE:
+            found.update(node.src[1:])
+    return {node for node in found if node.op in (Op.WHERE, Op.EXP, Op.EXP2)}
 
 
 def tame_quotients(instructions: Sequence[UOp]) -> frozenset[UOp]:

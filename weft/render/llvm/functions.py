@@ -6,7 +6,8 @@ stays below 2 ulp; the tests prove that from these bounds. Every function is bra
 for zeros of both signs, subnormals, infinities and NaN.
 
 Where nothing but a rounding to 16 bits takes the result, `digits` tells how many are left of it,
-and a shorter form is enough.
+and a shorter form is enough. So it is for the weights of a product: they are multiplied as 16
+bits, and added up.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _PER_LOG_2_LOW: Final = 1.925963033500011e-08
 FLOAT32_DIGITS: Final = 24
 _HALF_DIGITS: Final = 11
 _BFLOAT_DIGITS: Final = 8
+# Of weights that are multiplied with 16 bits and added up: what is left of their exponent.
+WEIGHT_DIGITS: Final = 17
 # Exponents of a scale that is a float: its clamped number is 0 to 252 above the least.
 _LEAST: Final = -126
 _COUNT: Final = 252
@@ -137,6 +140,8 @@ def _whole_power(code: _Code, x: str, factor: float) -> tuple[str, str]:
 def _exp2(code: _Code, x: str, digits: int) -> str:
     if digits <= _HALF_DIGITS:
         return code.machine("ex2.approx.f32", x)
+    if digits <= WEIGHT_DIGITS:
+        return code.power_of_two(x)
     whole, scale = _whole_power(code, x, 1.0)
     return code.multiply(code.power_of_two(code.subtract(x, whole)), scale)
 

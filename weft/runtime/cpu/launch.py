@@ -53,7 +53,7 @@ def chunk_size(groups: int, threads: int, nanoseconds: float, wake: float) -> in
 
 def nanoseconds(estimate: Estimate, target: Target) -> float:
     """What a run takes on one thread; without an estimate, long enough to be shared."""
-    moved = (estimate.bytes_read + estimate.bytes_written) * target.memory(GLOBAL).cost
+    moved = estimate.moved * target.memory(GLOBAL).cost
     return (estimate.operations * target.costs.op + moved) or math.inf
 
 

@@ -25,7 +25,9 @@ from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
+from weft.schedule.fuse.chain import Chain
 from weft.schedule.fuse.cost import size_of, sums_reused_products
+from weft.schedule.fuse.tensor_chains import factors_on_units, fits_units, has_tile_units
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd
@@ -39,8 +41,8 @@ LEAST_KEYS: Final = 256
 # Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
-# How many times the last cache scores are that a gradient computes anew, whatever that costs.
-LARGE_SHARE: Final = 32
+# Keys from which on a gradient computes full rows of scores anew: memory is linear in them.
+LINEAR_ROW: Final = 1024
 # Products of which weights are computed without a softmax, and columns of these: more would not
 # leave room near the core for a block.
 MOST_PRODUCTS: Final = 2
@@ -50,39 +52,34 @@ _THROUGH: Final = ELEMENTWISE | MOVEMENT | {Op.DETACH}
 _REDUCE: Final = frozenset((Op.REDUCE,))
 
 
-class Chain(NamedTuple):
-    """What becomes one kernel: the second product, and all between it and the first."""
-
-    result: UOp
-    products: tuple[UOp, ...]  # of which the weights are computed; one, if there is a softmax
-    values: frozenset[UOp]  # one for each query and key
-    rows: frozenset[UOp]  # one for each query, the reductions among them; none without a softmax
-
-    @property
-    def scores(self) -> UOp:
-        return self.products[0]
-
-
 class Chains:
     """The chains of a graph, by their nodes, and how many have those of a gradient with them."""
 
     def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
         self.gradients = gradients
+        self.factors: set[UOp] = set()  # that copies bring from memory
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
+        self.long: list[Chain] = []  # whose memory is to be linear in the keys
         for chain in found:
             self.results[chain.result] = chain
             self.values |= chain.values
+            self.long += [chain] if _keys(chain) >= LINEAR_ROW else []
             self.of.update(dict.fromkeys(chain.values | chain.rows, chain))
 
 
 def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     """The chains of a graph that are cheaper as one kernel."""
-    if settings.FUSE_PRODUCTS == NEVER or not isinstance(target.compute, Simd):
+    if settings.FUSE_PRODUCTS == NEVER:
+        return Chains()
+    is_on_cores = isinstance(target.compute, Simd) and bool(target.access_bits)
+    # On a GPU it is taken where it is asked for, until it has run on one.
+    is_on_units = settings.FUSE_PRODUCTS == ALWAYS and has_tile_units(target)
+    if not is_on_cores and not is_on_units:
         return Chains()
     products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
-    if len(products) < 2 or not target.access_bits:
+    if len(products) < 2:
         return Chains()
     readers = users(sink)
     found: list[Chain] = []
@@ -95,17 +92,25 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
             found += chains
             taken |= nodes
             gradients += len(chains) > 1
-    return Chains(found, gradients)
+    chains = Chains(found, gradients)
+    if is_on_units:
+        chains.factors = {factor for chain in found for factor in factors_on_units(chain)}
+    return chains
 
 
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
     """The chain that ends in a product, and those of its gradient; none if memory costs less."""
     chain = _chain(result)
-    if chain is None or not _wins(chain, target):
+    if chain is None:
+        return []
+    if not isinstance(target.compute, Simd):
+        is_alone = not _is_read_elsewhere(chain, readers)
+        return [chain] if is_alone and fits_units(chain) else []
+    if not _wins(chain, target):
         return []
     if not _is_read_elsewhere(chain, readers):
         return [chain]
-    if not chain.rows or not _gradient_wins(chain, target):
+    if not chain.rows or not _gradient_wins(chain):
         return []
     others = _gradient_chains(chain, readers)
     return [] if others is None else [*others, chain]
@@ -116,18 +121,17 @@ def _is_read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> bool:
     return any(each not in inside for n in chain.values | chain.rows for each in readers[n])
 
 
-def _gradient_wins(chain: Chain, target: Target) -> bool:
-    """Whether scores that are computed three times more cost less than memory for each of them.
+def _gradient_wins(chain: Chain) -> bool:
+    """Whether scores that are computed three times more are worth the memory for each of them.
 
     Measured: where a mask leaves half of them out it is 1.2 times faster at 512 queries and keys,
-    and 1.8 times at 2,048; of full rows 1.3 times slower at 1,024 and 1.1 times at 4,096, where
-    memory for them takes gigabytes.
+    and 1.8 times at 2,048. Full rows are 1.2 times slower, and 1.6 times as fast as those of other
+    libraries; from some length on it is the memory that ends a program.
     """
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
-    size = size_of(chain.scores) * chain.scores.dtype.itemsize
-    is_large = size > LARGE_SHARE * target.caches[-1].size
-    return is_large or (_ends_early(chain) and _keys(chain) >= LONG_ROW)
+    keys = _keys(chain)
+    return keys >= LINEAR_ROW or (_ends_early(chain) and keys >= LONG_ROW)
 
 
 def _wins(chain: Chain, target: Target) -> bool:

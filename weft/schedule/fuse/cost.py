@@ -8,9 +8,10 @@ nanoseconds; only their order decides.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from weft.ir.dtypes import FIXED
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, TRANSCENDENTAL, Op
 from weft.ir.reduction.contraction import reuse_of
 from weft.ir.shapes import Shape, largest_size, shape_of
@@ -110,16 +111,17 @@ class ElementCost:
         return iterations_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
     def in_full(self, node: UOp) -> float:
-        """One element of a value that shares nothing with others, each part of it once.
+        """One element of a value that shares nothing with others, each part of it once."""
+        return sum(map(self.of_one, _parts(node)))
 
-        One of very many parts costs more than memory already, and no more of it is looked at.
-        """
-        stack, seen = [node], {node: None}  # in the order of the graph: sums of floats keep theirs
-        while stack and len(seen) < _MANY_PARTS:
-            fresh = [part for part in _below(stack.pop()) if part not in seen]
-            stack += fresh
-            seen.update(dict.fromkeys(fresh))
-        return sum(map(self._one, seen))
+    def in_tile(self, node: UOp) -> float:
+        """One element of a value in a tile, where positions along one axis are shared."""
+        size = size_of(node)
+        return sum(
+            self.of_one(part)
+            for part in _parts(node)
+            if size_of(part) == size or not part.dtype.kind & FIXED
+        )
 
     def compare(
         self,
@@ -179,18 +181,32 @@ class ElementCost:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._known[part] = self._one(part) + sum(
+            self._known[part] = self.of_one(part) + sum(
                 [self._known[s] for s in dict.fromkeys(below)]
             )
         return self._known[node]
 
-    def _one(self, node: UOp) -> float:
+    def of_one(self, node: UOp) -> float:
+        """One op of a value, without what it reads."""
         costs = self.target.costs
         if node.op in MOVEMENT or node.op in _FREE or node.op == Op.CAST:
             return 0.0
         if node.op in ELEMENTWISE:
             return costs.transcendental if node.op in _SLOW else costs.op
         return node.dtype.itemsize * self.target.caches[0].cost
+
+
+def _parts(node: UOp) -> Iterable[UOp]:
+    """What an element is computed of, in the order of the graph: sums of floats keep theirs.
+
+    One of very many parts costs more than memory already, and no more of it is looked at.
+    """
+    stack, seen = [node], {node: None}
+    while stack and len(seen) < _MANY_PARTS:
+        fresh = [part for part in _below(stack.pop()) if part not in seen]
+        stack += fresh
+        seen.update(dict.fromkeys(fresh))
+    return seen
 
 
 def _below(node: UOp) -> tuple[UOp, ...]:
@@ -240,10 +256,15 @@ def size_of(node: UOp) -> int:
 
 def memory_cost(target: Target, node: UOp, readers: int) -> float:
     """What it costs to write a value once and read it in `readers` kernels, with all threads."""
+    return bytes_cost(target, node) * (1 + readers) + target.costs.launch
+
+
+def bytes_cost(target: Target, node: UOp) -> float:
+    """What it costs to write a value, or to read it, with all threads."""
     size = size_of(node) * node.dtype.itemsize
     far = (*target.caches[1:], target.memory(GLOBAL))  # the first is too near for a value
     level = next((memory.cost for memory in far if size <= memory.size), far[-1].cost)
-    return size * level * (1 + readers) / target.units + target.costs.launch
+    return size * level / target.units
 
 
 def sums_reused_products(node: UOp) -> bool:

@@ -24,6 +24,8 @@ from weft.schedule.fuse.uses import Use
 
 # Ops of a mask or bias that is computed for each score, for every head anew.
 MOST_OF_A_SCORE: Final = 16
+# Ops of one that each head has its own of, as random numbers: about as many as a product has.
+MOST_OF_OWN_SCORE: Final = 160
 # Conditions of one mask: each is simplified under all others, so they cost their square, for every
 # load. A gather brings two for each axis, and a chain of gathers as many as it has links.
 MOST_CONDITIONS: Final = 24
@@ -39,6 +41,7 @@ class Decisions:
         inliner: Inliner,
         code: CodeSize,
         chains: Chains,
+        recomputed: frozenset[UOp] = frozenset(),
     ) -> None:
         self.log: list[Decision] = []
         self._work = work
@@ -46,6 +49,7 @@ class Decisions:
         self._inliner = inliner
         self._code = code
         self._chains = chains
+        self._recomputed = recomputed
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
         """Is the value worth memory? Both costs go to the log."""
@@ -59,6 +63,9 @@ class Decisions:
         if chain is not None:
             self.log.append(Decision(node, False, "between two products"))
             return False
+        if node in self._chains.factors:
+            self._refuse(node, "matrix units take it from memory")
+            return True
         if node.op == Op.CAST and widens(node):
             return False
         if self._code.must_cut(node, kernels):
@@ -69,6 +76,9 @@ class Decisions:
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
+        if node in self._recomputed:
+            self.log.append(Decision(node, False, "it follows from what is in memory anyway"))
+            return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")
@@ -108,7 +118,9 @@ class Decisions:
         """Whether a value is a part of scores, and little against the product that they are."""
         if not all(map(self._inliner.is_in_tile, uses)):
             return False
-        return self._work.in_full(node) <= MOST_OF_A_SCORE * self._work.target.costs.op
+        is_own = any(size_of(chain.scores) == size_of(node) for chain in self._chains.long)
+        most = MOST_OF_OWN_SCORE if is_own else MOST_OF_A_SCORE
+        return self._work.in_tile(node) <= most * self._work.target.costs.op
 
     def _is_cheaper(self, node: UOp, uses: list[Use], kernels: int) -> bool:
         paths = [self._inliner.scope(node, use) for use in uses]

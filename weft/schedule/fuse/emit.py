@@ -234,7 +234,8 @@ def _numbered(kernel: Kernel, nodes: list[UOp], stores: list[UOp]) -> dict[UOp, 
         if made.arg == "ordered":
             bits = may_meet(made)
             met |= {loop for loop in made.src[2:] if bits >> loop.arg & 1}
-    order = sorted((loop for loop in kernel.order if loop in used), key=lambda loop: loop in met)
+    loops = kernel.ranges if met else kernel.order
+    order = sorted((loop for loop in loops if loop in used), key=lambda loop: loop in met)
     own = set(order)
     order += [loop for loop in kernel.ranges if loop in used and loop not in own]
     return {loop: range_(number, simplify(loop.src[0])) for number, loop in enumerate(order)}

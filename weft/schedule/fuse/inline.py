@@ -13,7 +13,6 @@ from typing import Final
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule import scans
 from weft.schedule.fuse.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import sums_reused_products
@@ -21,7 +20,8 @@ from weft.schedule.fuse.kernel import Kernel, Path
 from weft.schedule.fuse.uses import Use, free_ranges
 from weft.schedule.indexing import Address, through
 from weft.schedule.memory import gather_address
-from weft.schedule.scans import is_first, scan_loop
+from weft.schedule.reductions import scans
+from weft.schedule.reductions.scans import is_first, scan_loop
 
 # Values computed one for one with their uses, which pass their address on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.COPY, Op.STAGE, Op.BIND}
@@ -41,6 +41,7 @@ class Inliner:
         self._keys: dict[UOp, tuple[UOp, ...]] = {}  # the ranges of products that end chains
         self._keys_in: dict[Kernel, tuple[UOp, ...]] = {}
         self.reductions: Reductions = {}
+        self.computed: defaultdict[Kernel, set[UOp]] = defaultdict(set)
         self._uses: defaultdict[UOp, list[Use]] = defaultdict(list)
 
     def add(self, node: UOp, use: Use) -> None:
@@ -109,6 +110,7 @@ class Inliner:
                 self._enter_gather(node, use)
             else:
                 assert node.op in _POINTWISE, name(node.op)
+                self.computed[use.kernel].add(node)
                 for source in node.src:
                     self.add_at(source, use.kernel, use.address, use.path)
 

@@ -8,9 +8,11 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import memory_of
 from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.cost import evaluations_of, size_of
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.order import need
+from weft.schedule.fuse.recompute import Reads
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
 from weft.schedule.indexing import Address, through
@@ -39,6 +41,7 @@ class Materializer:
         alone: frozenset[UOp],
     ) -> None:
         self.values: dict[UOp, Materialized] = {}
+        self.reads: dict[UOp, Reads] = {}
         self._inliner = inliner
         self._candidates = candidates
         self._writes = writes
@@ -66,12 +69,27 @@ class Materializer:
         else:
             kernel, address = found
         self._write(node, uses, stores, kernel, address)
+        self.reads[node] = self._reads_of(node, uses, kernel)
         for use in uses:
             need(use.kernel, kernel)
         self._candidates.add_input(kernel, node)
         inside = [use for use in uses if use.kernel is kernel]
         own = Use(kernel, address, tuple(kernel.order))
         self._inliner.enter(node, list(dict.fromkeys([own, *inside])))
+
+    def _reads_of(self, node: UOp, uses: list[Use], own: Kernel) -> Reads:
+        """Which other kernels read a value."""
+        others = [use for use in uses if use.kernel is not own]
+        counts = [
+            evaluations_of(
+                node,
+                (*use.address.indices, use.address.mask),
+                self._inliner.scope(node, use),
+            )
+            for use in others
+        ]
+        is_pointwise = all(count <= size_of(node) for count in counts)
+        return Reads(frozenset(use.kernel for use in others), is_pointwise)
 
     def _write(
         self, node: UOp, uses: list[Use], stores: list[UOp], kernel: Kernel, address: Address

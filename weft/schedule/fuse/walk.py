@@ -32,6 +32,7 @@ from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.materialize import Materializer
+from weft.schedule.fuse.recompute import recomputed, traffic
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
 from weft.schedule.memory import CALLS, MEMORY, VIEWS, target_of
@@ -55,7 +56,34 @@ def fuse(
     alone: frozenset[UOp] = frozenset(),
     decisions: type[Decisions] = Decisions,
 ) -> Fused:
-    """Walk a graph. `alone` is memory whose writes get kernels of their own."""
+    """Walk a graph. `alone` is memory whose writes get kernels of their own.
+
+    Where some of the values that got memory follow from others, it is walked again without those.
+    """
+    first = _walked(sink, target, first_placeholder, alone, decisions)
+    if not first.recomputed:
+        return first.fused
+    second = _walked(sink, target, first_placeholder, alone, decisions, first.recomputed)
+    is_worse = len(second.fused.kernels) > len(first.fused.kernels)
+    return first.fused if is_worse or second.traffic >= first.traffic else second.fused
+
+
+class _Walked(NamedTuple):
+    """What a walk decided, the bytes that its values move, and which had better not."""
+
+    fused: Fused
+    traffic: int
+    recomputed: frozenset[UOp]
+
+
+def _walked(
+    sink: UOp,
+    target: Target,
+    first_placeholder: int,
+    alone: frozenset[UOp],
+    decisions: type[Decisions],
+    without: frozenset[UOp] = frozenset(),
+) -> _Walked:
     order = topological(sink)
     work, reads, code, writes = ElementCost(target), ValueReads(order), CodeSize(order), Writes()
     chains = find_chains(sink, order, target)
@@ -63,11 +91,16 @@ def fuse(
     candidates = Candidates(work, reads, inliner, code)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
     calls = Calls(order, candidates, materializer, writes)
-    decided = decisions(work, reads, inliner, code, chains)
+    decided = decisions(work, reads, inliner, code, chains, without)
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)
-    return Fused(candidates.kernels, materializer.values, inliner.reductions, writes, decided.log)
+    values, read = materializer.values, materializer.reads
+    fused = Fused(candidates.kernels, values, inliner.reductions, writes, decided.log)
+    again: frozenset[UOp] = frozenset()
+    if not without:
+        again = recomputed(order, values, read, work, inliner.computed, chains.of)
+    return _Walked(fused, traffic(values, read), again)
 
 
 class _Walk:

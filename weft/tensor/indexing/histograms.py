@@ -13,6 +13,7 @@ from weft.tensor.checks import axis_of, known
 from weft.tensor.indexing.order_statistics import shared_slope
 from weft.tensor.methods.pairs import Picked
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -299,6 +300,7 @@ def index_reduce(
     return found.reshape(self.shape)
 
 
+@rounded_once
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with slices along an axis shrunk to a greatest p-norm. PyTorch: renorm.
 
@@ -312,6 +314,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (length > maxnorm).where(self * (maxnorm / (length + 1e-7)), self)
 
 
+@rounded_once
 def trapezoid(self: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """Return the integral along an axis by the trapezoidal rule. PyTorch: trapezoid, trapz.
 

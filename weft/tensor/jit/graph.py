@@ -57,13 +57,42 @@ class Graph(NamedTuple):
     values: tuple[UOp | None, ...]
     outputs: tuple[Output, ...]
 
-    def slot_of(self, kind: str, number: int) -> int | None:
-        role = Role(kind, number)
-        return self.roles.index(role) if role in self.roles else None
-
     def root_slot(self, version: UOp) -> int:
         """The slot of the memory that a version is of."""
         return int(behind(version).arg[0])
+
+
+class Slots(NamedTuple):
+    """What a run does with the memory of a graph; all that it needs beside the programs.
+
+    `locals` has the slots that hold nothing between calls; `written` those of the versions.
+    """
+
+    roles: tuple[Role, ...]
+    locals: tuple[tuple[int, DType, Shape], ...]
+    written: tuple[int, ...]
+    outputs: tuple[Output, ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Slots:
+        """The slots of a graph."""
+        kinds = enumerate(zip(graph.roles, graph.parameters, strict=True))
+        return cls(
+            graph.roles,
+            tuple([(s, n.dtype, shape_of(n)) for s, (role, n) in kinds if role.kind == LOCAL]),
+            tuple(dict.fromkeys(map(graph.root_slot, graph.versions))),
+            graph.outputs,
+        )
+
+    @property
+    def room(self) -> int:
+        return len(self.roles) + len(self.outputs)
+
+
+def output_slot(roles: tuple[Role, ...], number: int) -> int:
+    """The slot of an output: the memory that was made for it, or one behind all others."""
+    own = Role(OUTPUT, number)
+    return roles.index(own) if own in roles else len(roles) + number
 
 
 class Wanted(NamedTuple):

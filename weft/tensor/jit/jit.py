@@ -25,6 +25,14 @@ from weft.rewrite.trace_file import current
 from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.support.settings import cache_key, settings
 from weft.support.source_line import user_line
+from weft.tensor.jit.closed import (
+    Closed,
+    example_of,
+    name_of,
+    put_program,
+    require_declared,
+    try_program,
+)
 from weft.tensor.jit.fast import FastPath
 from weft.tensor.jit.make import Conflict, trace
 from weft.tensor.jit.program import TracedProgram
@@ -56,7 +64,11 @@ _MOST_ALIKE: Final = 64
 def jit(function: Function) -> Function: ...
 @overload
 def jit(
-    *, donate: Sequence[int] = (), strict: bool = False, prune: bool = False
+    *,
+    donate: Sequence[int] = (),
+    strict: bool = False,
+    prune: bool = False,
+    closed: Callable[[Any], Closed] | None = None,
 ) -> Callable[[Function], Function]: ...
 @overload
 def jit(
@@ -70,6 +82,7 @@ def jit(
     donate: Sequence[int] = (),
     strict: bool = False,
     prune: bool = False,
+    closed: Callable[[Any], Closed] | None = None,
 ) -> Any:
     """Trace a function of tensors once, and replay what it does.
 
@@ -78,7 +91,7 @@ def jit(
     `donate` has the positions of arguments whose memory a result may take; they cannot be used
     after the call. What the function reads of Python is compared in every call; what cannot be
     compared warns, and `strict` refuses it. `prune` is accepted for programs of tinygrad: what no
-    result needs is never computed.
+    result needs is never computed. `closed` is for functions of Weft's own (`jit/closed.py`).
 
     >>> from weft import Tensor, jit
     >>> @jit
@@ -88,7 +101,7 @@ def jit(
     (30.0, 70.0)
     """
     if function is None:
-        return functools.partial(jit, donate=donate, strict=strict)
+        return functools.partial(jit, donate=donate, strict=strict, closed=closed)
     if not callable(function):
         raise ArgumentTypeError(
             f"jit: a {type(function).__name__} cannot be called",
@@ -100,20 +113,25 @@ def jit(
             rule="a jitted function runs from its first line to its return in one call",
             fix="jit the function that computes, and call it from the loop",
         )
-    return Jit(function, donate, strict)
+    return Jit(function, donate, strict, closed)
 
 
 class Jit:
     """A jitted function. `traces` counts the signatures it has been traced for."""
 
     def __init__(
-        self, function: Callable[..., Any], donate: Sequence[int] = (), strict: bool = False
+        self,
+        function: Callable[..., Any],
+        donate: Sequence[int] = (),
+        strict: bool = False,
+        closed: Callable[[Any], Closed] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self._name = getattr(function, "__qualname__", type(function).__name__)
         self._donate = frozenset(donate)
         self._strict = strict
+        self._closed = closed
         self._code = getattr(plain_function(function), "__code__", None)
         self._programs: dict[Any, list[TracedProgram]] = {}
         self._shared: set[Storage] = set()
@@ -149,10 +167,11 @@ class Jit:
         except (AttributeError, KeyError):
             if "<" in name:
                 raise _not_pickled(self._name) from None
-        return Jit, (self.function, sorted(self._donate), self._strict)
+        return Jit, (self.function, sorted(self._donate), self._strict, self._closed)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Jit:
-        return Jit(copy.deepcopy(self.function, memo), sorted(self._donate), self._strict)
+        function = copy.deepcopy(self.function, memo)
+        return Jit(function, sorted(self._donate), self._strict, self._closed)
 
     def __repr__(self) -> str:
         return f"<jit {self._name}, {self.traces} traces>"
@@ -211,20 +230,9 @@ class Jit:
         return argument_names(self.function, arguments.structure)
 
     def _trace(self, arguments: Arguments, key: Any) -> TracedProgram:
-        names = self._names(arguments)
-        donated = _donated_leaves(arguments, self._donate)
         start, watch = time.perf_counter(), current()
         try:
-            made = trace(
-                self.function,
-                self._name,
-                self._code,
-                arguments,
-                names,
-                self._shared,
-                donated,
-                self._strict,
-            )
+            made = self._traced(arguments) if self._closed is None else self._known(arguments, key)
         except Conflict as conflict:
             # Once more, with these arguments seen as what they are: tensors from outside.
             self._shared |= conflict.storages
@@ -241,6 +249,40 @@ class Jit:
         if len(self._programs) > _MOST_TRACES:
             self.forget(next(iter(self._programs)))
         return made
+
+    def _traced(self, arguments: Arguments) -> TracedProgram:
+        return trace(
+            self.function,
+            self._name,
+            self._code,
+            arguments,
+            self._names(arguments),
+            self._shared,
+            _donated_leaves(arguments, self._donate),
+            self._strict,
+            self._closed is not None,
+        )
+
+    def _known(self, arguments: Arguments, key: Any) -> TracedProgram:
+        """The program of a closed function: from disk, or traced and put there."""
+        assert self._closed is not None
+        closed = self._closed(arguments.leaves[0])
+        name = name_of(self.function, closed, arguments, key[1])
+        if name is not None:
+            example = example_of(arguments)
+            found = try_program(name, closed, arguments, lambda: self._traced_alone(example()))
+            if found is not None:
+                found.name = self._name
+                return found
+        made = self._traced(arguments)
+        require_declared(closed, made)
+        if name is not None:
+            put_program(name, closed, made)
+        return made
+
+    def _traced_alone(self, arguments: Arguments) -> TracedProgram:
+        with traced_alone():
+            return self._traced(arguments)
 
     def _watch(self, key: Any) -> None:
         """Forget a trace when an object goes that its signature speaks of."""

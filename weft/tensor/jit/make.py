@@ -9,8 +9,9 @@ from __future__ import annotations
 import warnings
 from _thread import get_ident
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from weft.ir.uop import UOp
@@ -23,20 +24,19 @@ from weft.tensor.jit.host import kept_arrays, require_no_draws
 from weft.tensor.jit.program import (
     GradientIn,
     InputRow,
-    ObjectKind,
-    TensorKind,
     TracedProgram,
-    ValueKind,
     gradient_kind,
 )
 from weft.tensor.jit.results import ResultReader
-from weft.tensor.jit.signature import SCALARS, Arguments, unbound
+from weft.tensor.jit.signature import SCALARS, Arguments
 from weft.tensor.jit.trace import Input, Recorder, Recording
 from weft.tensor.jit.watch.guards import CONTENT, MISSING, Content, Guard, State, unwrapped
-from weft.tensor.jit.watch.reads import Reads
-from weft.tensor.jit.watch.watch import Watch
 from weft.tensor.storage import Storage, live_storages
 from weft.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from weft.tensor.jit.watch.reads import Reads
+    from weft.tensor.jit.watch.watch import Watch
 
 
 class Conflict(Exception):  # noqa: N818 -- it is no mistake of anyone
@@ -56,24 +56,32 @@ def trace(
     shared: set[Storage],
     donated: set[int],
     strict: bool,
+    closed: bool = False,
 ) -> TracedProgram:
-    """Run a function once and make a program of what it does; raises Conflict."""
+    """Run a function once and make a program of what it does; raises Conflict.
+
+    What a closed function reads is known: nobody watches it.
+    """
     recorder = Recorder(name, shared)
     known = set(live_storages())
     objects = [leaf for leaf in arguments.leaves if not isinstance(leaf, Tensor)]
-    watch = Watch(function, objects)
+    watch = None if closed else _watch_of(function, objects)
     tensors: list[Any] = []
     try:
-        recording = recorder.record(function, arguments, names, watch)
-        require_no_draws(name, watch.reads.drawn)
+        recording = recorder.record(function, arguments, names, watch or nullcontext())
+        if watch is not None:
+            require_no_draws(name, watch.reads.drawn)
         # A call that raises takes nothing.
         taken = donated if recording.error is None else set()
         program = _make_program(recording, arguments, taken)
         error, has_writes = recording.error, bool(recording.written)
-        tensors = watch.reads.tensors
-        program.state = _read_state(watch.reads, name, code, strict, recorder)
+        if watch is not None:
+            tensors = watch.reads.tensors
+            program.state = _read_state(watch.reads, name, code, strict, recorder)
+        else:
+            program.state = State((), kept_arrays(recorder.arrays))
     finally:
-        watch = None  # type: ignore[assignment]
+        watch = None
         # Whatever holds a storage of the trace from now on is not ours.
         here = get_ident()
         others = [each for each in live_storages() if each not in known]
@@ -88,9 +96,17 @@ def trace(
         if has_writes:
             program.call(arguments.leaves)
         raise error
-    program.state.drop_gone()
-    program.watch_tensors(tensors)
+    if not closed:
+        program.state.drop_gone()
+        program.watch_tensors(tensors)
     return program
+
+
+def _watch_of(function: Callable[..., Any], objects: list[Any]) -> Watch:
+    # Here, because a program whose functions are closed needs nothing that reads bytecode.
+    from weft.tensor.jit.watch.watch import Watch
+
+    return Watch(function, objects)
 
 
 def _read_state(reads: Reads, function: str, code: Any, strict: bool, recorder: Recorder) -> State:
@@ -183,16 +199,14 @@ def _make_program(recording: Recording, arguments: Arguments, donated: set[int])
     program.name = recording.name
     program.results = results
     program.rows = [_row(each, written, donated) for each in recording.inputs]
-    program.structure = arguments.structure
-    program.leaves = [_leaf_kind(leaf) for leaf in arguments.leaves]
-    program.variables = arguments.variables
+    program.describe(arguments)
     program.watched = _watched(recording, made, program.rows)
     leaves = arguments.leaves
     found = {leaves[row.leaf]._storage for row in program.rows if not row.is_gradient}
     if shared := found & program.watched:
         raise Conflict(shared)
     _note_gradients(program, recording, arguments)
-    program.has_gradients = _has_gradients(arguments, made.captured)
+    program.has_gradients = wants_gradients(arguments, made.captured)
     program.leaves_more = bool(program.gradients_out or program.argument_gradients) or any(
         row.is_donated or (row.is_view and row.is_written) for row in program.rows
     )
@@ -213,14 +227,6 @@ def _watched(recording: Recording, made: Made, rows: list[InputRow]) -> set[Stor
     return {storage for storage in made.captured if storage in recording.written}
 
 
-def _leaf_kind(leaf: Any) -> Any:
-    """What is remembered of an argument: nothing that keeps memory or objects alive."""
-    if isinstance(leaf, Tensor):
-        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf.requires_grad)
-    is_value = isinstance(leaf, (*SCALARS, UOp))
-    return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
-
-
 def _note_gradients(program: TracedProgram, recording: Recording, arguments: Arguments) -> None:
     inside = {id(tensor): leaf for leaf, tensor in recording.inside.items()}
     positions = {id(leaf): number for number, leaf in enumerate(arguments.leaves)}
@@ -239,7 +245,7 @@ def _note_gradients(program: TracedProgram, recording: Recording, arguments: Arg
             program.gradients_out.append((ref(tensor), tensor._grad))
 
 
-def _has_gradients(arguments: Arguments, captured: list[Storage]) -> bool:
+def wants_gradients(arguments: Arguments, captured: list[Storage]) -> bool:
     """Whether somebody asked for gradients of what the function read."""
     if any(tensor.requires_grad for tensor in arguments.tensors):
         return True

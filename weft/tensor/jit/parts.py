@@ -23,7 +23,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute, substitute_all
 from weft.tensor.autodiff.history import forget_overwritten
-from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph
+from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, Graph, output_slot
 from weft.tensor.realize import realize
 from weft.tensor.storage import Storage, placement_of, readers_of
 
@@ -107,9 +107,7 @@ class PartsRun:
             elif value is not None:
                 node = next(values)
             else:
-                slot = self._graph.slot_of(OUTPUT, number)
-                assert slot is not None
-                node = nodes[slot]
+                node = nodes[output_slot(self._graph.roles, number)]
             buffer_of(node).hides_graph = self._hides
             outputs.append(Storage.over(node, each.device))
         return outputs

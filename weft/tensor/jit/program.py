@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
@@ -24,7 +24,7 @@ from weft.tensor.create.random_state import RandomState
 from weft.tensor.jit.graph import Graph
 from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
-from weft.tensor.jit.signature import values_of
+from weft.tensor.jit.signature import SCALARS, Arguments, unbound, values_of
 from weft.tensor.jit.watch.guards import State
 from weft.tensor.realize import realize
 from weft.tensor.storage import Storage
@@ -78,9 +78,15 @@ class GradientIn(NamedTuple):
 class TracedProgram:
     """A trace. `call` does what the function does, without calling it."""
 
-    def __init__(self, graph: Graph, constants: list[UOp], captured: list[Storage]) -> None:
+    def __init__(
+        self,
+        graph: Graph | Callable[[], Graph],
+        constants: list[UOp],
+        captured: list[Storage],
+        run: NativeRun | None = None,
+    ) -> None:
         self.name = "a function"  # of the user
-        self.graph = graph
+        self._graph = graph
         self.constants = constants
         self.captured = captured
         self.rows: list[InputRow] = []
@@ -99,7 +105,20 @@ class TracedProgram:
         # Whether a tensor that the function reached is gone, so that it reaches another now.
         self.is_stale = False
         self._anchors: list[list[ref[Tensor]]] = []
-        self._run: NativeRun | GraphRun | None = None
+        self._run: NativeRun | GraphRun | None = run
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; where the program came from disk without it, it is traced now."""
+        if not isinstance(self._graph, Graph):
+            self._graph = self._graph()
+        return self._graph
+
+    def describe(self, arguments: Arguments) -> None:
+        """Remember what the arguments of a call are."""
+        self.structure = arguments.structure
+        self.leaves = [leaf_kind(leaf) for leaf in arguments.leaves]
+        self.variables = arguments.variables
 
     def prepare(self) -> NativeRun | GraphRun:
         """Schedule and compile the graph, unless that is done."""
@@ -236,6 +255,14 @@ def _donated(storage: Storage) -> UsageError:
 
 
 _DONATED: Final = Reason("it was donated to a jitted function", _donated)
+
+
+def leaf_kind(leaf: Any) -> TensorKind | ValueKind | ObjectKind:
+    """What is remembered of an argument: nothing that keeps memory or objects alive."""
+    if isinstance(leaf, Tensor):
+        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf.requires_grad)
+    is_value = isinstance(leaf, (*SCALARS, UOp))
+    return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
 
 
 def gradient_kind(grad: Tensor) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from weft.engine.buffer_nodes import BufferKind, hand_over, new_buffer
 from weft.engine.buffers import BUFFERS, Buffer, buffer_of
 from weft.engine.devices import device, is_file
 from weft.engine.replay import Replay
+from weft.engine.run import Prepared
 from weft.ir.build import global_stage
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -26,7 +27,7 @@ from weft.ir.uop import UOp, make_unique
 from weft.ir.walk import substitute, substitute_all, topological
 from weft.support.settings import settings
 from weft.tensor.autodiff.history import forget_overwritten
-from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, LOCAL, OUTPUT, Graph, body_of
+from weft.tensor.jit.graph import CAPTURED, CONSTANT, INPUT, Graph, Slots, body_of, output_slot
 from weft.tensor.jit.parts import PartsRun
 from weft.tensor.realize import realize
 from weft.tensor.storage import Storage, readers_of
@@ -38,38 +39,48 @@ _SIZES: Final = 1 << Op.BIND | 1 << Op.VARIABLE
 
 
 class NativeRun:
-    """A graph on one device, with all of its memory but that of the call."""
+    """A graph on one device, with all of its memory but that of the call.
 
-    def __init__(self, graph: Graph, name: str, constants: Sequence[UOp], hides: bool) -> None:
-        count = len(graph.roles) + len(graph.outputs)
-        self._device = name
+    `work` is the graph as one SINK, or what another process prepared of it.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        work: UOp | Prepared,
+        name: str,
+        constants: Sequence[UOp],
+        hides: bool,
+    ) -> None:
+        self.slots = slots
+        self.device = name
         self._hides = hides
-        self._replay = Replay(body_of(graph), name, count)
-        self._memory: list[Any] = [None] * count
+        self.replay = Replay(work, name, slots.room)
+        self._memory: list[Any] = [None] * slots.room
         self._keep = list(constants)
-        for slot, role in enumerate(graph.roles):
+        roles = list(enumerate(slots.roles))
+        for slot, role in roles:
             if role.kind == CONSTANT:
                 self._memory[slot] = buffer_of(constants[role.number])
-        slots = list(enumerate(graph.roles))
-        kinds = [(slot, graph.parameters[slot]) for slot, role in slots if role.kind == LOCAL]
         self._locals = [
-            (slot, BufferKind(node.dtype, shape_of(node), graph.devices[slot]))
-            for slot, node in kinds
+            (slot, BufferKind(dtype, shape, name)) for slot, dtype, shape in slots.locals
         ]
-        self._inputs = [(slot, role.number) for slot, role in slots if role.kind == INPUT]
-        self._captured = [(slot, role.number) for slot, role in slots if role.kind == CAPTURED]
+        self._inputs = [(slot, role.number) for slot, role in roles if role.kind == INPUT]
+        self._captured = [(slot, role.number) for slot, role in roles if role.kind == CAPTURED]
         self._outputs = [
-            (_output_slot(graph, number), BufferKind(each.dtype, each.shape, name), each.donor)
-            for number, each in enumerate(graph.outputs)
+            (
+                output_slot(slots.roles, number),
+                BufferKind(each.dtype, each.shape, name),
+                each.donor,
+            )
+            for number, each in enumerate(slots.outputs)
         ]
         # Memory of the call that is written in place; an array may be reading it.
         self._written_slots = [
-            slot
-            for slot in dict.fromkeys(map(graph.root_slot, graph.versions))
-            if graph.roles[slot].kind in (INPUT, CAPTURED)
+            slot for slot in slots.written if slots.roles[slot].kind in (INPUT, CAPTURED)
         ]
-        written = [graph.roles[slot] for slot in self._written_slots]
-        self._donors = [each.donor for each in graph.outputs if each.donor is not None]
+        written = [slots.roles[slot] for slot in self._written_slots]
+        self._donors = [each.donor for each in slots.outputs if each.donor is not None]
         self._written_inputs = [
             role.number
             for role in written
@@ -92,21 +103,25 @@ class NativeRun:
             seen = self._seen(inputs, captured)
             for slot in self._written_slots:
                 memory[slot].prepare_write()
+        values: dict[str, int] | None = None
+        if variables:
+            values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
         outputs = []
         for slot, kind, donor in self._outputs:
             if donor is None:
-                memory[slot] = fresh = Buffer(kind.device, kind.size)
+                size = kind.size if values is None else kind.size_for(values)
+                memory[slot] = fresh = Buffer(kind.device, size)
                 fresh.hides_graph = self._hides
                 node = kind.holding(fresh, variables) if variables else kind.holding(fresh)
-                outputs.append(Storage.over(node, self._device))
+                outputs.append(Storage.over(node, self.device))
         for slot, kind in self._locals:
-            memory[slot] = Buffer(kind.device, kind.size)
+            size = kind.size if values is None else kind.size_for(values)
+            memory[slot] = Buffer(kind.device, size)
         try:
-            if variables:
-                values = {each.arg[0]: int(bound.src[1].arg) for each, bound in variables.items()}
-                self._replay.run(memory, values)
+            if values is None:
+                self.replay.run(memory)
             else:
-                self._replay.run(memory)
+                self.replay.run(memory, values)
         finally:
             for slot, _ in self._locals:
                 memory[slot].free()
@@ -142,7 +157,7 @@ class NativeRun:
         rest = iter(made)
         taken = {donor: hand_over(inputs[donor].uop) for donor in self._donors}
         return [
-            next(rest) if donor is None else Storage.over(taken[donor], self._device)
+            next(rest) if donor is None else Storage.over(taken[donor], self.device)
             for _, _, donor in self._outputs
         ]
 
@@ -155,11 +170,6 @@ def _references(storage: Storage) -> int:
 _UNSEEN: Final = _references(
     Storage.over(make_unique(Op.BUFFER, dtypes.void, (), (-1, (), "")), "")
 )
-
-
-def _output_slot(graph: Graph, number: int) -> int:
-    own = graph.slot_of(OUTPUT, number)
-    return len(graph.roles) + number if own is None else own
 
 
 class GraphRun:
@@ -205,7 +215,7 @@ class GraphRun:
             if each.donor is not None:
                 outputs[number] = Storage.over(hand_over(inputs[each.donor].uop), each.device)
             elif number not in outputs:
-                outputs[number] = owners[_output_slot(graph, number)]
+                outputs[number] = owners[output_slot(graph.roles, number)]
             buffer_of(outputs[number].uop).hides_graph = self._hides
         return [outputs[number] for number in range(len(graph.outputs))]
 
@@ -250,7 +260,7 @@ def make_run(graph: Graph, constants: Sequence[UOp], hides: bool) -> NativeRun |
         is_taped = not (ops & _SIZES or settings.CHECK == "levels" or _has_files(graph))
         parts = PartsRun(graph, constants, hides) if is_taped else None
         return GraphRun(graph, constants, hides, parts)
-    return NativeRun(graph, name, constants, hides)
+    return NativeRun(Slots.of(graph), body_of(graph), name, constants, hides)
 
 
 def _has_files(graph: Graph) -> bool:

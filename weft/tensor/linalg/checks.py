@@ -13,8 +13,8 @@ from weft.ir.build import call, param
 from weft.ir.dtypes import dtypes
 from weft.support.errors import NotSupported, ShapeError
 from weft.tensor.checks import known
-from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

@@ -12,6 +12,7 @@ from weft.tensor.autocast import lowered
 from weft.tensor.checks import known
 from weft.tensor.linalg.checks import batched, identity, product, require_square
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -26,6 +27,7 @@ def _summed(self: Tensor, found: Tensor, beta: Any, alpha: Any) -> Tensor:
     return (self if beta == 1 else self * beta) + found
 
 
+@rounded_once
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta self + alpha (mat @ vec). PyTorch: addmv.
 
@@ -36,6 +38,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any =
     return _summed(self, mat.matmul(vec), beta, alpha)
 
 
+@rounded_once
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta self + alpha (vec1 ⊗ vec2). PyTorch: addr.
 
@@ -46,6 +49,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any 
     return _summed(self, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha)
 
 
+@rounded_once
 def addbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
@@ -196,6 +200,7 @@ def tensorsolve(self: Tensor, other: Tensor, dims: Sequence[int] | None = None) 
     return a.reshape((-1, size)).solve(other.flatten()).reshape(shape)
 
 
+@rounded_once
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of each element along a new last axis. PyTorch: vander.
 
@@ -214,6 +219,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return columns[0].stack(*columns[1:], dim=-1)
 
 
+@rounded_once
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the p-norm of the difference. PyTorch: dist.
 
@@ -224,6 +230,7 @@ def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return (self - other).norm(p)
 
 
+@rounded_once
 def cov(
     self: Tensor,
     *,
@@ -256,6 +263,7 @@ def cov(
     return found.squeeze() if known(x.shape[0]) == 1 else found  # type: ignore[no-any-return]
 
 
+@rounded_once
 def corrcoef(self: Tensor) -> Tensor:
     """Return the correlations of the rows. PyTorch and NumPy: corrcoef.
 

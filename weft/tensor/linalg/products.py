@@ -14,8 +14,8 @@ from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import identity, require_matrix, require_square
 from weft.tensor.linalg.spectral import nuclear_norm, spectral_norm
 from weft.tensor.methods.matmul import contract
-from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import rounded_once, widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -74,6 +74,7 @@ def _added(self: Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Tensor
     return (self if beta == 1 else self * beta) + scaled
 
 
+@rounded_once
 def addmm(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -88,6 +89,7 @@ def addmm(
     return _added(self, mat1.dot(mat2), beta, alpha)
 
 
+@rounded_once
 def baddbmm(
     self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Tensor:
@@ -173,6 +175,7 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
     return (rows * inner).reshape(sizes)
 
 
+@rounded_once
 def cross(self: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """Return the vector product of vectors of 3 along an axis; the other axes broadcast.
 
@@ -328,6 +331,7 @@ def matrix_norm(self: Tensor, ord: float | str = "fro", keepdim: bool = False) -
     return (found[..., None, None] if keepdim else found).cast(as_float(self).dtype)
 
 
+@rounded_once
 def cdist(self: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """Return the p-norms of the differences of all rows: (…, n, d) and (…, m, d) give (…, n, m).
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import dtypes
 from weft.tensor.methods.unary import LN2, as_float, float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
+@rounded_once
 def tan(self: Tensor) -> Tensor:
     """Return the tangent of radians.
 
@@ -44,6 +46,7 @@ def _odd_series(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
 _SINH = tuple(1 / math.factorial(2 * n + 3) for n in range(9))
 
 
+@rounded_once
 def sinh(self: Tensor) -> Tensor:
     """Return the hyperbolic sine.
 
@@ -62,6 +65,7 @@ def sinh(self: Tensor) -> Tensor:
     )
 
 
+@rounded_once
 def cosh(self: Tensor) -> Tensor:
     """Return the hyperbolic cosine.
 
@@ -79,6 +83,7 @@ def cosh(self: Tensor) -> Tensor:
 _ATAN = tuple((-1) ** (n + 1) / (2 * n + 3) for n in range(6))
 
 
+@rounded_once
 def atan(self: Tensor) -> Tensor:
     """Return the arctangent in radians.
 
@@ -113,6 +118,7 @@ def _nearest_center(reduced: Tensor) -> tuple[Tensor, Tensor]:
     return angle, far.where(1.0, middle.where(math.tan(math.pi / 8), zero))
 
 
+@rounded_once
 def asin(self: Tensor) -> Tensor:
     """Return the arcsine in radians; NaN outside -1 to 1.
 
@@ -130,6 +136,7 @@ def asin(self: Tensor) -> Tensor:
     return is_end.where(x.detach() * (math.pi / 2 - (2 - 2 * x.abs()).sqrt()), found)
 
 
+@rounded_once
 def acos(self: Tensor) -> Tensor:
     """Return the arccosine in radians; NaN outside -1 to 1.
 
@@ -153,6 +160,7 @@ def _is_huge(x: Tensor) -> Tensor:
     return x.abs() > 2.0 ** {16: 7, 32: 60}.get(x.dtype.bits, 500)
 
 
+@rounded_once
 def asinh(self: Tensor) -> Tensor:
     """Return the inverse hyperbolic sine.
 
@@ -171,6 +179,7 @@ def asinh(self: Tensor) -> Tensor:
     return x.signbit().where(-result, result)
 
 
+@rounded_once
 def acosh(self: Tensor) -> Tensor:
     """Return the inverse hyperbolic cosine; NaN below 1.
 
@@ -193,6 +202,7 @@ def acosh(self: Tensor) -> Tensor:
     return is_below.where(below, found)
 
 
+@rounded_once
 def atanh(self: Tensor) -> Tensor:
     """Return the inverse hyperbolic tangent; NaN outside -1 to 1.
 
@@ -209,6 +219,7 @@ def atanh(self: Tensor) -> Tensor:
     return is_end.where(0.5 * (x.log1p() - (-x).log1p()), found)
 
 
+@rounded_once
 def atan2(self: Tensor, other: Any) -> Tensor:
     """Return the angle of the point (other, self) in radians, from -π to π, with signed zeros.
 
@@ -232,6 +243,7 @@ def atan2(self: Tensor, other: Any) -> Tensor:
     return below.where(-angle, angle)
 
 
+@rounded_once
 def hypot(self: Tensor, other: Any) -> Tensor:
     """Return sqrt(x² + y²) without overflow; infinite where a side is. PyTorch, NumPy: hypot.
 
@@ -248,6 +260,7 @@ def hypot(self: Tensor, other: Any) -> Tensor:
     return ((x == math.inf) | (y == math.inf)).where(math.inf, length)
 
 
+@rounded_once
 def deg2rad(self: Tensor) -> Tensor:
     """Convert degrees to radians. PyTorch and NumPy: deg2rad.
 
@@ -258,6 +271,7 @@ def deg2rad(self: Tensor) -> Tensor:
     return as_float(self) * (math.pi / 180)
 
 
+@rounded_once
 def rad2deg(self: Tensor) -> Tensor:
     """Convert radians to degrees. PyTorch and NumPy: rad2deg.
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import FIXED, DType, dtypes, promote
 from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.unary import float_pair, precise
+from weft.tensor.methods.unary import float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
+@rounded_once
 def addcmul(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
     """Return self + value * tensor1 * tensor2; halves are rounded once. PyTorch: addcmul.
 
@@ -28,11 +30,12 @@ def addcmul(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Te
             f"addcmul: the value {value} is a float and the tensors are {dtype.name}",
             rule="integers are scaled by an int",
         )
-    x, a, b = (precise(each.cast(dtype)) for each in (self, left, right))
+    x, a, b = (each.cast(dtype) for each in (self, left, right))
     product = a * b if value == 1 else a * value * b
-    return (x + product).cast(dtype)
+    return x + product
 
 
+@rounded_once
 def addcdiv(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
     """Return self + value * tensor1 / tensor2; halves are rounded once. PyTorch: addcdiv.
 
@@ -43,8 +46,8 @@ def addcdiv(self: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Te
     left, right = lift(self, tensor1, "addcdiv"), lift(self, tensor2, "addcdiv")
     dtype = promote(self.dtype, left.dtype, right.dtype)
     dtype = dtype if dtype.is_inexact else dtypes.default_float
-    x, a, b = (precise(each.cast(dtype)) for each in (self, left, right))
-    return (x + (a if value == 1 else a * value) / b).cast(dtype)
+    x, a, b = (each.cast(dtype) for each in (self, left, right))
+    return x + (a if value == 1 else a * value) / b
 
 
 def float_power(self: Tensor, exponent: Any) -> Tensor:
@@ -77,6 +80,7 @@ def ldexp(self: Tensor, other: Any) -> Tensor:
     return x * step * step * (power - 2 * third).exp2()
 
 
+@rounded_once
 def logaddexp2(self: Tensor, other: Any) -> Tensor:
     """Return log2(2 ** x + 2 ** y) without overflow. PyTorch and NumPy: logaddexp2.
 
@@ -89,6 +93,7 @@ def logaddexp2(self: Tensor, other: Any) -> Tensor:
     return x.maximum(y) + gap.exp2().log1p() * (1 / math.log(2))
 
 
+@rounded_once
 def rsub(self: Tensor, other: Any, alpha: float = 1) -> Tensor:
     """Return other - alpha * self. PyTorch: rsub.
 

@@ -21,8 +21,8 @@ from weft.ir.dtypes import DType, dtypes
 from weft.support.bounded_cache import BoundedCache
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import axis_of, known
-from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

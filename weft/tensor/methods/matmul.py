@@ -23,7 +23,8 @@ from weft.tensor.checks import broadcast_shape, known, require_one_device, symbo
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.linalg.checks import require_matrix
 from weft.tensor.methods.elementwise import lift
-from weft.tensor.methods.reduce import reduction, widened
+from weft.tensor.methods.reduce import reduction
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -283,7 +284,8 @@ def scaled_dot_product_attention(
         groups = known(self.shape[-3]) // known(key.shape[-3])
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     scores = self.dot(key.transpose(-2, -1), dtype=promote(self.dtype, dtypes.float32))
-    scores = scores / math.sqrt(known(self.shape[-1]))  # (…, queries, keys)
+    scores = _with_slopes_in(scores, promote(self.dtype, key.dtype))
+    scores = scores * (1.0 / math.sqrt(known(self.shape[-1])))  # (…, queries, keys)
     if is_causal:
         allowed = scores.ones_like(dtype=dtypes.bool).tril()
         scores = allowed.where(scores, -math.inf)
@@ -293,6 +295,20 @@ def scaled_dot_product_attention(
         scores = scores + attn_mask
     weights = scores.softmax(-1) if attn_mask is None else _masked_softmax(scores)
     return weights.cast(self.dtype).dropout(dropout_p).dot(value)
+
+
+def _with_slopes_in(scores: Tensor, dtype: DType) -> Tensor:
+    """Scores in float32, whose gradient is rounded to the dtype of what was multiplied.
+
+    The gradients of queries and keys are products of two halves then, as the scores are. PyTorch's
+    kernels of attention round it too.
+    """
+    from weft.tensor.autodiff.custom_gradient import with_body
+
+    if dtype.bits >= scores.dtype.bits:
+        return scores
+    key = ("rounded slopes", dtype.name)
+    return with_body(scores, [scores], key, lambda _, __, slopes: slopes.cast(dtype).float())
 
 
 def _masked_softmax(scores: Tensor) -> Tensor:

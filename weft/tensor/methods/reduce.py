@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from weft.ir import movement
 from weft.ir.build import reduce_axes
-from weft.ir.dtypes import BOOL, COMPLEX, FLOAT, DType, dtypes
+from weft.ir.dtypes import BOOL, COMPLEX, DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.sizes import least
@@ -25,6 +25,7 @@ from weft.tensor.complexes.parts import require_real
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.examples import with_example
 from weft.tensor.methods.pairs import Extremes
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -68,11 +69,6 @@ def _reduced(self: Tensor, op: int, axes: tuple[int, ...], name: str) -> UOp:
 def accumulated_dtype(dtype: DType) -> DType:
     """The dtype of a sum."""
     return dtype if dtype.is_inexact or dtype is dtypes.uint64 else dtypes.int64
-
-
-def widened(self: Tensor) -> Tensor:
-    """Small floats in float32, in which they are summed."""
-    return self.float() if self.dtype.kind == FLOAT and self.dtype.bits < 32 else self
 
 
 def _accumulate(

@@ -21,8 +21,9 @@ from weft.tensor.complexes.parts import require_real
 from weft.tensor.host.convert import dtype_of
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.pairs import Picked
-from weft.tensor.methods.reduce import accumulated_dtype, widened
+from weft.tensor.methods.reduce import accumulated_dtype
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import rounded_once, widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -175,6 +176,7 @@ def _cut(value: Tensor, axis: int, start: int, stop: int) -> Tensor:
     return value.shrink(box)
 
 
+@rounded_once
 def cumulative_trapezoid(
     self: Tensor, x: Any = None, dx: float | None = None, dim: int = -1
 ) -> Tensor:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.dtypes import dtypes
 from weft.tensor.methods.unary import as_float, float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -22,12 +23,12 @@ Function = Callable[["Tensor"], "Tensor"]
 
 
 def in_precise_floats(function: Function) -> Function:
-    """The function computed in float32 at least, and rounded to the dtype of its argument."""
+    """The function of one tensor, computed in float32 at least and rounded once."""
+    once = rounded_once(function)
 
     @functools.wraps(function)
     def wrapped(self: Tensor) -> Tensor:
-        x = as_float(self)
-        return function(x) if x.dtype.bits >= 32 else function(x.float()).cast(x.dtype)
+        return once(as_float(self))
 
     return wrapped
 
@@ -310,6 +311,7 @@ def sinc(self: Tensor) -> Tensor:
     return is_zero.where(1.0, sine / (x * math.pi))
 
 
+@rounded_once
 def xlogy(self: Tensor, other: Any) -> Tensor:
     """Return x log(y), and 0 where x is 0 unless y is NaN. PyTorch: xlogy.
 
@@ -322,6 +324,7 @@ def xlogy(self: Tensor, other: Any) -> Tensor:
     return is_zero.where(0.0, x * is_zero.where(1.0, y).log())
 
 
+@rounded_once
 def logit(self: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the inverse of sigmoid; `eps` keeps x inside. PyTorch: logit.
 

@@ -10,8 +10,9 @@ from weft.ir.ops import Op
 from weft.ir.sizes import times
 from weft.tensor.checks import Axes, axes_of, size_node
 from weft.tensor.host.convert import dtype_of
-from weft.tensor.methods.reduce import DTypeLike, nansum, reduction, widened
+from weft.tensor.methods.reduce import DTypeLike, nansum, reduction
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

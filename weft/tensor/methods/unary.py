@@ -18,6 +18,7 @@ from weft.tensor.complexes.functions import FUNCTIONS
 from weft.tensor.complexes.parts import imag, magnitude, real, require_real
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.examples import with_example
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -229,6 +230,7 @@ def reciprocal(self: Tensor) -> Tensor:
     return 1 / as_float(self)
 
 
+@rounded_once
 def rsqrt(self: Tensor) -> Tensor:
     """Return one over the square root.
 
@@ -333,6 +335,7 @@ def copysign(self: Tensor, other: Any) -> Tensor:
     return right.signbit().where(-magnitude, magnitude)
 
 
+@rounded_once
 def log10(self: Tensor) -> Tensor:
     """Return the logarithm to base 10.
 
@@ -345,6 +348,7 @@ def log10(self: Tensor) -> Tensor:
     return self.log2() * math.log10(2)
 
 
+@rounded_once
 def log1p(self: Tensor) -> Tensor:
     """Return log(1 + x), accurate for small x.
 
@@ -362,6 +366,7 @@ def log1p(self: Tensor) -> Tensor:
     return (total == 1).where(x, total.log() + lost)
 
 
+@rounded_once
 def expm1(self: Tensor) -> Tensor:
     """Return exp(x) - 1, accurate for small x.
 
@@ -375,8 +380,3 @@ def expm1(self: Tensor) -> Tensor:
     x = as_float(self)
     small = x.abs() < 1
     return small.where((small.where(x, 0.0) / 2).tanh() * (x.exp() + 1), x.exp() - 1)
-
-
-def precise(x: Tensor) -> Tensor:
-    """Small floats in float32."""
-    return x.float() if x.dtype.kind == FLOAT and x.dtype.bits < 32 else x

@@ -13,6 +13,7 @@ from weft.support.errors import ArgumentError, DTypeError, ShapeError
 from weft.tensor.checks import axis_of, known
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.unary import as_float, float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -53,6 +54,7 @@ def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return inside.where(self, self.clamp(min_val, max_val).detach())  # no slope at the bounds
 
 
+@rounded_once
 def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
     """Return alpha x + beta, clamped to 0 … 1.
 
@@ -65,6 +67,7 @@ def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor
     return (alpha * self + beta).hardtanh(0, 1)
 
 
+@rounded_once
 def hardswish(self: Tensor) -> Tensor:
     """Return x relu6(x + 3) / 6.
 
@@ -77,6 +80,7 @@ def hardswish(self: Tensor) -> Tensor:
     return self * (self + 3).relu6() * (1 / 6)
 
 
+@rounded_once
 def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
     """Scale what is below 0.
 
@@ -94,6 +98,7 @@ def _minus_magnitude(x: Tensor) -> Tensor:
     return (x < 0).where(x, -x)
 
 
+@rounded_once
 def sigmoid(self: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)).
 
@@ -106,6 +111,7 @@ def sigmoid(self: Tensor) -> Tensor:
     return (x < 0).where(small, 1.0) * (1 / (1 + small))
 
 
+@rounded_once
 def logsigmoid(self: Tensor) -> Tensor:
     """Return log(sigmoid(x)).
 
@@ -118,6 +124,7 @@ def logsigmoid(self: Tensor) -> Tensor:
     return -((-as_float(self)).softplus())
 
 
+@rounded_once
 def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
     """Return log(1 + exp(beta x)) / beta; x itself where beta x is above a threshold.
 
@@ -134,6 +141,7 @@ def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) ->
     return ((x < 0).where(0.0, x) + _minus_magnitude(x).exp().log1p()) * (1 / beta)
 
 
+@rounded_once
 def silu(self: Tensor) -> Tensor:
     """Return x sigmoid(x); also called swish.
 
@@ -147,6 +155,7 @@ def silu(self: Tensor) -> Tensor:
     return x * x.sigmoid()
 
 
+@rounded_once
 def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x) - 1) below 0.
 
@@ -160,6 +169,7 @@ def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     return (x <= 0).where(alpha * (x <= 0).where(x, 0.0).expm1(), x)
 
 
+@rounded_once
 def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x / alpha) - 1) below 0.
 
@@ -173,6 +183,7 @@ def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     return (x <= 0).where(alpha * ((x <= 0).where(x, 0.0) / alpha).expm1(), x)
 
 
+@rounded_once
 def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
     """Return gamma elu(x, alpha).
 
@@ -185,6 +196,7 @@ def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
     return gamma * self.elu(alpha)
 
 
+@rounded_once
 def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
     """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none".
 
@@ -204,6 +216,7 @@ def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
     return 0.5 * x * (1 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
 
 
+@rounded_once
 def quick_gelu(self: Tensor) -> Tensor:
     """Return x sigmoid(1.702 x).
 
@@ -217,6 +230,7 @@ def quick_gelu(self: Tensor) -> Tensor:
     return x * (x * 1.702).sigmoid()
 
 
+@rounded_once
 def mish(self: Tensor) -> Tensor:
     """Return x tanh(softplus(x)).
 
@@ -230,6 +244,7 @@ def mish(self: Tensor) -> Tensor:
     return x * x.softplus().tanh()
 
 
+@rounded_once
 def softsign(self: Tensor) -> Tensor:
     """Return x / (1 + |x|).
 
@@ -264,6 +279,7 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
     return result
 
 
+@rounded_once
 def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
     """Return self + weight (end - self), linear interpolation.
 
@@ -278,6 +294,7 @@ def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
     return result
 
 
+@rounded_once
 def logaddexp(self: Tensor, other: Any) -> Tensor:
     """Return log(exp(self) + exp(other)) without overflow.
 
@@ -342,6 +359,7 @@ def allclose(
     return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
 
+@rounded_once
 def glu(self: Tensor, dim: int = -1) -> Tensor:
     """Return the first half of an axis times the sigmoid of the second. PyTorch: glu.
 
@@ -371,6 +389,7 @@ def threshold(self: Tensor, threshold: float, value: float) -> Tensor:
     return (self <= threshold).where(lift(self, value, "threshold").cast(self.dtype), self)
 
 
+@rounded_once
 def tanhshrink(self: Tensor) -> Tensor:
     """Return x - tanh(x). PyTorch: tanhshrink.
 
@@ -382,6 +401,7 @@ def tanhshrink(self: Tensor) -> Tensor:
     return x - x.tanh()
 
 
+@rounded_once
 def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """Move towards 0 by `lambd`, and no further than 0. PyTorch: softshrink.
 
@@ -405,6 +425,7 @@ def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     return ((x >= -lambd) & (x <= lambd)).where(0.0, x)
 
 
+@rounded_once
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     """Scale what is below 0 by a weight, or by one for each channel (axis 1). PyTorch: prelu.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weft.ir.dtypes import DType
+from weft.ir.dtypes import DType, dtypes, promote
 from weft.ir.ops import MOVEMENT, Op
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.autocast import lowered
@@ -18,6 +18,7 @@ from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural import convolution_gradient
 from weft.tensor.neural.windows import window_count, windows
+from weft.tensor.small_floats import is_small
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -90,6 +91,9 @@ def conv2d(
     """
     if dtype is None:
         self, weight, bias = lowered(self, weight, bias)
+        if bias is not None and is_small(self) and is_small(weight):  # the sum is rounded once
+            wide = conv2d(self, weight, None, groups, stride, dilation, padding, dtypes.float32)
+            return biased(wide, bias, promote(self.dtype, weight.dtype, bias.dtype))
     kernel = tuple(known(size) for size in weight.shape[2:])
     rank = len(kernel)
     _require_channels(self, weight, groups, rank)
@@ -104,7 +108,13 @@ def conv2d(
     if has_slopes and isinstance(self.shape[0], int) and result.numel():
         shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
         result = convolution_gradient.with_slopes(result, self, weight, shape)
-    return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+    return result if bias is None else biased(result, bias, result.dtype)
+
+
+def biased(x: Tensor, bias: Tensor, dtype: DType) -> Tensor:
+    """x with a number added to each channel, in a dtype; of wide sums of halves, for instance."""
+    total = x + bias.reshape((1, -1, *[1] * (x.ndim - 2)))
+    return total.cast(dtype) if total.dtype.is_float and dtype.bits < 32 else total
 
 
 def convolved_padded(
@@ -233,8 +243,9 @@ def conv_transpose2d(
     extra = each_axis("conv", output_padding, rank)
     edges = padding_pairs("conv", padding, rank)
     if groups == 1 and _is_strided(self, weight, strides):
-        result = _transposed(self, weight, strides, gaps, edges, extra)
-        return result if bias is None else result + bias.reshape((1, -1, *[1] * rank))
+        wide = None if bias is None or not is_small(self) else dtypes.float32
+        result = _transposed(self, weight, strides, gaps, edges, extra, wide)
+        return result if bias is None else biased(result, bias, promote(self.dtype, bias.dtype))
     inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
     turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
@@ -261,6 +272,7 @@ def _transposed(
     gaps: tuple[int, ...],
     edges: Sequence[tuple[int, int]],
     extra: tuple[int, ...],
+    dtype: DType | None,
 ) -> Tensor:
     """A transposed convolution with strides, of one group."""
     kernel = tuple(known(size) for size in weight.shape[2:])
@@ -278,7 +290,7 @@ def _transposed(
         )
     inside = tuple((low, high - more) for (low, high), more in zip(edges, extra, strict=True))
     shape = convolution_gradient.Shape(kernel, strides, gaps, inside)
-    return convolution_gradient.transposed(self, weight, shape, tuple(sizes))
+    return convolution_gradient.transposed(self, weight, shape, tuple(sizes), dtype)
 
 
 def with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:

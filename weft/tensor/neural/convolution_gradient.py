@@ -7,9 +7,11 @@ input, they take the path of their forward forms: few kernels that multiply bloc
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
+from weft.ir.dtypes import DType
 from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural.windows import apart, windows
@@ -42,7 +44,9 @@ def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tens
     )
 
 
-def transposed(x: Tensor, weight: Tensor, shape: Shape, sizes: tuple[int, ...]) -> Tensor:
+def transposed(
+    x: Tensor, weight: Tensor, shape: Shape, sizes: tuple[int, ...], dtype: DType | None = None
+) -> Tensor:
     """A convolution the other way: what its input's gradient is, with gradients of its own.
 
     Each of them is a form of the same convolution, so none multiplies zeros between elements.
@@ -57,11 +61,17 @@ def transposed(x: Tensor, weight: Tensor, shape: Shape, sizes: tuple[int, ...]) 
         of_input = convolved(padded, by, 1, shape.strides, shape.gaps)
         return of_input, _slope_of_weight(given, by, slope, shape)
 
-    result = _slope_of_input(x, weight, sizes, shape)
+    result = _slope_of_input(x, weight, sizes, shape, dtype)
     return with_body(result, (x, weight), ("transposed", shape, sizes), slopes)
 
 
-def _slope_of_input(slope: Tensor, weight: Tensor, sizes: tuple[int, ...], shape: Shape) -> Tensor:
+def _slope_of_input(
+    slope: Tensor,
+    weight: Tensor,
+    sizes: tuple[int, ...],
+    shape: Shape,
+    dtype: DType | None = None,
+) -> Tensor:
     """The output's gradient by the turned weight, for each phase of the strides by itself.
 
     Elements of the input whose positions are the same but for a multiple of the stride meet the
@@ -77,7 +87,7 @@ def _slope_of_input(slope: Tensor, weight: Tensor, sizes: tuple[int, ...], shape
     counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
     total: Tensor | None = None
     for starts in itertools.product(*map(range, steps)):
-        part = _phase(spread, weight, counts, shape, steps, starts)
+        part = _phase(spread, weight, counts, shape, steps, starts, dtype)
         if part is not None:
             part = apart(part, steps, starts)
             total = part if total is None else total + part
@@ -96,6 +106,7 @@ def _phase(
     shape: Shape,
     steps: tuple[int, ...],
     starts: tuple[int, ...],
+    dtype: DType | None,
 ) -> Tensor | None:
     """The gradient of the elements at start + step * i, `counts` of them along each axis.
 
@@ -119,7 +130,8 @@ def _phase(
     if 0 in some.shape:
         return None
     turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
-    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps)
+    product = functools.partial(contract, dtype=dtype)
+    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, product)
     return found if max(steps, default=1) == 1 else found.contiguous()
 
 

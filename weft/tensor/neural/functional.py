@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.autocast import in_float32
+from weft.tensor.autocast import norm_in_float32
 from weft.tensor.checks import known
 from weft.tensor.complexes.parts import require_real
-from weft.tensor.methods.reduce import widened
 from weft.tensor.methods.unary import as_float
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ def _convolved(
     return self.conv2d(weight, bias, groups, stride, dilation, padding)
 
 
+@norm_in_float32
 def layer_norm(
     self: Tensor,
     normalized_shape: int | Sequence[int],
@@ -98,7 +98,7 @@ def layer_norm(
     return _scaled(self.layernorm(axes, eps), weight, bias)
 
 
-@in_float32
+@norm_in_float32
 def rms_norm(
     self: Tensor,
     normalized_shape: int | Sequence[int],
@@ -107,8 +107,8 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root of the mean square over the last axes, then times weight.
 
-    `eps`, which is added to the mean, is the distance from 1 to the next number of the dtype
-    unless it is given. PyTorch: nn.functional.rms_norm.
+    `eps`, which is added to the mean, is the distance from 1 to the next number of the dtype, of
+    float32 at least, unless it is given. PyTorch: nn.functional.rms_norm.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[3.0, 3.0]]).rms_norm((2,), eps=0).tolist()
@@ -120,11 +120,11 @@ def rms_norm(
     layout = x.dtype.format
     assert layout is not None, "a float has a format"
     least = 2.0**-layout.mantissa_bits if eps is None else eps
-    wide = widened(x)
-    scale = ((wide * wide).mean(axes, keepdim=True) + least).rsqrt()
-    return _scaled((wide * scale).cast(x.dtype), weight, None)
+    scale = ((x * x).mean(axes, keepdim=True) + least).rsqrt()
+    return _scaled(x * scale, weight, None)
 
 
+@norm_in_float32
 def group_norm(
     self: Tensor,
     num_groups: int,

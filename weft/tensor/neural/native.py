@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft.tensor.checks import known
+from weft.tensor.small_floats import rounded_to_input, widened
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -20,6 +21,7 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Any) -
     return x if bias is None else x + bias.reshape(shape)
 
 
+@rounded_to_input
 def native_layer_norm(
     self: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,6 +36,7 @@ def native_layer_norm(
     return _affine((self - mean) * scale, weight, bias, tuple(normalized_shape)), mean, scale
 
 
+@rounded_to_input
 def native_group_norm(
     self: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -72,11 +75,12 @@ def native_batch_norm(
     shape = (1, -1, *[1] * (self.ndim - 2))
     axes = (0, *range(2, self.ndim))
     empty = self.zeros((0,), dtype=self.dtype, device=self.device)
+    x = widened(self)
     if not training:
-        mean, scale = running_mean, (running_var + eps).rsqrt()
-        found = (self - mean.reshape(shape)) * scale.reshape(shape)
-        return _affine(found, weight, bias, shape), empty, empty
-    mean, scale = _statistics(self, axes, eps)
+        mean, scale = running_mean, (widened(running_var) + eps).rsqrt()
+        found = (x - mean.reshape(shape)) * scale.reshape(shape)
+        return _affine(found, weight, bias, shape).cast(self.dtype), empty, empty
+    mean, scale = _statistics(x, axes, eps)
     count = self.numel() // max(known(self.shape[1]), 1)
     flat, variance = mean.flatten(), scale.flatten() ** -2 - eps
     for running, new in (
@@ -84,9 +88,10 @@ def native_batch_norm(
         (running_var, variance * (count / max(count - 1, 1))),
     ):
         if running is not None:
-            running.assign(running * (1 - momentum) + new.detach() * momentum)
-    found = _affine((self - mean) * scale, weight, bias, shape)
-    return found, flat, scale.flatten()
+            moved = running * (1 - momentum) + new.detach() * momentum
+            running.assign(moved.cast(running.dtype))
+    found = _affine((x - mean) * scale, weight, bias, shape)
+    return found.cast(self.dtype), flat.cast(self.dtype), scale.flatten().cast(self.dtype)
 
 
 def constant_pad_nd(self: Tensor, pad: Any, value: float = 0) -> Tensor:

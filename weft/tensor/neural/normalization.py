@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING
 from weft.ir.ops import Op
 from weft.tensor.autocast import in_float32
 from weft.tensor.checks import Axes, axes_of
-from weft.tensor.methods.reduce import DTypeLike, reduction, widened
+from weft.tensor.methods.reduce import DTypeLike, reduction
 from weft.tensor.methods.unary import as_float
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 
-def _shifted(self: Tensor, axis: Axes, dtype: DTypeLike) -> Tensor:
+def _shifted(self: Tensor, axis: Axes) -> Tensor:
     """The values less their greatest, so that no exponential overflows.
 
     The greatest is a constant to the gradient: softmax does not change when all values shift.
     """
-    x = as_float(self if dtype is None else self.cast(dtype))
+    x = as_float(self)
     if 0 in x.shape:
         return x
     return x - reduction(x, Op.MAX, axis, True, "softmax").detach()
 
 
-@in_float32
 def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     """Return exponentials that add up to 1 along an axis.
 
@@ -34,11 +33,15 @@ def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     >>> Tensor([0.0, 0.0]).softmax().tolist()
     [0.5, 0.5]
     """
-    weights = _shifted(self, axis, dtype).exp()
-    return weights * weights.sum(axis, keepdim=True).reciprocal()
+    return _softmax(self, axis) if dtype is None else _softmax(self.cast(dtype), axis).cast(dtype)
 
 
 @in_float32
+def _softmax(x: Tensor, axis: int) -> Tensor:
+    weights = _shifted(x, axis).exp()
+    return weights * weights.sum(axis, keepdim=True).reciprocal()
+
+
 def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
     """Return the logarithm of softmax.
 
@@ -48,7 +51,14 @@ def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor
     >>> [round(y, 4) for y in Tensor([0.0, 0.0]).log_softmax().tolist()]
     [-0.6931, -0.6931]
     """
-    shifted = _shifted(self, axis, dtype)
+    if dtype is None:
+        return _log_softmax(self, axis)
+    return _log_softmax(self.cast(dtype), axis).cast(dtype)
+
+
+@in_float32
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
+    shifted = _shifted(x, axis)
     return shifted - shifted.exp().sum(axis, keepdim=True).log()
 
 
@@ -95,10 +105,9 @@ def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     """
     x = as_float(self)
     axis = axes_of("layernorm", axis, x.ndim)
-    wide = widened(x)
-    centered = wide - wide.mean(axis, keepdim=True)
+    centered = x - x.mean(axis, keepdim=True)
     scale = (centered * centered).mean(axis, keepdim=True) + eps
-    return (centered * scale.rsqrt()).cast(x.dtype)
+    return centered * scale.rsqrt()
 
 
 @in_float32

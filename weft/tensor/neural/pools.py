@@ -17,6 +17,7 @@ from weft.tensor.checks import known
 from weft.tensor.methods.unary import as_float
 from weft.tensor.neural.convolution import Ints, each_axis, padding_pairs, require_windows
 from weft.tensor.neural.windows import Frame, summed_windows, windows
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -206,6 +207,7 @@ def max_unpool2d(
     return flat.reshape((*lead, *sizes))
 
 
+@rounded_once
 def avg_pool2d(
     self: Tensor,
     kernel_size: Ints = (2, 2),
@@ -258,6 +260,7 @@ def _with_slope_of_taps(
     return with_body(average, (x,), ("avg_pool2d", *key), slope_of_input)
 
 
+@rounded_once
 def adaptive_avg_pool2d(self: Tensor, output_size: Ints) -> Tensor:
     """Average windows that share the last axes out evenly. PyTorch: adaptive_avg_pool1d, 2d, 3d.
 

@@ -10,7 +10,7 @@ from weft.tensor.methods.unary import as_float, float_pair
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
-_INTS = {dtypes.float16: "int16", dtypes.float32: "int32", dtypes.float64: "int64"}
+_INTS = {16: "int16", 32: "int32", 64: "int64"}
 
 
 class Parts(NamedTuple):
@@ -56,7 +56,7 @@ def nextafter(self: Tensor, other: Any) -> Tensor:
     x, y = float_pair(self, other, "nextafter")
     shape = (x + y).shape
     x, y = x.expand(shape), y.expand(shape)
-    integer = _INTS[x.dtype]
+    integer = _INTS[x.dtype.bits]
     bits = x.contiguous().bitcast(integer)
     grows = (y > x) == (x > 0)
     moved = (bits + grows.where(1, -1).cast(integer)).bitcast(x.dtype)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.tensor.autodiff.tangent import Tensors, with_tangent
 from weft.tensor.linalg.repeat import State, repeated
 from weft.tensor.methods.unary import as_float, float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -18,6 +19,7 @@ _BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6
 _HEAD: Final = 9
 
 
+@rounded_once
 def zeta(self: Tensor, other: Any) -> Tensor:
     """Return Σ (q + k) ** -x over k from 0 on: inf at x = 1, NaN below. PyTorch: special.zeta.
 
@@ -49,6 +51,7 @@ def zeta(self: Tensor, other: Any) -> Tensor:
     return usual.where(total, special)
 
 
+@rounded_once
 def polygamma(self: Any, other: Any) -> Tensor:
     """Return the n-th derivative of digamma: x.polygamma(n) or polygamma(n, x), as in PyTorch.
 
@@ -155,6 +158,7 @@ def _incomplete(self: Tensor, other: Any, is_lower: bool, name: str) -> Tensor:
     return is_usual.where(found, is_bad.where(math.nan, at_edge)).cast(dtype)
 
 
+@rounded_once
 def igamma(self: Tensor, other: Any) -> Tensor:
     """Return the regularized lower incomplete gamma function P(a, x). PyTorch: igamma.
 
@@ -165,6 +169,7 @@ def igamma(self: Tensor, other: Any) -> Tensor:
     return _incomplete(self, other, True, "igamma")
 
 
+@rounded_once
 def igammac(self: Tensor, other: Any) -> Tensor:
     """Return the regularized upper incomplete gamma function Q(a, x). PyTorch: igammac.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.tensor.methods.special import in_precise_floats, scaled_erfc
 from weft.tensor.methods.unary import as_float, float_pair
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -83,6 +84,7 @@ def entr(self: Tensor) -> Tensor:
     return is_positive.where(-x * x.log(), other)
 
 
+@rounded_once
 def xlog1py(self: Tensor, other: Any) -> Tensor:
     """Return x log(1 + y), and 0 where x is 0. PyTorch and SciPy: special.xlog1py.
 
@@ -95,6 +97,7 @@ def xlog1py(self: Tensor, other: Any) -> Tensor:
     return is_zero.where(0.0, x * is_zero.where(0.0, y).log1p())
 
 
+@rounded_once
 def multigammaln(self: Tensor, p: int) -> Tensor:
     """Return log Γ of dimension p. PyTorch: mvlgamma, special.multigammaln.
 

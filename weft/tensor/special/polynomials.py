@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.tensor.methods.examples import with_example
 from weft.tensor.methods.unary import as_float
+from weft.tensor.small_floats import rounded_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -87,6 +88,7 @@ def _documented() -> None:
 _documented()
 
 
+@rounded_once
 def hermite_polynomial_h(self: Any, n: Any) -> Tensor:
     """Return the physicist's Hermite polynomial of degree n. PyTorch: special.
 
@@ -97,6 +99,7 @@ def hermite_polynomial_h(self: Any, n: Any) -> Tensor:
     return _recurrence(self, n, lambda x: 2 * x, lambda x, k, p, q: 2 * x * p - 2 * k * q)
 
 
+@rounded_once
 def hermite_polynomial_he(self: Any, n: Any) -> Tensor:
     """Return the probabilist's Hermite polynomial of degree n. PyTorch: special.
 
@@ -107,6 +110,7 @@ def hermite_polynomial_he(self: Any, n: Any) -> Tensor:
     return _recurrence(self, n, lambda x: x, lambda x, k, p, q: x * p - k * q)
 
 
+@rounded_once
 def laguerre_polynomial_l(self: Any, n: Any) -> Tensor:
     """Return Laguerre's polynomial of degree n. PyTorch: special.laguerre_polynomial_l.
 
@@ -119,6 +123,7 @@ def laguerre_polynomial_l(self: Any, n: Any) -> Tensor:
     )
 
 
+@rounded_once
 def legendre_polynomial_p(self: Any, n: Any) -> Tensor:
     """Return Legendre's polynomial of degree n. PyTorch: special.legendre_polynomial_p.
 

@@ -20,6 +20,7 @@ from weft.tensor.checks import axis_of, known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.doubling import doubled, in_powers
 from weft.tensor.trace.function import function
+from weft.tensor.trace.linear_scans import try_linear_scan
 from weft.tensor.trace.pure import Outside
 from weft.tensor.trace.state import tracing
 from weft.tensor.trace.tracing import Traced, close_over
@@ -64,7 +65,7 @@ def associative_scan(
         _require_alike("associative_scan: fn", then, found)
         return found
 
-    done = _prefixes(combined, rows, size)
+    done = try_linear_scan(combined, rows, size) or _prefixes(combined, rows, size)
     done = [each.flip(0) for each in done] if reverse else done
     moved = [each.movedim(0, at) for each, at in zip(done, axes, strict=True)]
     return build(structure, iter(moved))

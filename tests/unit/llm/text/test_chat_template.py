@@ -56,6 +56,28 @@ ATTACKS = {
     "import": "{% import '/etc/passwd' as x %}{{ x }}",
     "a long range": "{% for i in range(10000000000) %}{{ i }}{% endfor %}",
     "a generator's frame": "{{ (messages | map('upper')).gi_frame.f_globals }}",
+    "a format that is kept": "{% set f = '{0.__class__}'.format %}{{ f(messages) }}",
+    "format by its name": "{{ ('{0.__class__.__mro__}' | attr('format'))(messages) }}",
+    "format map by its name": "{{ ('{x.__class__}' | attr('format_map'))({'x': messages}) }}",
+    "format from a map": "{% for f in ['{0.__class__}'] | map('attr', 'format') %}"
+    "{{ f(cycler) }}{% endfor %}",
+    "format in a dict": "{{ dict(f='{0.__class__}'.format).f(messages) }}",
+    "behind a wrapper": "{% set f = '{0.__class__}'.format %}{{ f.__wrapped__(messages) }}",
+    "a joined name": "{{ messages | attr('__cla' ~ 'ss__') }}",
+    "groups": "{{ messages | groupby('__class__') | list }}",
+    "sorting": "{{ messages | sort(attribute='__class__.__name__') }}",
+    "a macro": "{% macro m() %}{% endmacro %}{{ m._func.__globals__ }}{{ m.__globals__ }}",
+    "a caller": "{% macro m() %}{{ caller.__globals__ }}{% endmacro %}{% call m() %}{% endcall %}",
+    "namespace": "{{ namespace.__init__.__globals__ }}",
+    "a type": "{{ dict.__base__.__subclasses__() }}{{ dict.mro() }}",
+    "a loop": "{% for m in messages recursive %}{{ loop._recurse.__globals__ }}{% endfor %}",
+    "code": "{{ raise_exception.__code__.co_consts }}{{ strftime_now.__closure__ }}",
+    "what is undefined": "{{ nothing._undefined_exception.__subclasses__() }}",
+    "a method's owner": "{{ [''.join] | map(attribute='__self__') | list }}",
+    "a block": "{% block a %}{% endblock %}{{ self.a.__self__ }}{{ self.__init__ }}",
+    "inheritance": "{% extends messages %}",
+    "sort in place": "{{ messages.sort() }}",
+    "set a member": "{% set messages.x = 1 %}",
 }
 
 

@@ -9,7 +9,9 @@ from weft import Tensor
 from weft.ir.build import param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.walk import topological
+from weft.schedule.context import ScheduleContext
 from weft.schedule.fuse.chains import find_chains
+from weft.schedule.normalize import normalize
 from weft.support.settings import Context
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
@@ -40,6 +42,7 @@ def chains(function: Function, size: int = N, target=TARGET) -> int:
     q, k, v = (Tensor(param(slot, dtypes.float32, (2, size, D))) for slot in range(3))
     result = function(q, k, v).uop
     graph = sink(store(param(3, dtypes.float32, result.shape), result))
+    graph = normalize(graph, ScheduleContext(graph, target, pytest.fail))
     return len(find_chains(graph, topological(graph), target).results)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from weft.ir.dtypes import dtypes
 from weft.onnx.elements import SMALL
 from weft.onnx.integers import Integers, product_sums
-from weft.onnx.operators.indexing import wrapped
+from weft.onnx.operators.indexing import from_front
 from weft.onnx.operators.microsoft.attention import attend_joined
 from weft.onnx.operators.microsoft.fused import embed_layer_norm
 from weft.onnx.operators.microsoft.quantized import matmul_integer_to_float, unpacked
@@ -122,7 +122,7 @@ def gather_block_quantized(
     floats = (table.cast(steps.dtype) - middle) * steps.index_select(axis, blocks)
     extent = table.shape[at]
     inside = (index >= -extent) & (index < extent)
-    chosen = floats.index_select(at, wrapped(index, extent).clamp(0, extent - 1).reshape(-1))
+    chosen = floats.index_select(at, from_front(index, extent).clamp(0, extent - 1).reshape(-1))
     shape = (*table.shape[:at], *index.shape, *table.shape[at + 1 :])
     flags = inside.reshape(*index.shape, *[1] * (table.ndim - at - 1))
     return flags.where(chosen.reshape(shape), 0.0).cast(steps.dtype)

@@ -15,20 +15,12 @@ from weft.tensor.jit.watch.guards import MISSING
 
 # The parts of Weft that have state of the user's.
 LAYERS: Final = ("weft.nn", "weft.llm")
-# Among them, functions of their arguments alone: an optimizer's update reads what it is given,
-# and the step of a language model what it was made with.
+# Among them, functions of their arguments alone: an optimizer's update reads what it is given.
 PURE: Final = (
     "weft.nn.optim.method",
     "weft.nn.optim.adaptive",
     "weft.nn.optim.descent",
-    "weft.llm.model.step",
-    "weft.llm.model.attention",
-    "weft.llm.model.config",
-    "weft.llm.model.mlp",
-    "weft.llm.model.norms",
-    "weft.llm.model.rope",
-    "weft.llm.model.router",
-    "weft.llm.weights.layer",
+    "weft.nn.optim.rule_bodies",
 )
 WEFT: Final = str(Path(__file__).parents[3]) + os.sep
 STANDARD: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep

@@ -87,19 +87,19 @@ def _stored(node: UOp, memory: UOp) -> tuple[UOp, UOp | None]:
     if _is_small(node):
         value, updates = value.cast(dtypes.float32), updates.cast(dtypes.float32)
     start = make(Op.AFTER, value.dtype, (memory, store(memory, value)))
-    sources = [_computed(part) for part in (updates, mask, *indices)]
+    sources = [computed(part) for part in (updates, mask, *indices)]
     effect = store(start, scatter(start, sources[0], sources[1], sources[2:], node.arg[0]))
     result = make(Op.AFTER, value.dtype, (start, effect))
     return (result.cast(node.dtype) if _is_small(node) else result), effect
 
 
-def _computed(node: UOp) -> UOp:
+def computed(node: UOp) -> UOp:
     """A value, with memory of its own where it holds a reduction."""
     below = topological(node, enter=lambda part: part.op in _INLINE)
     if not any(1 << part.op & _REDUCTIONS for part in below):
         return node
     if node.op in _REPEATS:
-        return rebuild(node, (_computed(node.src[0]), *node.src[1:]))
+        return rebuild(node, (computed(node.src[0]), *node.src[1:]))
     if node.dtype is dtypes.index:  # which has no width that memory could hold
-        return _computed(node.cast(dtypes.int64)).cast(dtypes.index)
+        return computed(node.cast(dtypes.int64)).cast(dtypes.index)
     return global_stage(node)

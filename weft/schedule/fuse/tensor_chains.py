@@ -1,0 +1,175 @@
+"""Which chains become one kernel on a GPU: those whose tiles matrix units can multiply.
+
+A kernel of plain threads would compute scores anew for each column, so a chain is taken only where
+`codegen/choose/tensor_chain.py` will find tiles for it: all factors are memory of 16 bits that
+copies of boxes can bring, and weights are rounded to it before they are multiplied.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from weft.ir.build import range_
+from weft.ir.dtypes import dtypes
+from weft.ir.linear import linear
+from weft.ir.ops import MOVEMENT, Op
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp
+from weft.schedule.fuse.chain import Chain
+from weft.schedule.indexing import everywhere, flatten, through
+from weft.target.target import Target
+
+# Keys that are more than one block of the smallest tile.
+LEAST_KEYS: Final = 65
+# Columns of the result, and products that a score sums, that registers have room for.
+MOST_COLUMNS: Final = 128
+MOST_DEPTH: Final = 256
+# Axes of a tensor that a copy brings, and bytes that its strides are multiples of.
+MOST_AXES: Final = 5
+ALIGNMENT: Final = 16
+_ROUNDED: Final = frozenset((dtypes.bfloat16, dtypes.float16))
+
+
+class _Sizes(NamedTuple):
+    """The axes of a product: of its rows, of its columns, and of its sum."""
+
+    row: int
+    column: int
+    depth: int
+
+
+def has_tile_units(target: Target) -> bool:
+    """Whether a target multiplies tiles of local memory, with sums in registers."""
+    units = [unit for unit in target.matrix_units if unit.operands_from == "local" and unit.tiles]
+    copies = [copy for copy in target.copies if copy.box_limits]
+    return bool(units and copies) and any(unit.result is not None for unit in units)
+
+
+def fits_units(chain: Chain) -> bool:
+    """Whether matrix units can multiply all tiles of a chain."""
+    body = chain.result.src[0]
+    sizes = shape_of(body)
+    if any(not isinstance(size, int) for size in sizes) or body.op != Op.MUL:
+        return False
+    (key,) = chain.result.arg[1]
+    weights = [source for source in body.src if _weights_of(source, chain) is not None]
+    values = [source for source in body.src if source not in weights]
+    if len(weights) != 1 or len(values) != 1:
+        return False
+    narrow = _weights_of(weights[0], chain)
+    column = _alone(body, values[0], weights[0])
+    row = _row(body, weights[0], values[0], key)
+    if narrow is None or column is None or row is None:
+        return False
+    base = _base(values[0])
+    if base is None or base.dtype is not narrow or not _is_tensor(body, values[0], (column, key)):
+        return False
+    is_narrow = sizes[column] <= MOST_COLUMNS and sizes[column] % 8 == 0
+    return sizes[key] >= LEAST_KEYS and is_narrow and all(map(_is_score, chain.products))
+
+
+def factors_on_units(chain: Chain) -> list[UOp]:
+    """What copies bring for a chain: memory, or values that have to become that."""
+    products = [chain.result, *chain.products]
+    bases = [_base(factor) for node in products for factor in node.src[0].src]
+    return [base for base in bases if base is not None and base not in chain.values]
+
+
+def _weights_of(factor: UOp, chain: Chain) -> object:
+    """The dtype that weights are rounded to, of the factor that has them."""
+    if factor not in chain.values or factor.op != Op.CAST:
+        moved = factor
+        while moved.op in MOVEMENT:
+            moved = moved.src[0]
+        factor = moved
+    if factor.op != Op.CAST or factor not in chain.values:
+        return None
+    narrow = factor.src[0]
+    while narrow.op in MOVEMENT or narrow.op == Op.DETACH:
+        narrow = narrow.src[0]
+    is_rounded = narrow.op == Op.CAST and narrow.dtype in _ROUNDED
+    return narrow.dtype if is_rounded and narrow.src[0].dtype is dtypes.float32 else None
+
+
+def _is_score(product: UOp) -> bool:
+    """Whether a product of a chain is one of two tensors."""
+    body = product.src[0]
+    if body.op != Op.MUL or len(product.arg[1]) != 1:
+        return False
+    (depth,) = product.arg[1]
+    left, right = body.src
+    rows = [axis for axis in _alone_axes(body, left, right) if axis != depth]
+    columns = [axis for axis in _alone_axes(body, right, left) if axis != depth]
+    if len(rows) != 1 or len(columns) != 1 or shape_of(body)[depth] > MOST_DEPTH:
+        return False
+    bases = [_base(factor) for factor in (left, right)]
+    if bases[0] is None or bases[1] is None or bases[0].dtype is not bases[1].dtype:
+        return False
+    is_left = _is_tensor(body, left, (rows[0], depth))
+    return is_left and _is_tensor(body, right, (columns[0], depth))
+
+
+def _alone_axes(body: UOp, factor: UOp, other: UOp) -> list[int]:
+    """The axes along which one factor varies, and the other one does not."""
+    own, others = _varies(body, factor), _varies(body, other)
+    return [axis for axis in range(len(own)) if own[axis] and not others[axis]]
+
+
+def _alone(body: UOp, factor: UOp, other: UOp) -> int | None:
+    found = _alone_axes(body, factor, other)
+    return found[0] if len(found) == 1 else None
+
+
+def _row(body: UOp, weights: UOp, values: UOp, key: int) -> int | None:
+    """The axis of the queries: the longest one that values do not have."""
+    found = [axis for axis in _alone_axes(body, weights, values) if axis != key]
+    sizes = shape_of(body)
+    return max(found, key=lambda axis: sizes[axis], default=None)
+
+
+def _varies(body: UOp, factor: UOp) -> list[bool]:
+    """Along which axes of a product a factor has different elements."""
+    loops = tuple([range_(axis, size) for axis, size in enumerate(shape_of(body))])
+    address, node = everywhere(loops), factor
+    while node.op in MOVEMENT or node.op == Op.CAST:
+        address = through(node, address) if node.op in MOVEMENT else address
+        node = node.src[0]
+    seen = 0
+    for each in address.indices:
+        seen |= each.ranges
+    return [bool(seen >> axis & 1) for axis in range(len(loops))]
+
+
+def _base(factor: UOp) -> UOp | None:
+    """What a factor is a view of: memory of 16 bits, or what becomes that."""
+    has_cast = False
+    while factor.op in MOVEMENT or (factor.op == Op.CAST and not has_cast):
+        has_cast = has_cast or factor.op == Op.CAST
+        factor = factor.src[0]
+    return factor if has_cast and factor.dtype in _ROUNDED else None
+
+
+def _is_tensor(body: UOp, factor: UOp, contiguous: tuple[int, int]) -> bool:
+    """Whether copies of boxes can bring a factor: one of two axes is contiguous in memory."""
+    loops = tuple([range_(axis, size) for axis, size in enumerate(shape_of(body))])
+    address, base = everywhere(loops), _base(factor)
+    node = factor
+    while node is not base:
+        address = through(node, address) if node.op in MOVEMENT else address
+        node = node.src[0]
+    if base is None or address.mask.op != Op.CONST or not address.mask.arg:
+        return False
+    offset, terms = linear(flatten(address.indices, shape_of(base)))
+    strides: dict[int, int] = {}
+    for term, stride in terms:
+        whole = term.src[0] if term.op in (Op.FLOORDIV, Op.FLOORMOD) else term
+        if whole.op != Op.RANGE or stride <= 0 or (whole is not term and whole.arg in contiguous):
+            return False
+        strides[whole.arg] = min(stride, strides.get(whole.arg, stride))
+    size = base.dtype.itemsize
+    first = [axis for axis, stride in strides.items() if stride == 1]
+    rest = [stride for _, stride in terms if stride != 1]
+    is_aligned = all(number * size % ALIGNMENT == 0 for number in (offset, *rest))
+    is_known = len(first) == 1 and first[0] in contiguous and set(contiguous) <= strides.keys()
+    return is_known and is_aligned and len(terms) <= MOST_AXES and math.prod(strides.values()) > 0
