@@ -27,7 +27,7 @@ class GradScaler:
     >>> optimizer = optim.SGD(layer.parameters(), lr=0.1)
     >>> scaler = GradScaler(init_scale=1024.0)
     >>> with autocast("cpu", "float16"):
-    ...     loss = layer(Tensor.ones(4, 2)).square().mean()
+    ...     loss = layer(Tensor.full((4, 2), 0.1)).square().mean()
     >>> _ = scaler.scale(loss).backward()
     >>> _ = scaler.step(optimizer)
     >>> scaler.update()

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from weft.ir.dtypes import DType
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp
-from weft.schedule.view_axes import axis_below, permuted_factor, sizes_of, with_base
+from weft.schedule.layout.view_axes import axis_below, permuted_factor, sizes_of, with_base
 
 # An image has channels and pixels, of one or several images.
 LEAST_AXES: Final = 3

@@ -39,7 +39,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.scatters import computed
+from weft.schedule.reductions.scatters import computed
 from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target

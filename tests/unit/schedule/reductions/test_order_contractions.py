@@ -13,7 +13,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import ScheduleContext
 from weft.schedule.normalize import normalize
-from weft.schedule.order_contractions import order_contractions
+from weft.schedule.reductions.order_contractions import order_contractions
 from weft.target.cpu import cpu_target
 
 CPU = cpu_target("x86_64", ("avx512f",))
