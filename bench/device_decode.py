@@ -2,9 +2,9 @@
 
     python -m bench device CUDA --only decode
 
-The shape is that of Llama 3.2 with a billion parameters, in bfloat16: every weight is read once for
-a token, so bandwidth is the limit. One source serves both libraries, as in `device_models`; torch's
-step is compiled with CUDA graphs (`mode="reduce-overhead"`).
+The shape is that of Llama 3.2 with a billion parameters, in bfloat16: every weight is read once
+for a token, so bandwidth is the limit. One source serves both libraries, as in `device_models`;
+torch's step is compiled with CUDA graphs (`mode="reduce-overhead"`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def decoder(library: Any, sizes: Llama) -> Any:
             left, right = x.chunk(2, -1)
             return x * cosine + library.cat((-right, left), -1) * sine
 
-        def forward(self, x: Any, position: Any, turn: Any, seen: Any, keys: Any, values: Any) -> Any:  # fmt: skip  # noqa: E501
+        def forward(self, x: Any, position: Any, turn: Any, seen: Any, *cache: Any) -> Any:
+            keys, values = cache
             h = self.norm_1(x)
             q, k = self.turned(self.q(h), *turn), self.turned(self.k(h), *turn)
             v = self.v(h).reshape((1, 1, sizes.groups, sizes.size)).transpose(1, 2)
@@ -76,7 +77,10 @@ def decoder(library: Any, sizes: Llama) -> Any:
 
         def forward(self, ids: Any, position: Any, rates: Any, places: Any, *caches: Any) -> Any:
             angles = position.float() * rates
-            turn = (angles.cos().to(self.norm.weight.dtype), angles.sin().to(self.norm.weight.dtype))
+            turn = (
+                angles.cos().to(self.norm.weight.dtype),
+                angles.sin().to(self.norm.weight.dtype),
+            )
             seen = (places <= position).reshape((1, 1, 1, sizes.tokens))
             x = self.tokens(ids)
             for number, layer in enumerate(self.layers):
@@ -101,7 +105,8 @@ def prepared(library: Any, sizes: Llama, place: Callable[[Any], Any], half: Any)
     """What a step takes: the arrays, and keys and values of each layer."""
     shape = (1, sizes.groups, sizes.tokens, sizes.size)
     count = 2 * sizes.layers
-    return [*map(place, arrays(sizes)), *(place(np.zeros(shape, np.float32)).to(half) for _ in range(count))]  # fmt: skip  # noqa: E501
+    caches = (place(np.zeros(shape, np.float32)).to(half) for _ in range(count))
+    return [*map(place, arrays(sizes)), *caches]
 
 
 def weft_decode(sizes: Llama) -> Step:
@@ -136,9 +141,13 @@ def torch_decode(sizes: Llama) -> Step:
 
 
 def decode_rows(name: str) -> list[Row]:
-    """Tokens of a second, ours and torch's."""
-    import torch
-
+    """Microseconds of a token, ours and torch's."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
     from weft.engine.devices import device
 
     rows: list[Row] = []

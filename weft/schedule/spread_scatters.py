@@ -238,7 +238,7 @@ def _owned(found: _Updates, owners: int) -> UOp:
         return expand(reshape(whole, (*found.apart, 1, words, WORD, *more)), (*shape, *more))
 
     mask, indices = cut(found.mask), [cut(each) for each in found.indices]
-    for number, along in found.meetinged.items():
+    for number, along in found.counted.items():
         indices[number] = positions(shape, along, dtypes.index)
     row = indices[found.axis].cast(dtypes.index)
     owner = positions(shape, rank, row.dtype)
@@ -283,7 +283,7 @@ def _in_copies(found: _Updates, best: _Cut) -> UOp:
         each,
         found.rest,
         found.axis + 1,
-        {0: 0, **{number + 1: along + 1 for number, along in found.meetinged.items()}},
+        {0: 0, **{number + 1: along + 1 for number, along in found.counted.items()}},
     )
     made = reduce_axes(_owned(parts, best.owners), found.op, (0,))
     return make(found.op, dtype, (found.value, reshape(made, shape)))
