@@ -43,7 +43,7 @@ def written_out(root: UOp) -> UOp:
         body = bodies.get(node.arg)
         if body is None:
             body = bodies[node.arg] = written_out(node.arg)
-        new = _filled(body, [made[source] for source in node.src])
+        new = filled(body, [made[source] for source in node.src])
         if new.line is None:
             new.line = node.line
         return new
@@ -51,7 +51,7 @@ def written_out(root: UOp) -> UOp:
     return map_graph(root, written)
 
 
-def _filled(body: UOp, arguments: list[UOp]) -> UOp:
+def filled(body: UOp, arguments: list[UOp]) -> UOp:
     """A body with arguments in the places of its parameters, whose number is their slot."""
     made: dict[UOp, UOp] = {}
     for node in topological(body):

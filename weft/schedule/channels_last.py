@@ -52,7 +52,7 @@ def channels_last(root: UOp, context: ScheduleContext) -> UOp:
         new = with_sources(node, made)
         found = None
         if new.op == Op.REDUCE and is_large(new.src[0]):
-            found = convolution_of(new, dtypes)
+            found = convolution_of(new, dtypes, layouts.last)
         if found is not None:
             return layouts.convolved(new, found)
         if new.op == Op.STORE:

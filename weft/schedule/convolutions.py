@@ -8,7 +8,7 @@ they differ in which axes are summed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from weft.ir.dtypes import DType
@@ -37,32 +37,34 @@ class Convolution(NamedTuple):
     column: int
 
 
-def convolution_of(reduction: UOp, inputs: frozenset[DType]) -> Convolution | None:
-    """The convolution that a reduction is; None for all others."""
-    views = _views_of(reduction)
+def convolution_of(
+    reduction: UOp, inputs: frozenset[DType], laid_out: Collection[UOp]
+) -> Convolution | None:
+    """The convolution that a reduction is; None for all others. Some images are `laid_out`."""
+    views = views_of(reduction)
     if views is None:
         return None
     axes = reduction.arg[1]
-    varies = [_varies(view) for view in views]
-    kept = [axis for axis in range(len(varies[0])) if axis not in axes]
-    if any(varies[0][axis] and varies[1][axis] for axis in kept):
+    varying = [varies(view) for view in views]
+    kept = [axis for axis in range(len(varying[0])) if axis not in axes]
+    if any(varying[0][axis] and varying[1][axis] for axis in kept):
         return None  # a batch of products, or groups of channels
     factors: list[ConvolutionFactor] = []
-    for view, varying in zip(views, varies, strict=True):
-        own = [axis for axis in kept if varying[axis]]
-        summed = [axis for axis in axes if varying[axis]]
-        factor = _factor(_without_padding(view), own, summed)
+    for view, each in zip(views, varying, strict=True):
+        own = [axis for axis in kept if each[axis]]
+        summed = [axis for axis in axes if each[axis]]
+        factor = _factor(_without_padding(view), own, summed, laid_out)
         if factor is None or factor.base.dtype not in inputs:
             return None
         factors.append(factor)
-    columns = [[axis for axis in kept if varying[axis]] for varying in varies]
+    columns = [[axis for axis in kept if each[axis]] for each in varying]
     single = [each[0] for each in reversed(columns) if len(each) == 1]
     if not single or not any(factor.is_image for factor in factors):
         return None
     return Convolution((factors[0], factors[1]), max(single))
 
 
-def _views_of(reduction: UOp) -> tuple[UOp, UOp] | None:
+def views_of(reduction: UOp) -> tuple[UOp, UOp] | None:
     """The factors that a reduction sums the products of, each of the shape of the product."""
     value, orders = reduction.src[0], []
     while value.op == Op.PERMUTE:
@@ -76,19 +78,19 @@ def _views_of(reduction: UOp) -> tuple[UOp, UOp] | None:
     return left, right
 
 
-def _varies(factor: UOp) -> list[bool]:
+def varies(factor: UOp) -> list[bool]:
     """Along which axes a factor is not repeated."""
     if factor.op == Op.EXPAND:
         return [size != 1 for size in sizes_of(factor.src[0])]
     if factor.op == Op.CAST:
-        return _varies(factor.src[0])
+        return varies(factor.src[0])
     if factor.op == Op.PERMUTE:
-        inner = _varies(factor.src[0])
+        inner = varies(factor.src[0])
         return [inner[axis] for axis in factor.arg]
     return [size != 1 for size in sizes_of(factor)]
 
 
-def _base(factor: UOp) -> UOp:
+def base_of_factor(factor: UOp) -> UOp:
     """What a factor is a view of, seen through the cast to the dtype of the sum."""
     has_cast = False
     while factor.op in MOVEMENT or (factor.op == Op.CAST and not has_cast):
@@ -102,7 +104,7 @@ def _without_padding(view: UOp) -> UOp:
 
     Outside of an image copies of boxes bring zeros.
     """
-    base = _base(view)
+    base = base_of_factor(view)
     if base.op != Op.STAGE:
         return view
     inner, has_padding = base.src[0], False
@@ -113,8 +115,10 @@ def _without_padding(view: UOp) -> UOp:
     return with_base(view, base, base.src[0]) if is_padded else view
 
 
-def _factor(view: UOp, own: Sequence[int], summed: Sequence[int]) -> ConvolutionFactor | None:
-    base = _base(view)
+def _factor(
+    view: UOp, own: Sequence[int], summed: Sequence[int], laid_out: Collection[UOp]
+) -> ConvolutionFactor | None:
+    base = base_of_factor(view)
     sizes = sizes_of(base)
     if not sizes:
         return None
@@ -128,7 +132,6 @@ def _factor(view: UOp, own: Sequence[int], summed: Sequence[int]) -> Convolution
         channel = below[summed[0]]
     if channel is None:
         channel = next((at for at in (1, len(sizes) - 1) if at in alone and sizes[at] > 1), None)
-    last = max((at for at, size in enumerate(sizes) if size > 1), default=0)
     is_large = sum(size > 1 for size in sizes) >= LEAST_AXES
-    is_image = is_large and (has_windows or (len(sizes) > LEAST_AXES and channel != last))
+    is_image = is_large and (has_windows or len(sizes) > LEAST_AXES or base in laid_out)
     return ConvolutionFactor(view, base, channel, is_image)

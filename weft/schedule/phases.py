@@ -12,12 +12,11 @@ from weft.rewrite.phase import Pass, Phase
 from weft.schedule.align_factors import align_factors
 from weft.schedule.block_scans import block_scans
 from weft.schedule.channels_last import channels_last
-from weft.schedule.sums.exchange_sums import exchange_sums
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.inline_calls import inline_calls
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
-from weft.schedule.sums.order_contractions import order_contractions
+from weft.schedule.open_calls import open_calls
 from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
 from weft.schedule.scatters import store_scatters
@@ -25,6 +24,8 @@ from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 from weft.schedule.split_reductions import split_reductions
 from weft.schedule.spread_scatters import spread_scatters
+from weft.schedule.sums.exchange_sums import exchange_sums
+from weft.schedule.sums.order_contractions import order_contractions
 from weft.schedule.trim_calls import trim_calls
 
 SHARD: Final = Phase(
@@ -64,6 +65,13 @@ SCHEDULE: Final = Phase(
             inline_calls,
             because="random numbers are calls of one body, and are fused with what reads them",
             needs={Op.CALL, Op.INLINE},
+            gives=TENSOR_SPEC,
+        ),
+        Pass(
+            "open-calls",
+            open_calls,
+            because="gradients of convolutions share the layout of the images that they are given",
+            needs={Op.CALL},
             gives=TENSOR_SPEC,
         ),
         Pass(

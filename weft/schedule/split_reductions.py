@@ -19,8 +19,11 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
+from weft.schedule.align_factors import is_large, matrix_inputs
 from weft.schedule.context import ScheduleContext
+from weft.schedule.convolutions import base_of_factor, varies, views_of
 from weft.schedule.split_joins import try_join_parts
+from weft.schedule.view_axes import sizes_of
 from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target
@@ -31,6 +34,9 @@ PARTS_PER_THREAD: Final = 16
 ALIGNED_PART: Final = 128
 # On a GPU a part may be one thread, so there are enough to fill some groups with them.
 FILLED_GROUPS: Final = 4
+# Rows and columns of a tile on matrix units, and elements of a sum that are worth one.
+TILE_SIDE: Final = 128
+LEAST_DEPTH: Final = 4096
 
 
 def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
@@ -39,22 +45,29 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
     if parts < 2 or not root.ops >> Op.REDUCE & 1:
         return root
     is_joined = settings.JOIN != "never"
+    is_threaded = isinstance(context.target.compute, Simt)
 
     def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         if new.op != Op.REDUCE:
             return new
         sizes = _known_sizes(new, context.target)
+        product = _parts_of_product(new, context.target) if sizes else None
+        if product is not None:
+            return _split_product(new, sizes, product)
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
         if goal < 2:
             return new
+        if is_threaded and 2 * max(sizes[axis] for axis in node.arg[1]) <= goal:
+            merged = _try_merged(new, goal)
+            if merged is not None:
+                return merged
         for axis in node.arg[1]:
             count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
             if 2 * count > goal:
                 joined = try_join_parts(node, axis, count, made) if is_joined else None
                 return joined if joined is not None else _in_two_steps(new, axis, count)
-        is_uneven = isinstance(context.target.compute, Simt)
-        rest = _try_with_a_rest(new, goal, sizes) if is_uneven else None
+        rest = _try_with_a_rest(new, goal, sizes) if is_threaded else None
         return new if rest is None else rest
 
     return map_graph(root, split)
@@ -74,6 +87,56 @@ def _known_sizes(node: UOp, target: Target) -> list[int]:
     sizes = [size for size in body if isinstance(size, int)]
     is_long = len(sizes) == len(body) and math.prod(sizes) >= target.costs.least_split
     return sizes if is_long else []
+
+
+def _parts_of_product(node: UOp, target: Target) -> int | None:
+    """How many parts of a sum give all multiprocessors a tile of a product on matrix units.
+
+    None for other reductions.
+    """
+    dtypes, _ = matrix_inputs(target)
+    views = views_of(node) if dtypes and is_large(node.src[0]) else None
+    if views is None or any(base_of_factor(view).dtype not in dtypes for view in views):
+        return None
+    axes = node.arg[1]
+    sides: list[int] = []
+    for varying in map(varies, views):
+        own = [
+            size for axis, size in enumerate(sizes_of(node)) if varying[axis] and axis not in axes
+        ]
+        sides.append(min(max(max(own, default=1), TILE_SIDE // 2), TILE_SIDE))
+    tiles = -(-math.prod(sizes_of(node)) // math.prod(sides))
+    elements = math.prod(sizes_of(node.src[0])[axis] for axis in axes)
+    return min(target.compute.units // tiles, elements // LEAST_DEPTH)
+
+
+def _split_product(node: UOp, sizes: list[int], goal: int) -> UOp:
+    """A product whose sum is done in parts, along the first axis that has enough of them."""
+    for axis in node.arg[1]:
+        count = max((n for n in range(1, goal + 1) if sizes[axis] % n == 0), default=1)
+        if 2 * count > goal >= 2:
+            return _in_two_steps(node, axis, count)
+    return node
+
+
+def _try_merged(node: UOp, goal: int) -> UOp | None:
+    """The reduction in two steps along neighboring axes as one, each of which is too short.
+
+    before: reduce ADD axes (0, 1, 2): x[128, 56, 56, 64]
+    after:  that over axis 0 of x.reshape(401408, 64), in two steps
+    """
+    op, axes = node.arg
+    shape = shape_of(node.src[0])
+    sizes = [size for size in shape[axes[0] : axes[-1] + 1] if isinstance(size, int)]
+    if list(axes) != list(range(axes[0], axes[-1] + 1)) or len(sizes) != len(axes):
+        return None
+    whole = math.prod(sizes)
+    count = max(n for n in range(1, goal + 1) if whole % n == 0)
+    if 2 * count <= goal:
+        return None
+    value = reshape(node.src[0], (*shape[: axes[0]], whole, *shape[axes[-1] + 1 :]))
+    parts = _in_two_steps(reduce_axes(value, op, (axes[0],)), axes[0], count)
+    return reshape(parts, shape_of(node))
 
 
 def _try_with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:

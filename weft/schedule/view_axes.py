@@ -37,14 +37,18 @@ def axis_below(view: UOp, base: UOp, axis: int) -> int | None:
             found = view.arg[found]
         elif view.op == Op.RESHAPE:
             found = _same_axis(sizes_of(view), sizes_of(source), found)
-        elif (
-            (view.op == Op.EXPAND and shape_of(view)[found] != shape_of(source)[found])
-            or (view.op == Op.FLIP and found in view.arg)
-            or (view.op == Op.PAD and view.arg[found] != (0, 0))
-        ):
-            found = None
+        elif _changes(view, found):
+            return None
         view = source
     return found
+
+
+def _changes(view: UOp, axis: int) -> bool:
+    """Whether a view repeats, pads or turns an axis."""
+    if view.op == Op.EXPAND:
+        return shape_of(view)[axis] != shape_of(view.src[0])[axis]
+    is_padded = view.op == Op.PAD and view.arg[axis] != (0, 0)
+    return is_padded or (view.op == Op.FLIP and axis in view.arg)
 
 
 def axis_above(view: UOp, base: UOp, axis: int) -> int | None:
@@ -85,7 +89,9 @@ def with_base(view: UOp, base: UOp, new: UOp) -> UOp:
 
 
 def permuted(node: UOp, order: Sequence[int]) -> UOp:
-    """A value with its axes in another order; of a value that has been permuted, one PERMUTE."""
+    """A value with its axes in another order: one PERMUTE at most; a scalar stays."""
+    if not shape_of(node):
+        return node
     if node.op == Op.PERMUTE:
         order, node = [node.arg[axis] for axis in order], node.src[0]
     return node if list(order) == list(range(len(order))) else permute(node, order)

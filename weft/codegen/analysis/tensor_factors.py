@@ -22,6 +22,7 @@ from weft.ir.reduction.contraction import contraction_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.rules.logic import conditions
+from weft.rules.simplify import simplify
 
 # What is multiplied, and the dtype in which a matrix unit sums it.
 SUMS: Final[dict[DType, DType]] = {
@@ -130,25 +131,42 @@ def _ranges_of(index: UOp) -> list[Axis] | None:
 
 
 def _axes_of_memory(index: UOp) -> list[Axis] | str:
-    """The axes of memory along which ranges move."""
+    """The axes of memory along which ranges move; neighbors that one range walks are one."""
     axes: list[Axis] = []
-    stride = 1
     sums: list[tuple[UOp, int]] = []
-    for position, size in zip(
-        reversed(index.src[2:]), reversed(shape_of(index.src[0])), strict=True
-    ):
+    stride, room = 1, 1
+    inner: UOp | None = None  # what is left of axes that only together have such an index
+    pairs = zip(reversed(index.src[2:]), reversed(shape_of(index.src[0])), strict=True)
+    for position, size in pairs:
         assert isinstance(size, int)
-        start, terms = linear(position)
+        whole = position if inner is None else simplify(position * room + inner)
+        room *= size
+        start, terms = linear(whole)
         if any(term.op != Op.RANGE or step <= 0 for term, step in terms):
-            return "the index of a factor is not a sum of multiples of its ranges"
-        sums.append((position, size))
+            inner = whole
+            continue
+        sums.append((whole, room))
         if terms:
-            moves = tuple([(term.arg, step) for term, step in terms])
-            axes.append(Axis(moves, size, stride, start))
-        stride *= size
+            axes += _apart(start, terms, room, stride)
+        stride, room, inner = stride * room, 1, None
+    if inner is not None:
+        return "the index of a factor is not a sum of multiples of its ranges"
     if all(any(_is_bound(each, *pair) for pair in sums) for each in conditions(index.src[1])):
         return axes
     return "a factor is masked, and not where its memory ends"
+
+
+def _apart(start: int, terms: Sequence[tuple[UOp, int]], size: int, stride: int) -> list[Axis]:
+    """An axis of memory; two of them where a range walks it in equal parts, as of a long sum."""
+    if len(terms) == 2 and not start:
+        (inner, one), (outer, step) = sorted(terms, key=lambda each: each[1])
+        whole = (extent_of(inner) or 0) * (extent_of(outer) or 0)
+        if one == 1 and step == extent_of(inner) and whole == size:
+            return [
+                Axis(((inner.arg, 1),), step, stride),
+                Axis(((outer.arg, 1),), size // step, stride * step),
+            ]
+    return [Axis(tuple([(term.arg, step) for term, step in terms]), size, stride, start)]
 
 
 def _is_bound(condition: UOp, position: UOp, size: int) -> bool:

@@ -69,7 +69,7 @@ class _Placer:
         nodes = topological(kernel)
         self.ranges = {node.arg: node for node in nodes if node.op == Op.RANGE}
         versions = [node for node in nodes if node.op == Op.AFTER]
-        self.placed: set[UOp] = set()
+        self.placed: dict[UOp, LoopBody | None] = {}  # the block that a store is in, or a loop of
         awaited = {store for version in versions for store in stores_of(version)}
         groups: dict[Path, list[UOp]] = {}
         for store in kernel.src:
@@ -150,6 +150,8 @@ class _Placer:
             what = "a scan depends on a loop inside the one that it runs over"
             raise InternalError(what, pass_name="linearize")
         for start in starts_of(store):
+            if self.placed.get(start) is block:
+                continue  # something else in the loop reads what the iteration before has left
             begin: LoopBody | StoreGroup = StoreGroup((start,))
             for loop in reversed(self.sorted(start.src[2:])):
                 around = LoopBody(loop)
@@ -163,7 +165,7 @@ class _Placer:
         if store in self.placed and behind(store.src[0].src[0]).op != Op.MEMORY:
             what = "two runs of a loop wait for the same write"
             raise InternalError(what, pass_name="linearize", facts=[("store", repr(store))])
-        self.placed.add(store)
+        self.placed[store] = item.parent
         item.completes.append(store)
 
 

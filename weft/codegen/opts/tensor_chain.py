@@ -21,10 +21,11 @@ from weft.codegen.analysis.loops import (
     VECTOR,
     extent_of,
     kinds_of,
-    nodes_of,
+    loops_of,
     own_ranges,
     ranges_of,
     rebuilt,
+    replace_ranges,
     with_loops,
 )
 from weft.codegen.analysis.tensor_chains import Chain, Score, chain_of, weighed
@@ -46,6 +47,7 @@ from weft.ir.reduction.contract import (
     Factor,
     contract,
 )
+from weft.ir.reduction.joined import is_joined, references
 from weft.ir.stage import stage
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, substitute, topological
@@ -54,6 +56,7 @@ from weft.rules.simplify import simplify
 MOST_ROWS: Final = 256
 MOST_KEYS: Final = 256
 MOST_COLUMNS: Final = 256
+MOST_STAGES: Final = 16
 PER_LOG_2: Final = 1.4426950408889634
 # Elements of a row of 128 bytes, which copies bring.
 SPAN: Final = ROW_BYTES // 2
@@ -114,30 +117,44 @@ def _without(load: UOp, keys: Iterable[int]) -> UOp:
     return substitute(load, ranges)
 
 
-def _in_few_steps(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
-    """Values of scores, each as few instructions, where that rounds no more than a score is.
+class _Steps:
+    """Values of scores in few instructions each, where that rounds no more than a score is.
 
     before: exp(x / c - m)
     after:  exp2(x * (1 / c) * log2(e) + where(m == -inf, 0, -m * log2(e)))
 
-    Weights of a block without keys are 0 then, and not NaN.
+    Weights of a block without keys are 0 then, and not NaN. A row without any is NaN at the end,
+    as it is where nothing is guarded.
     """
-    new = rebuilt(node, made, {})
-    if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
+
+    def __init__(self) -> None:
+        self.guarded: set[UOp] = set()  # maxima of blocks
+
+    def fewer(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        new = rebuilt(node, made, {})
+        if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
+            return new
+        if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
+            return new.src[0] * (1.0 / new.src[1].arg)
+        if new.op == Op.EXP and new.src[0].op == Op.ADD:
+            x, y = map(self.in_base_2, new.src[0].src)
+            return make(Op.EXP2, new.dtype, (x + y,))
         return new
-    if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
-        return new.src[0] * (1.0 / new.src[1].arg)
-    if new.op == Op.EXP and new.src[0].op == Op.ADD:
-        x, y = (_in_base_2(source) for source in new.src[0].src)
-        return make(Op.EXP2, new.dtype, (x + y,))
-    return new
 
+    def in_base_2(self, node: UOp) -> UOp:
+        """A part of the exponent of a power of e as that of a power of 2."""
+        scaled = node * PER_LOG_2
+        if node.op != Op.NEG or node.src[0].op != Op.REDUCE:
+            return scaled
+        self.guarded.add(node.src[0])
+        return node.src[0].equal(-math.inf).where(scaled.const_like(0), scaled)
 
-def _in_base_2(node: UOp) -> UOp:
-    """A part of the exponent of a power of e as that of a power of 2."""
-    scaled = node * PER_LOG_2
-    is_top = node.op == Op.NEG and node.src[0].op == Op.REDUCE
-    return node.src[0].equal(-math.inf).where(scaled.const_like(0), scaled) if is_top else scaled
+    def marked(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        """NaN for what is joined of rows without keys."""
+        new = rebuilt(node, made, {})
+        if not is_joined(node) or references(node)[0].src[0] not in self.guarded:
+            return new
+        return references(new)[0].equal(-math.inf).where(new.const_like(math.nan), new)
 
 
 def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
@@ -146,8 +163,8 @@ def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
         yield f"{rows} rows are not {WARPGROUP_ROWS} for each group of four warps"
     if keys % SPAN or not 0 < keys <= MOST_KEYS:
         yield f"{keys} keys are not a multiple of {SPAN} up to {MOST_KEYS}"
-    if not 1 <= stages <= MOST_KEYS:
-        yield f"{stages} stages are none"
+    if not 2 <= stages <= MOST_STAGES:
+        yield f"{stages} stages are not 2 to {MOST_STAGES}"
 
 
 def _faults_of_chain(kernel: UOp, chain: Chain, opt: TensorChain) -> Iterator[str]:
@@ -194,6 +211,7 @@ class _Tiling:
         self.rows = (warp, half, lane)
         self.own = self.columns(opt.column)
         self.replace()
+        self.turn()
         self.bind()
         self.result = self.kernel
 
@@ -223,7 +241,9 @@ class _Tiling:
             new = rebuilt(node, made, {})
             return self.second(new, ranges) if closed & own else new
 
-        self.kernel = map_graph(map_graph(self.kernel, tiled), _in_few_steps)
+        steps = _Steps()
+        self.kernel = map_graph(map_graph(self.kernel, tiled), steps.fewer)
+        self.kernel = map_graph(self.kernel, steps.marked)
 
     def score(self, node: UOp, scores: Iterable[Score], ranges: Mapping[int, UOp]) -> UOp:
         """The element of a tile of scores in the place of a reduction."""
@@ -322,6 +342,17 @@ class _Tiling:
         return tuple(found)
 
     # ---- the loops
+
+    def turn(self) -> None:
+        """Number tiles of rows from the last one on: where a mask ends rows, that is the longest.
+
+        A long tile that begins last would be waited for alone.
+        """
+        row = ranges_of(self.kernel)[self.opt.row]
+        turned = simplify(row.src[0] - 1 - row)
+        self.kernel = replace_ranges(
+            self.kernel, {row: turned}, {row: (row,)}, loops_of(self.kernel)
+        )
 
     def bind(self) -> None:
         """Bind rows and columns as they lie in registers; all other loops are the grid."""

@@ -73,7 +73,9 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     if settings.FUSE_PRODUCTS == NEVER:
         return Chains()
     is_on_cores = isinstance(target.compute, Simd) and bool(target.access_bits)
-    if not is_on_cores and not has_tile_units(target):
+    # On a GPU it is taken where it is asked for, until it has run on one.
+    is_on_units = settings.FUSE_PRODUCTS == ALWAYS and has_tile_units(target)
+    if not is_on_cores and not is_on_units:
         return Chains()
     products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
     if len(products) < 2:
@@ -99,7 +101,7 @@ def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> li
         return []
     if not isinstance(target.compute, Simd):
         is_alone = not _is_read_elsewhere(chain, readers)
-        return [chain] if is_alone and fits_units(chain, target) else []
+        return [chain] if is_alone and fits_units(chain) else []
     if not _wins(chain, target):
         return []
     if not _is_read_elsewhere(chain, readers):

@@ -20,9 +20,8 @@ from weft.schedule.fuse.chain import Chain
 from weft.schedule.indexing import everywhere, flatten, through
 from weft.target.target import Target
 
-# Keys and queries from which on a row is worth blocks.
-LEAST_KEYS: Final = 256
-LEAST_QUERIES: Final = 64
+# Keys that are more than one block of the smallest tile.
+LEAST_KEYS: Final = 65
 # Columns of the result, and products that a score sums, that registers have room for.
 MOST_COLUMNS: Final = 128
 MOST_DEPTH: Final = 256
@@ -47,7 +46,7 @@ def has_tile_units(target: Target) -> bool:
     return bool(units and copies) and any(unit.result is not None for unit in units)
 
 
-def fits_units(chain: Chain, target: Target) -> bool:
+def fits_units(chain: Chain) -> bool:
     """Whether matrix units can multiply all tiles of a chain."""
     body = chain.result.src[0]
     sizes = shape_of(body)
@@ -66,9 +65,8 @@ def fits_units(chain: Chain, target: Target) -> bool:
     base = _base(values[0])
     if base is None or base.dtype is not narrow or not _is_tensor(body, values[0], (column, key)):
         return False
-    is_long = sizes[key] >= LEAST_KEYS and sizes[row] >= LEAST_QUERIES
     is_narrow = sizes[column] <= MOST_COLUMNS and sizes[column] % 8 == 0
-    return is_long and is_narrow and all(map(_is_score, chain.products))
+    return sizes[key] >= LEAST_KEYS and is_narrow and all(map(_is_score, chain.products))
 
 
 def _weights_of(factor: UOp, chain: Chain) -> object:

@@ -10,8 +10,8 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import ScheduleContext
-from weft.schedule.sums.exchange_sums import exchange_sums
 from weft.schedule.normalize import normalize
+from weft.schedule.sums.exchange_sums import exchange_sums
 from weft.support.settings import Context
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
