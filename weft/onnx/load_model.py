@@ -24,9 +24,9 @@ def load(
 ) -> Model:
     """Load a model from a path, from bytes or from a ModelProto.
 
-    `sizes` gives the least and greatest value of named dimensions, or one greatest value of all of
-    them; they are then symbolic, and one trace runs all of their values. `most_iterations` is how
-    many a Loop may take.
+    Named dimensions are symbolic where the graph allows: one trace runs all sizes but the first.
+    `sizes` gives the least and greatest value of those that are symbolic in every call, or one
+    greatest value of all of them. `most_iterations` is how many a Loop may take.
     """
     proto, folder = parse(source)
     reader = Reader(proto.opset_import, folder, proto.functions)

@@ -1,8 +1,8 @@
 """`Model`: a loaded graph that is called with tensors.
 
-A call is traced by the JIT once for each set of shapes. Where the graph needs values to be built,
-an input that they come from becomes static (a trace for each of its values); any other value makes
-the model run eagerly, node by node.
+A call is traced by the JIT; named sizes are symbolic where the graph allows. Where the graph needs
+values to be built, an input that they come from becomes static (a trace for each of its values);
+any other value makes the model run eagerly, node by node.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ class Model:
         self._has_weights = False
         self._dtype: DType | None = None
         self._traced = jit(self._graph_outputs)
+
+    def __repr__(self) -> str:
+        return f"<onnx model {self.graph.name}, {self._traced.traces} traces>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if len(args) > len(self.inputs) + len(self.optional_inputs):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -107,6 +107,27 @@ def contract_value(
     kept = parts.is_in_pairs
     terms = [thread_position(warp, lane, quad, n, kept) for n in range(parts.elements)]
     return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
+
+
+def whole_tile(
+    parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]
+) -> ElementMemory:
+    """A left factor of which each thread has its own elements: all rows, one behind the other."""
+    rows, _, keys = parts.tile
+    tile: ElementMemory | None = None
+    for (warp, lane, quad), own in owns:
+        if tile is None:
+            tile = ElementMemory(own.dtype, rows * keys, name=own.name)
+        for number, value in enumerate(own.values):
+            row, key = thread_position(warp, lane, quad, number, is_in_pairs=True)
+            tile.values[row * keys + key] = value
+    assert tile is not None
+    return tile
+
+
+def is_shared_out(parts: ContractParts, memory: ElementMemory) -> bool:
+    """Whether the left factor is one of which a thread has its own elements only."""
+    return parts.is_computed and memory.size < parts.tile[0] * parts.tile[2]
 
 
 def as_element(value: object, parts: ContractParts, dtype: DType) -> Scalar:

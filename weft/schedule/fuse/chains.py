@@ -27,7 +27,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
 from weft.schedule.fuse.chain import Chain
 from weft.schedule.fuse.cost import size_of, sums_reused_products
-from weft.schedule.fuse.tensor_chains import fits_units, has_tile_units
+from weft.schedule.fuse.tensor_chains import factors_on_units, fits_units, has_tile_units
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd
@@ -57,6 +57,7 @@ class Chains:
 
     def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
         self.gradients = gradients
+        self.factors: set[UOp] = set()  # that copies bring from memory
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
@@ -91,7 +92,10 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
             found += chains
             taken |= nodes
             gradients += len(chains) > 1
-    return Chains(found, gradients)
+    chains = Chains(found, gradients)
+    if is_on_units:
+        chains.factors = {factor for chain in found for factor in factors_on_units(chain)}
+    return chains
 
 
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:

@@ -63,6 +63,9 @@ class Decisions:
         if chain is not None:
             self.log.append(Decision(node, False, "between two products"))
             return False
+        if node in self._chains.factors:
+            self._refuse(node, "matrix units take it from memory")
+            return True
         if node.op == Op.CAST and widens(node):
             return False
         if self._code.must_cut(node, kernels):

@@ -69,6 +69,13 @@ def fits_units(chain: Chain) -> bool:
     return sizes[key] >= LEAST_KEYS and is_narrow and all(map(_is_score, chain.products))
 
 
+def factors_on_units(chain: Chain) -> list[UOp]:
+    """What copies bring for a chain: memory, or values that have to become that."""
+    products = [chain.result, *chain.products]
+    bases = [_base(factor) for node in products for factor in node.src[0].src]
+    return [base for base in bases if base is not None and base not in chain.values]
+
+
 def _weights_of(factor: UOp, chain: Chain) -> object:
     """The dtype that weights are rounded to, of the factor that has them."""
     if factor not in chain.values or factor.op != Op.CAST:

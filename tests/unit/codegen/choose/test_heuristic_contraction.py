@@ -22,7 +22,7 @@ from weft.codegen.opts.table import (
     Unroll,
     Vectorize,
 )
-from weft.ir.build import param, sink, store
+from weft.ir.build import Size, param, sink, store, variable
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
@@ -107,7 +107,7 @@ def kernel_of(name: str, dtype: DType = dtypes.float32) -> UOp:
 
 
 def of(
-    function: Function, shapes: tuple[tuple[int, ...], ...], dtype: DType = dtypes.float32
+    function: Function, shapes: tuple[tuple[Size, ...], ...], dtype: DType = dtypes.float32
 ) -> UOp:
     """The last kernel of a function."""
     inputs = [param(slot, dtype, shape) for slot, shape in enumerate(shapes, 1)]
@@ -131,6 +131,22 @@ def test_gives_what_the_kernel_means(name: str, seed: int) -> None:
 @pytest.mark.parametrize("dtype", [dtypes.float64, dtypes.int32, dtypes.float16])
 def test_other_dtypes(dtype: DType, seed: int) -> None:
     check(Case(kernel_of("uneven everywhere", dtype), exact=False), MACHINE, None, seed)
+
+
+def tiled_row(*sizes: Size) -> int:
+    """The range of rows that a tile is cut from, in a product of (…, 24) by (24, 16)."""
+    kernel = of(lambda x, y: x @ y, ((*sizes, 24), (24, 16)))
+    opts = heuristic.choose_opts(normalize_kernel(kernel, CodegenContext(MACHINE)), MACHINE)[0]
+    return min(opt.range for opt in opts if isinstance(opt, Split) and opt.range < len(sizes))
+
+
+def test_a_tile_lies_over_rows_that_are_known_to_be_there() -> None:
+    """Symbolic rows may be few: known ones are better, and inner symbolic ones than outer ones."""
+    batch, time = variable("batch", 1, 4096), variable("time", 1, 4096)
+    assert tiled_row(batch, 40) == 1
+    assert tiled_row(40, batch) == 0
+    assert tiled_row(batch, time) == 1
+    assert tiled_row(batch, 2) == 0
 
 
 def _is_stage(opt: Opt, kind: str) -> bool:

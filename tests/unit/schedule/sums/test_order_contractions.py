@@ -47,6 +47,9 @@ ORDERED: dict[str, Program] = {
         * w.reshape(T, S, 1, 1)
     ).sum((1, 2)),
     "products of products": lambda q, k, v, w, h: (w @ k @ h)[:, :1] @ v.sum(0, keepdim=True),
+    "numbers under views": lambda q, k, v, w, h: read(
+        (q.T * 0.5).T, states(w, (k * 2.0).reshape(S * D).reshape(S, D), v) * 0.25
+    ),
     "a chain": lambda q, k, v, w, h: w @ (k @ (h @ v[:1].transpose(0, 1))),
 }
 AS_THEY_ARE: dict[str, Program] = {
