@@ -21,7 +21,7 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.split_joins import try_join_parts
-from weft.schedule.split_products import in_parts, parts_of_product
+from weft.schedule.sums.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target

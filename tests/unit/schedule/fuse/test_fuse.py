@@ -167,7 +167,7 @@ def test_the_log_gives_both_costs():
     made = schedule(store(p(0, 64, 32), softmax(p(1, 64, 32))))
     assert any("recompute" in line and "memory" in line for line in map(str, made.log))
     assert [report.name for report in made.reports] == [
-        *("lower-complex", "outline", "inline-calls", "normalize", "trim-calls"),
+        *("lower-complex", "outline", "inline-calls", "open-calls", "normalize", "trim-calls"),
         "order-contractions",
         "channels-last",
         "align-factors",

@@ -13,7 +13,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import substitute, topological
 from weft.reference.tensor import evaluate
 from weft.schedule.schedule import make_schedule
-from weft.schedule.split_products import in_parts, parts_of_product
+from weft.schedule.sums.split_products import in_parts, parts_of_product
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
 
