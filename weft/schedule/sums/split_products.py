@@ -50,7 +50,7 @@ class _Product(NamedTuple):
 
 
 def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
-    """The axis that a product is summed along in parts, and in how many; one where that is fastest.
+    """The axis that a product is summed along in parts, and their number; one if that is best.
 
     None for other reductions.
     """
