@@ -261,8 +261,8 @@ class Op:
         _C.REDUCE,
         "2+",
         "CONTRACT(x, y, starts…, positions…): the product of a tile of x and one of y, summed over"
-        " all steps: the element at these positions, or as a vector all elements of a thread. x may"
-        " be a tile that threads compute, in registers",
+        " all steps: the element at these positions, or as a vector all elements of a thread. x"
+        " may be a tile that threads compute, in registers",
         arg='(tile, stages, steps, factor, factor, dtype), and "pairs" in registers',
     )
     TENSOR_MAP = _op(
