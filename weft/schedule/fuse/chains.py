@@ -85,8 +85,8 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     found: list[Chain] = []
     taken: set[UOp] = set()
     gradients = 0
-    for result in products:
-        chains = _chains(result, readers, target)
+    for product in products:
+        chains = _chains(product, readers, target)
         nodes = {node for chain in chains for node in (chain.result, *chain.products)}
         if taken.isdisjoint(nodes):
             found += chains
