@@ -93,8 +93,8 @@ def test_a_network_of_pairs_has_the_integers_of_onnxruntime() -> None:
         np.testing.assert_array_equal(load(model, jit=uses_jit)(x).numpy(), wanted)
 
 
-def test_a_softmax_in_8_bits_is_rounded_where_onnxruntime_is_not() -> None:
-    """QLinearSoftmax: Weft has the nearest integers of the true ones, onnxruntime some beside."""
+def test_a_softmax_between_pairs_is_that_of_the_floats() -> None:
+    """Weft rounds the true numbers, as the graph says; onnxruntime's rewrite of it does not."""
     net = Network()
     scale = 0.0061
     value = net.small("x", 0.12, 100)
@@ -109,6 +109,30 @@ def test_a_softmax_in_8_bits_is_rounded_where_onnxruntime_is_not() -> None:
     )
     assert np.abs(ours - true).max() <= 0.5 + 1e-3
     assert 0.5 + 1e-2 < np.abs(theirs - true).max() <= 2
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize(("axis", "opset"), [(-1, 13), (0, 13), (1, 12)])
+def test_a_softmax_of_integers_is_that_of_onnxruntime(kind: Any, axis: int, opset: int) -> None:
+    """QLinearSoftmax divides integers; all of them are the same, whatever the scales."""
+    ends = np.iinfo(kind)
+    names = ("x", "xs", "xz", "ys", "yz")
+    node = helper.make_node(
+        "QLinearSoftmax", names, ["y"], domain="com.microsoft", axis=axis, opset=opset
+    )
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    sides = [helper.make_tensor_value_info(name, element, None) for name in "xy"]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    for size, step, unit in ((7, 0.003, 1 / 256), (16, 0.12, 0.0061), (60, 1.3, 1 / 255)):
+        x = RNG.integers(ends.min, ends.max + 1, (5, size, 3)).astype(kind)
+        numbers = (np.float32(step), kind(3), np.float32(unit), kind(ends.min + 2))
+        weights = [
+            numpy_helper.from_array(np.asarray(value), name)
+            for name, value in zip(names[1:], numbers, strict=True)
+        ]
+        graph = helper.make_graph([node], "g", sides[:1], sides[1:], weights)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        np.testing.assert_array_equal(load(model)(x).numpy(), optimized(model, x))
 
 
 def test_floats_of_one_bit_apart_round_to_other_integers() -> None:

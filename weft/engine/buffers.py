@@ -57,8 +57,10 @@ class Buffer:
     temporaries belong to: it says which parts there are.
     """
 
-    __slots__ = ("_loan", "computed_as", "device", "end", "handle", "hides_graph", "keep")
-    __slots__ += ("owner", "size")
+    __slots__ = (
+        *("_loan", "computed_as", "device", "end", "handle", "hides_graph", "keep"),
+        *("owner", "size"),
+    )
     end: End
 
     def __init__(self, on: Device, size: int, owner: ArenaOwner | None = None) -> None:

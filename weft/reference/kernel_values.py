@@ -9,7 +9,6 @@ tuples, and the counters of groups and threads are ranges like others.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
@@ -168,16 +167,17 @@ class KernelValues:
         return contract_value(node, factors, lambda x: self.number(x, point), tiles)
 
     def _left_tile(self, parts: ContractParts, point: Point) -> ElementMemory:
-        """A left factor that the threads of a group have computed, put together."""
-        counters = parts.positions[:3]
-        outside = {n: at for n, at in point.items() if n not in {c.arg for c in counters}}
-        key = (parts.memories[0], tuple(sorted(outside.items(), key=repr)))
+        """A left factor that the threads of a group have computed: the rows of this thread.
+
+        Its neighbors have the other columns of them, and what it knows of its rows they know too.
+        """
+        warp, lane, quad = parts.positions[:3]
+        key = (parts.memories[0], *[at for n, at in point.items() if n != quad.arg])
         if key not in self._tiles:
-            extents = [range(self.number(counter.src[0], point)) for counter in counters]
+            rows = self.number(warp, point), self.number(lane, point)
             owns = [
-                (at, self.memory(parts.memories[0], point | dict(zip(numbers, at, strict=True))))
-                for numbers in [[counter.arg for counter in counters]]
-                for at in itertools.product(*extents)
+                ((*rows, at), self.memory(parts.memories[0], point | {quad.arg: at}))
+                for at in range(self.number(quad.src[0], point))
             ]
             self._tiles[key] = whole_tile(parts, owns)
         return self._tiles[key]

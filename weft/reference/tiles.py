@@ -101,7 +101,7 @@ def contract_value(
         tiles[key] = tile_product(parts, factors, (first, second))
     tile, at = tiles[key], [number(x) for x in parts.positions]
     if node.dtype.lanes == 1:
-        place = element_position(*at, parts.is_in_pairs)
+        place = element_position(*at, is_in_pairs=parts.is_in_pairs)
         return as_element(tile[place], parts, node.dtype)
     warp, lane, quad = at
     kept = parts.is_in_pairs
@@ -112,12 +112,15 @@ def contract_value(
 def whole_tile(
     parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]
 ) -> ElementMemory:
-    """A left factor of which each thread has its own elements: all rows, one behind the other."""
+    """A left factor of which each thread has its own elements: rows, one behind the other.
+
+    Rows of which no thread is asked are 0.
+    """
     rows, _, keys = parts.tile
     tile: ElementMemory | None = None
     for (warp, lane, quad), own in owns:
         if tile is None:
-            tile = ElementMemory(own.dtype, rows * keys, name=own.name)
+            tile = ElementMemory(own.dtype, rows * keys, [0] * (rows * keys), own.name)
         for number, value in enumerate(own.values):
             row, key = thread_position(warp, lane, quad, number, is_in_pairs=True)
             tile.values[row * keys + key] = value

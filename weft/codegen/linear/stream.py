@@ -172,9 +172,17 @@ class _Stream(Lines):
         arg = (factor.offset, factor.sizes, factor.strides, factor.box, factor.traversal)
         name = f"factor{len(self.operands)}"
         self.operands[key] = _Operand(
-            *(parts.memories[which], factor, parts.starts[which]),
-            *(tile_memory(name, 0, factor, slots * size), slots, self.count, size, parts.parts),
-            self.add(Op.TENSOR_MAP, parts.memories[which].dtype, (parts.memories[which],), arg),
+            memory=parts.memories[which],
+            factor=factor,
+            starts=parts.starts[which],
+            tile=tile_memory(name, 0, factor, slots * size),
+            slots=slots,
+            barrier=self.count,
+            size=size,
+            parts=parts.parts,
+            tensor=self.add(
+                Op.TENSOR_MAP, parts.memories[which].dtype, (parts.memories[which],), arg
+            ),
         )
         self.count += slots
 

@@ -173,7 +173,9 @@ class _Steps:
         if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
             return new
         if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
-            return new.src[0] * (1.0 / new.src[1].arg)
+            return make(
+                Op.MUL, new.dtype, (new.src[0], new.const_like(1.0 / float(new.src[1].arg)))
+            )
         if new.op == Op.EXP and new.src[0].op == Op.ADD:
             x, y = map(self.in_base_2, new.src[0].src)
             return make(Op.EXP2, new.dtype, (x + y,))

@@ -85,17 +85,17 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     found: list[Chain] = []
     taken: set[UOp] = set()
     gradients = 0
-    for result in products:
-        chains = _chains(result, readers, target)
+    for product in products:
+        chains = _chains(product, readers, target)
         nodes = {node for chain in chains for node in (chain.result, *chain.products)}
         if taken.isdisjoint(nodes):
             found += chains
             taken |= nodes
             gradients += len(chains) > 1
-    chains = Chains(found, gradients)
+    every = Chains(found, gradients)
     if is_on_units:
-        chains.factors = {factor for chain in found for factor in factors_on_units(chain)}
-    return chains
+        every.factors = {factor for chain in found for factor in factors_on_units(chain)}
+    return every
 
 
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:

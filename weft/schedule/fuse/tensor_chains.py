@@ -66,7 +66,8 @@ def fits_units(chain: Chain) -> bool:
     if base is None or base.dtype is not narrow or not _is_tensor(body, values[0], (column, key)):
         return False
     is_narrow = sizes[column] <= MOST_COLUMNS and sizes[column] % 8 == 0
-    return sizes[key] >= LEAST_KEYS and is_narrow and all(map(_is_score, chain.products))
+    is_long = bool(sizes[key] >= LEAST_KEYS)
+    return is_long and bool(is_narrow) and all(map(_is_score, chain.products))
 
 
 def factors_on_units(chain: Chain) -> list[UOp]:

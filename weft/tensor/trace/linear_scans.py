@@ -197,4 +197,4 @@ def _places(node: UOp, before: UOp, then: UOp, decay: UOp) -> list[int] | None:
     is_plain = factor is decay and len(axes) == len(used) and axes == sorted(set(axes))
     if not is_plain or 0 not in axes or address.mask.ranges:
         return None
-    return [int(size) if axis in axes else 1 for axis, size in enumerate(shape)][1:]  # type: ignore[call-overload]
+    return [int(size) if axis in axes else 1 for axis, size in enumerate(shape)][1:]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from weft.ir.dtypes import dtypes
 from weft.onnx.integers import Integers, product_sums
@@ -16,6 +18,9 @@ from weft.onnx.operators.quantization import (
 )
 from weft.onnx.table import MICROSOFT, op
 from weft.tensor.tensor import Tensor
+
+# A row of QLinearSoftmax sums to less than 2**32 by this power of e.
+_RESERVE: Final = 3
 
 op("QuantizeLinear", domain=MICROSOFT, raw=True)(quantize_linear)
 op("DequantizeLinear", domain=MICROSOFT, raw=True)(dequantize_linear)
@@ -157,12 +162,35 @@ def qlinear_softmax(
     y_scale: Tensor,
     y_zero: Tensor | None = None,
 ) -> Tensor:
-    wide, axis = _floats(x, x_scale, x_zero), call.get("axis", -1)
-    if call.get("opset", 13) < 13:
-        axis %= x.ndim
-        flat = wide.reshape(math.prod(x.shape[:axis]), -1)
-        return _small(flat.softmax(1).reshape(x.shape), y_scale, y_zero, x)
-    return _small(wide.softmax(axis), y_scale, y_zero, x)
+    """Powers from a table, divided as integers: where the numbers lie is not in the result.
+
+    The powers are cut to integers, with room for the sum of a row in 32 bits; what 1 is in the
+    result is cut too. The zero point of the input is the same everywhere and falls out.
+    """
+    axis = int(call.get("axis", -1))
+    rows = x if call.get("opset", 13) >= 13 else x.reshape(math.prod(x.shape[: axis % x.ndim]), -1)
+    axis = axis if rows is x else 1
+    step, unit = call.run.array_of(x_scale), call.run.array_of(y_scale)
+    count = rows.shape[axis]
+    if step is None or unit is None or not isinstance(count, int):
+        raise call.error("its scales and the size of its axis must be known")
+    wide = rows.cast(dtypes.int32)
+    behind = wide - wide.max(axis, keepdim=True) + 255
+    powers = Tensor(_table_of_powers(float(step.item()), count), device=x.device)[behind]
+    total = powers.sum(axis, keepdim=True)
+    whole = float(np.floor(np.float32(1) / np.float32(unit.item())))
+    share = ((powers * whole + (total / 2).floor()) / total).floor().reshape(x.shape)
+    return _within(share.cast(dtypes.float32), y_zero, x)
+
+
+def _table_of_powers(step: float, count: int) -> Any:
+    """exp(-255 * step) to exp(0), so large that a sum of so many has its bits; whole numbers.
+
+    In float64 these integers, their products and the quotients are exact.
+    """
+    room = max(0.0, math.log((2**32 - 1) / max(count, 1)) - _RESERVE) / step
+    with np.errstate(over="ignore"):
+        return np.floor(np.exp((np.arange(-255, 1) + room) * step))
 
 
 @op("QLinearConcat", domain=MICROSOFT)
