@@ -202,6 +202,9 @@ def kernel_rows(name: str) -> list[Row]:
         return []
     if not torch.cuda.is_available():
         return []
+    from bench.device_convolutions import convolutions
+
+    torch.backends.cudnn.benchmark = True
     found: list[Row] = []
     copy = 0.0
     for make in (
@@ -209,6 +212,7 @@ def kernel_rows(name: str) -> list[Row]:
         lambda: _sums(torch, 16 * MILLION),
         *(lambda: _sums(torch, 64 * MILLION)[:2], lambda: _rows(torch)),
         *(lambda: _moves(torch), lambda: _products(torch), lambda: _matrix_units(torch)),
+        lambda: convolutions(torch),
     ):
         for kernel in make():
             row, rate = _measured(name, kernel, copy)

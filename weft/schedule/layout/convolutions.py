@@ -100,19 +100,18 @@ def base_of_factor(factor: UOp) -> UOp:
 
 
 def _without_padding(view: UOp) -> UOp:
-    """A view of an image itself where it is one of the padded image, in memory.
+    """A view of an image itself where it is one of the padded or permuted image, in memory.
 
-    Outside of an image copies of boxes bring zeros.
+    Outside of an image copies of boxes bring zeros, and they take axes in any order.
     """
     base = base_of_factor(view)
     if base.op != Op.STAGE:
         return view
-    inner, has_padding = base.src[0], False
+    inner = base.src[0]
     while inner.op in _PADDED:
-        has_padding = has_padding or inner.op == Op.PAD
         inner = inner.src[0]
-    is_padded = has_padding and inner.op not in MOVEMENT
-    return with_base(view, base, base.src[0]) if is_padded else view
+    is_view = inner is not base.src[0] and inner.op not in MOVEMENT
+    return with_base(view, base, base.src[0]) if is_view else view
 
 
 def _factor(

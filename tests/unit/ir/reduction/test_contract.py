@@ -47,8 +47,12 @@ def test_tiles_along_the_sum_and_in_panels():
 
 
 def test_boxes_of_a_factor():
-    along = Factor("bfloat16", 0, (512, 256), (1, 512), ((1, 128),), ((0, 64),), ((64,), (0,)), (1, 1))
-    across = Factor("bfloat16", 0, (256, 512), (1, 256), ((0, 128),), ((1, 64),), ((0,), (64,)), (1, 1))
+    along = Factor(
+        "bfloat16", 0, (512, 256), (1, 512), ((1, 128),), ((0, 64),), ((64,), (0,)), (1, 1)
+    )
+    across = Factor(
+        "bfloat16", 0, (256, 512), (1, 256), ((0, 128),), ((1, 64),), ((0,), (64,)), (1, 1)
+    )
     assert (along.box, along.panels) == ((64, 128), 1)
     assert (across.box, across.panels) == ((64, 64), 2)
     assert along.position(3, 5) == [5, 3] and across.position(3, 5) == [3, 5]

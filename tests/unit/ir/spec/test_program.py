@@ -99,7 +99,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
         make(Op.MBARRIER, void, (barrier, true, loop, loop), ("wait",)),
         make(Op.MBARRIER, void, (barrier, true, loop), ("wait",)),
     ),
-    "MMA has sums in registers and two tiles in local memory": (
+    "MMA has sums in registers, and two tiles, of which the right is shared": (
         make(Op.MMA, void, (sums, room, room, loop), MULTIPLIES),
         make(Op.MMA, void, (room, room, room, loop), MULTIPLIES),
     ),
