@@ -133,7 +133,10 @@ def _factor(
     elif len(summed) == 1:
         channel = below[summed[0]]
     if channel is None:
-        channel = next((at for at in (1, len(sizes) - 1) if at in alone and sizes[at] > 1), None)
+        # Images are what channels are not: one of both is summed.
+        is_summed = alone.get(0) in summed
+        others = [at for at in alone if 0 not in alone or (alone[at] in summed) != is_summed]
+        channel = next((at for at in (1, len(sizes) - 1) if at in others and sizes[at] > 1), None)
     is_large = len(lines) >= LEAST_AXES
     is_image = is_large and (has_windows or len(sizes) > LEAST_AXES or base in laid_out)
     return ConvolutionFactor(view, base, channel, is_image)
