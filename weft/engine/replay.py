@@ -51,7 +51,7 @@ class Replay:
 
     def __init__(self, body: UOp | Prepared, device_name: str, slots: int) -> None:
         if isinstance(body, Prepared):
-            self.prepared, self._bound = body, {}
+            self.prepared, self._bound = body, dict[str, int]()
         else:
             unbound, self._bound = take_bindings(body)
             self.prepared = prepare(unbound, device_name)
@@ -267,6 +267,7 @@ class _CheckedRun(_ListRun):
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
+        assert isinstance(self._list, CheckedList)
         self._list.values = variables
         super().run(memory, variables)
 

@@ -44,6 +44,7 @@ from weft.ir.reduction.contract import (
 from weft.ir.spec.program import DYNAMIC
 from weft.ir.uop import UOp, const, make
 
+
 def pipeline(program: UOp, context: CodegenContext) -> UOp:
     """The program with its tiles multiplied step by step."""
     if any(node.op == Op.CONTRACT and contract_parts(node).is_in_pairs for node in program.src):
