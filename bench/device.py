@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.device_decode import decode_rows
 from bench.device_kernels import Row, kernel_rows, step_rows
 from bench.device_models import model_rows
 from weft import Context, Tensor, jit
@@ -202,7 +203,16 @@ def _used(on: Any) -> int:
     return int(on.pool.used) if on.reuses_memory else 0
 
 
-SECTIONS = (host_rows, copy_rows, kernel_rows, start_rows, step_rows, model_rows, long_rows)
+SECTIONS = (
+    host_rows,
+    copy_rows,
+    kernel_rows,
+    start_rows,
+    step_rows,
+    model_rows,
+    decode_rows,
+    long_rows,
+)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,10 +2,10 @@
 
     python -m bench device CUDA --only model
 
-One source serves both libraries: `library` is weft or torch, and the networks are written with the
-names that both have. Weights are float32, products bfloat16 (`autocast`). Torch runs eagerly and
-compiled; its ResNet has channels last, as its users are told to write it. Times are those of a step
-among others, the best of several; losses of some steps stand beside each other.
+One source serves both libraries: `library` is weft or torch, and the networks are written with
+the names that both have. Weights are float32, products bfloat16 (`autocast`). Torch runs eagerly
+and compiled; its ResNet has channels last, as its users are told to write it. Times are those of
+a step among others, the best of several; losses of some steps stand beside each other.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def resnet50(library: Any, classes: int = 1000) -> Any:
             self.conv3, self.bn3 = conv(inner, outputs, 1), nn.BatchNorm2d(outputs)
             self.down = None
             if stride != 1 or inputs != outputs:
-                self.down = nn.Sequential(conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+                norm = nn.BatchNorm2d(outputs)
+                self.down = nn.Sequential(conv(inputs, outputs, 1, stride), norm)
 
         def forward(self, x: Any) -> Any:
             y = self.bn1(self.conv1(x)).relu()
@@ -229,7 +230,7 @@ def measured(step: Step, wait: Callable[[], None]) -> tuple[float, float, list[f
 
 
 def model_rows(name: str) -> list[Row]:
-    """Both networks: ours, torch's eager ones and compiled ones (`BENCH_COMPILED=0` leaves out)."""
+    """Networks: ours, torch's eager and compiled ones (`BENCH_COMPILED=0` leaves the last out)."""
     try:
         import torch
     except ImportError:

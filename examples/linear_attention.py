@@ -3,9 +3,9 @@
     python examples/linear_attention.py
 
 Each layer has a state for each head, to which every token adds the outer product of a key and a
-value, and which decays: by a constant, by a number that the token chooses, or by a row of them. The
-recurrence is a plain `associative_scan`; Weft computes it in chunks of tokens, so that states of
-single tokens are not in memory, and so are its gradients.
+value, and which decays: by a constant, by a number that the token chooses, or by a row of them.
+The recurrence is a plain `associative_scan`; Weft computes it, and its gradients, in chunks of
+tokens, so that states of single tokens are not in memory.
 
 The task: among noise, some tokens are marked; at every token, name the last marked one.
 """
@@ -120,7 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=150)
     options = parser.parse_args(arguments)
-    found = {kind.__name__: learn(kind, options.steps) for kind in (Retention, StateSpace, TimeMix)}
+    found = {
+        kind.__name__: learn(kind, options.steps) for kind in (Retention, StateSpace, TimeMix)
+    }
     for name, right in found.items():
         print(f"{name:12} names {right:.0%} of the last marked symbols")
     return found

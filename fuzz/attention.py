@@ -5,7 +5,8 @@
 Shapes, small floats, weights by softmax and by others, heads that share keys, masks by position
 and in memory, biases, caps and what is done with the result are drawn; rows and blocks may be
 masked altogether. Each program runs with the products in one kernel, and as the cost decides, with
-blocks of rows joined or not.
+blocks of rows joined or not. `--device` has the device that they run on: on a GPU shapes are those
+that matrix units multiply.
 """
 
 from __future__ import annotations
@@ -38,12 +39,16 @@ MODES: Final = (
 class Case:
     """One program: its inputs, and what is done with scores and with the result."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, is_on_units: bool = False) -> None:
         self.random = draw = random.Random(seed)
         self.queries = draw.choice((8, 16, 17, 31, 32, 33, 40, 64, 65, 96))
         self.keys = draw.choice((8, 9, 31, 63, 64, 65, 96, 100, 127, 128, 129, 200, 257, 260))
         self.size = draw.choice((4, 8, 12, 16, 20, 33))
         self.columns = draw.choice((8, 9, 12, 16, 20, 24, 40))
+        if is_on_units:
+            self.keys = draw.choice((65, 72, 96, 128, 136, 200))
+            self.size = draw.choice((8, 16, 40, 64, 80))
+            self.columns = draw.choice((8, 16, 40, 64, 72))
         self.group = draw.choice((1, 1, 2, 3))
         self.heads = self.group * draw.choice((1, 2))
         shared = self.heads // self.group
@@ -69,10 +74,12 @@ class Case:
         self.is_safe = draw.random() < 0.5
         self.end = draw.choice(list(ENDS))
         self.dtype = draw.choice((dtypes.float32, dtypes.float32, *TOLERANCES))
+        if is_on_units:
+            self.dtype = draw.choice((dtypes.float16, dtypes.bfloat16))
         is_plain = self.dtype is dtypes.float32 and "large" not in self.steps
         self.has_slopes = is_plain and draw.random() < 0.5
         for name in "qkv":
-            rounded = Tensor(self.arrays[name]).cast(self.dtype).cast(dtypes.float32)
+            rounded = Tensor(self.arrays[name], device="CPU").cast(self.dtype).cast(dtypes.float32)
             self.arrays[name] = rounded.numpy()
 
     def __repr__(self) -> str:
@@ -242,12 +249,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--device", default="CPU")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
+    with Context(DEVICE=options.device):
+        wrong = run(options.count, options.seed, options.device != "CPU")
+    print(f"{options.count} programs, {wrong} differences, seed {options.seed}")
+    return 1 if wrong else 0
+
+
+def run(count: int, seed: int, is_on_units: bool) -> int:
+    """How many programs differ from what is wanted."""
     wrong = 0
-    for number in range(options.count):
-        case = Case(options.seed * 1_000_003 + number)
-        for mode in MODES:
+    for number in range(count):
+        case = Case(seed * 1_000_003 + number, is_on_units)
+        for mode in MODES[:1] if is_on_units else MODES:
             problem = try_difference(case, mode)
             if problem is not None:
                 wrong += 1
@@ -258,8 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"program {number}: {problem}: {case}", flush=True)
         if number % 20 == 19:
             sweep()
-    print(f"{options.count} programs, {wrong} differences, seed {options.seed}")
-    return 1 if wrong else 0
+    return wrong
 
 
 if __name__ == "__main__":

@@ -171,6 +171,7 @@ _PACKAGES = (
     "fft",
     "func",
     "gradient",
+    "helpers",
     "linalg",
     "masked",
     "nn",

@@ -33,6 +33,7 @@ RANKS = (
         "optim",
         "utils",
         "func",
+        "helpers",
         "random",
         "testing",
     ),

@@ -15,6 +15,7 @@ from weft.ir.program import Program
 from weft.render.llvm.renderer import render
 from weft.runtime.llvm.compiler import compile_ptx
 from weft.schedule.schedule import make_schedule
+from weft.support.settings import Context
 from weft.target.cuda import cuda_target
 
 TARGET = cuda_target("sm_90a")
@@ -57,6 +58,23 @@ def gelu() -> Program:
     return program((x @ y.T + bias).gelu(), BF16, (4096, 4096))
 
 
+def attention(size: int, heads: int, causal: bool, tokens: int = 2048) -> Program:
+    q = factor(0, 2, 8, tokens, size)
+    k, v = (factor(slot, 2, heads, tokens, size) for slot in (1, 2))
+    out = q.scaled_dot_product_attention(k, v, is_causal=causal, enable_gqa=heads < 8)
+    with Context(FUSE_PRODUCTS="always"):
+        return program(out, BF16, (2, 8, tokens, size))
+
+
+def with_a_mask() -> Program:
+    q, k, v = (factor(slot, 2, 8, 1024, 64) for slot in range(3))
+    mask = factor(3, 1024, 1024, dtype=dtypes.bool)
+    with Context(FUSE_PRODUCTS="always"):
+        return program(
+            q.scaled_dot_product_attention(k, v, attn_mask=mask), BF16, (2, 8, 1024, 64)
+        )
+
+
 # The program, and the registers that a thread may have: 65,536 are shared by those of a group.
 CASES = {
     "4096": (lambda: plain(4096, 4096, 4096), 168),
@@ -76,6 +94,10 @@ CASES = {
         lambda: program((factor(0, 512, 768) @ factor(1, 1024, 768).T).float(), F32, (512, 1024)),
         255,
     ),
+    "causal attention, heads of 128": (lambda: attention(128, 8, True), 255),
+    "attention, heads of 64": (lambda: attention(64, 8, False), 255),
+    "attention, shared keys, odd sizes": (lambda: attention(80, 2, True, 1000), 255),
+    "attention with a mask in memory": (with_a_mask, 255),
 }
 
 
@@ -95,6 +117,13 @@ def test_the_assembler_spills_nothing_and_serializes_nothing(name: str, tmp_path
     assert "C75" not in done.stderr, "the assembler lets multiplications wait for each other"
     registers = int(re.search(r"Used (\d+) registers", done.stderr)[1])
     assert registers <= most
+
+
+def test_scores_of_attention_stay_in_registers():
+    text = compile_ptx(render(attention(128, 8, True), TARGET), TARGET)
+    assert text.count("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16") == 16
+    assert text.count("ex2.approx.ftz.f32") <= 64 + 4  # of a weight, and of what is left of sums
+    assert "st.local" not in text and "ld.local" not in text and "st.shared" not in text
 
 
 def test_the_instructions_of_a_large_product():

@@ -52,11 +52,15 @@ class Buffer:
     """Memory of one device. `keep` holds what foreign memory belongs to.
 
     `end` watches the BUFFER node whose memory this is, and frees it with the node.
-    `hides_graph` says that gradients cannot be taken through what filled it. `owner` is what
+    `hides_graph` says that gradients cannot be taken through what filled it, and `computed_as` is
+    the number of the BUFFER node whose value was computed from floats, if it was. `owner` is what
     temporaries belong to: it says which parts there are.
     """
 
-    __slots__ = ("_loan", "device", "end", "handle", "hides_graph", "keep", "owner", "size")
+    __slots__ = (
+        *("_loan", "computed_as", "device", "end", "handle", "hides_graph", "keep"),
+        *("owner", "size"),
+    )
     end: End
 
     def __init__(self, on: Device, size: int, owner: ArenaOwner | None = None) -> None:
@@ -67,12 +71,17 @@ class Buffer:
         self.keep: Any = None
         self._loan: ref[Any] | None = None
         self.hides_graph = False
+        self.computed_as = -1
 
     def allocated(self) -> Handle:
         """The device's handle; memory is taken now if it was not before."""
         handle = self.handle
         if handle is None:
-            handle = self.handle = _take(self.device, self.size or 1)
+            try:
+                handle = SPARE.take(self.device, self.size or 1)
+            except OutOfMemory:
+                handle = _take_at_last(self.device, self.size or 1)
+            self.handle = handle
             self._count(self.size)
         return handle
 
@@ -179,13 +188,10 @@ BUFFERS: Final[dict[int, Buffer]] = {}
 _TENSORS_SHOWN: Final = 6
 
 
-def _take(device: Device, size: int) -> Handle:
-    """Memory of a device; before it gives up, it drops what is idle and what nobody can reach."""
-    try:
-        return SPARE.take(device, size)
-    except OutOfMemory:
-        SPARE.release(device)
-        gc.collect()
+def _take_at_last(device: Device, size: int) -> Handle:
+    """Memory of a device that has no more: what is idle is dropped, and what nobody can reach."""
+    SPARE.release(device)
+    gc.collect()
     try:
         return device.allocate(size)
     except OutOfMemory as error:

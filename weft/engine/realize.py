@@ -37,7 +37,7 @@ from weft.ir.walk import substitute, topological
 from weft.rewrite.trace_file import STATE, current
 from weft.runtime.disk.device import computes_nothing
 from weft.support.errors import DeviceError
-from weft.support.settings import settings
+from weft.support.setting import scope
 
 
 def realize(
@@ -54,7 +54,7 @@ def realize(
         return realize_parts(request, pending, partial(compute, device=request.device, tape=tape))
     name = request.try_device()
     if name is not None:
-        return _realize_on(name, request, pending, tape)
+        return _run_on(name, request, pending, tape)
     made: dict[UOp, UOp] = {}
     roots = request.roots
     found = compute([(root, None) for root in roots], pending, made, request.device, tape)
@@ -197,9 +197,16 @@ def _is_view(node: UOp) -> bool:
 def _realize_on(
     name: str, request: Request, pending: Sequence[UOp], tape: Tape | None
 ) -> dict[UOp, UOp]:
-    """Compute graphs of one device."""
+    """Compute graphs of one device, unless that is a file."""
     if is_file(name):
         raise computes_nothing()
+    return _run_on(name, request, pending, tape)
+
+
+def _run_on(
+    name: str, request: Request, pending: Sequence[UOp], tape: Tape | None
+) -> dict[UOp, UOp]:
+    """Compute graphs of one device that computes."""
     if device(name).graphs is not None:
         if tape is not None:
             raise NotTapedError
@@ -215,8 +222,10 @@ def _realize_on(
         for memory in last:
             buffer_of(memory).prepare_write()
     may_hold = request.ops & MAY_BIND and may_bind(request.nodes, request.ops)
-    if tape is None and not may_hold and settings.CHECK != "levels":
+    if tape is None and not may_hold and scope.get()["CHECK"] != "levels":
         made = run_known(name, request, values, last)
+        if not last:
+            return made
     else:
         made = {node: new_buffer(node.dtype, shape_of(node), name) for node in values}
         for node, memory in made.items():

@@ -50,8 +50,9 @@ class Replay:
     """
 
     def __init__(self, body: UOp | Prepared, device_name: str, slots: int) -> None:
+        self._bound: dict[str, int] = {}
         if isinstance(body, Prepared):
-            self.prepared, self._bound = body, dict[str, int]()
+            self.prepared = body
         else:
             unbound, self._bound = take_bindings(body)
             self.prepared = prepare(unbound, device_name)

@@ -84,6 +84,10 @@ class Prepared:
         self.temporaries = temporaries
         self.arena = arena
         self.places: list[int] | None = None
+        # Whether nothing about a run depends on what it is run on.
+        self._is_plain = not (arena or variables) and all(
+            step.groups is not None and 0 not in step.groups for step in steps
+        )
         self._plans: dict[tuple[int, ...], ArenaPlan] = {}
         # The variables of temporaries, whose memory follows their values.
         slots = {each.slot for each in temporaries}
@@ -173,11 +177,14 @@ class Prepared:
 
         A slot that no kernel has may be None. Temporaries are added here.
         """
+        asked = scope.get()  # once: a setting by its name is a call
+        if self._is_plain and not (asked["CHECK"] or asked["DEBUG"] or asked["VIZ"]):
+            self._run_plain(memory)
+            return
         if self.variables:
             require_values(self.variables, variables)
         plan = self.arena_for(variables)
         arena = Buffer(self.device, plan.size, owner=self) if plan.size else None
-        asked = scope.get()  # once: a setting by its name is a call
         check = asked["CHECK"]
         if check == "memory":
             fill_fresh(memory if arena is None else [*memory, arena])
@@ -204,6 +211,20 @@ class Prepared:
         finally:
             if arena is not None:
                 arena.free()
+
+    def _run_plain(self, memory: Sequence[Buffer | None]) -> None:
+        """Run kernels that need neither temporaries nor variables, and that nobody watches."""
+        for step in self.steps:
+            given: list[Handle] = []
+            for slot in step.slots:
+                part = memory[slot]
+                assert part is not None  # a kernel has this slot
+                handle = part.handle
+                given.append(part.allocated() if handle is None else handle)
+            program, execute = step.loaded
+            start = time.perf_counter()
+            execute(given, (), step.groups or ())
+            _count(program, time.perf_counter() - start)
 
     def _launch(
         self,
@@ -236,15 +257,20 @@ class Prepared:
         else:
             execute(given, values, groups)
             seconds = time.perf_counter() - start
-        estimate = program.estimate
-        GlobalCounters.kernel_count += 1
-        GlobalCounters.global_ops += estimate.operations
-        GlobalCounters.global_mem += estimate.moved
-        GlobalCounters.time_sum_s += seconds
+        _count(program, seconds)
         if trace is not None:
             record_launch(trace, self.device, step, seconds)
         if is_shown:
             show_run(self.device, step, seconds, GlobalCounters.kernel_count)
+
+
+def _count(program: Program, seconds: float) -> None:
+    """Count a kernel that ran."""
+    estimate = program.estimate
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_ops += estimate.operations
+    GlobalCounters.global_mem += estimate.moved
+    GlobalCounters.time_sum_s += seconds
 
 
 def _grid(program: Program) -> tuple[int, ...] | None:

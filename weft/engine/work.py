@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.engine.bindings import Variables, take_bindings
 from weft.engine.buffer_nodes import BufferKind, line_of
-from weft.engine.buffers import buffer_of
+from weft.engine.buffers import BUFFERS, buffer_of
 from weft.engine.compile import program_key
 from weft.engine.devices import device
 from weft.engine.request import Request
@@ -21,11 +21,12 @@ from weft.engine.stored.schedule import put_stored, try_stored
 from weft.engine.tape import NotTapedError, Run, Tape
 from weft.engine.watch.record import record_schedule
 from weft.ir.build import sink, store
+from weft.ir.collector import CollectorPaused
 from weft.ir.memory_parameters import over_parameters
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.text import dump
-from weft.ir.uop import CollectorPaused, UOp
+from weft.ir.uop import UOp
 from weft.ir.walk import try_line
 from weft.rewrite.trace_file import current
 from weft.runtime.device import Device
@@ -63,12 +64,12 @@ def run_known(
     if work is None:
         work = _WORK[key] = _make_work(name, request, values, last)
     made: dict[UOp, UOp] = {}
-    memory = [*request.memory]
+    memory = list(map(buffer_of, request.memory))
     for node, kind in zip(values, work.outputs, strict=True):
         made[node] = output = kind.new()
         output.line = node.line or line_of(node)
-        memory.append(output)
-    work.prepared.run(list(map(buffer_of, map(memory.__getitem__, work.order))), _NO_VALUES)
+        memory.append(BUFFERS[output.arg[0]])
+    work.prepared.run(list(map(memory.__getitem__, work.order)), _NO_VALUES)
     return made
 
 

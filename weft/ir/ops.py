@@ -261,8 +261,9 @@ class Op:
         _C.REDUCE,
         "2+",
         "CONTRACT(x, y, starts…, positions…): the product of a tile of x and one of y, summed over"
-        " all steps: the element at these positions, or as a vector all elements of a thread",
-        arg="(tile, stages, steps, factor, factor, dtype)",
+        " all steps: the element at these positions, or as a vector all elements of a thread. x"
+        " may be a tile that threads compute, in registers",
+        arg='(tile, stages, steps, factor, factor, dtype), and "pairs" if it stays in registers',
     )
     TENSOR_MAP = _op(
         "TENSOR_MAP",
@@ -293,8 +294,9 @@ class Op:
         _C.CONTROL,
         "4",
         "MMA(sums, left, right, before): four warps start to add the product of two swizzled tiles"
-        " of local memory to a tile that lies in their registers",
-        arg="(dtypes, sizes, layouts, panels)",
+        " of local memory to a tile that lies in their registers, or let it begin with that; the"
+        " left one may lie in registers, two elements in a word",
+        arg='(dtypes, sizes, panels), and "start" if sums begin',
     )
     MMA_GROUP = _op(
         "MMA_GROUP",

@@ -13,7 +13,6 @@ Equal nodes are the same object, so `is` compares whole graphs. `make` is the on
 
 from __future__ import annotations
 
-import gc
 import threading
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
 from collections.abc import Callable, Iterator
@@ -467,42 +466,6 @@ def _let_go(key: tuple[Any, ...]) -> None:
 def live_nodes() -> int:
     """How many nodes the table holds."""
     return len(_TABLE)
-
-
-# After a scope with more new objects than this they count as old. Behind it, the collector would
-# walk all of them three times on their way there, a quarter of a second for a large network.
-_MANY_OBJECTS: Final = 20_000
-_OLD_OBJECTS: Final = 1_000_000  # so many of them, or half of all, before their cycles are freed
-_unseen, _seen = 0, 0
-
-
-class CollectorPaused:
-    """A scope without cyclic garbage collection, which would walk the nodes for nothing."""
-
-    def __enter__(self) -> None:
-        self.was_on = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self.was_on:
-            if gc.get_count()[0] > _MANY_OBJECTS:
-                _make_old(gc.get_count()[0])
-            gc.enable()
-
-
-def _make_old(count: int) -> None:
-    """Let the collector take all objects for old ones; it walks them when they are many."""
-    global _unseen, _seen
-    if gc.get_freeze_count():  # somebody else's
-        return
-    _unseen += count
-    gc.freeze()
-    if _unseen > max(_OLD_OBJECTS, _seen // 2):
-        _unseen, _seen = 0, gc.get_freeze_count()
-        gc.unfreeze()
-        gc.collect()
-    else:
-        gc.unfreeze()
 
 
 def first_closed(node: UOp) -> int:

@@ -24,6 +24,8 @@ def topological(
     `enter(node)` false means: do not look below this node; nor below an op of `stop`.
     `sources(node)` are the nodes below it where those are not its own.
     """
+    if enter is None and sources is None and not stop:
+        return _all_below(roots)
     order: list[UOp] = []
     seen: set[UOp] = set()
     # Below a None lies a node whose sources have all been listed.
@@ -41,6 +43,30 @@ def topological(
             for source in reversed(node.src if sources is None else sources(node)):
                 if source not in seen:
                     stack.append(source)
+    return order
+
+
+def _all_below(roots: Sequence[UOp]) -> list[UOp]:
+    """`topological` without conditions: a tenth of a compilation, so it looks up nothing twice."""
+    order: list[UOp] = []
+    seen: set[UOp] = set()
+    stack: list[UOp | None] = list(reversed(roots))
+    add, pop, push, put = seen.add, stack.pop, stack.append, order.append
+    while stack:
+        node = pop()
+        if node is None:
+            put(pop())  # type: ignore[arg-type]
+        elif node not in seen:
+            add(node)
+            src = node.src
+            if not src:
+                put(node)
+                continue
+            push(node)
+            push(None)
+            for source in src if len(src) == 1 else src[::-1]:
+                if source not in seen:
+                    push(source)
     return order
 
 

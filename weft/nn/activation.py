@@ -72,6 +72,8 @@ class PReLU(Layer):
 class RReLU(Layer):
     """x, scaled below 0: by random numbers in training, by their mean otherwise."""
 
+    _mode: bool | None = True
+
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
     ) -> None:
@@ -94,9 +96,12 @@ class Softmax2d(Layer):
 class Dropout(Layer):
     """Zero elements with probability `p` and divide the others by 1 - p, while training.
 
-    >>> Dropout(0.5)(Tensor([1.0, 2.0])).tolist()
-    [1.0, 2.0]
+    >>> layer, x = Dropout(0.5), Tensor.ones(100)
+    >>> sorted(set(layer(x).tolist())), layer.eval()(x).max().item()
+    ([0.0, 2.0], 1.0)
     """
+
+    _mode: bool | None = True
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()

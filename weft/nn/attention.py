@@ -31,6 +31,8 @@ class MultiHeadAttention(Layer):
     ((3, 5, 8), (3, 5, 5))
     """
 
+    _mode: bool | None = True
+
     def __init__(
         self,
         embed_dim: int,
@@ -206,6 +208,8 @@ class TransformerEncoderLayer(Layer):
     >>> TransformerEncoderLayer(8, 2, 16, batch_first=True)(Tensor.ones(3, 5, 8)).shape
     (3, 5, 8)
     """
+
+    _mode: bool | None = True
 
     @also_named()
     def __init__(

@@ -13,6 +13,8 @@ from weft.support.errors import ArgumentTypeError, IndexOutOfRange
 class _Numbered(Layer):
     """Parts named 0, 1, 2 …, which are read and changed as those of a list."""
 
+    _mode: bool | None = True
+
     def _parts(self) -> list[Any]:
         return [part for name, part in self.__dict__.items() if name.isdigit()]
 
@@ -159,6 +161,8 @@ class ModuleDict(Layer):
     >>> list(nn.ModuleDict({"fc": nn.Linear(1, 1)}))
     ['fc']
     """
+
+    _mode: bool | None = True
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()

@@ -5,8 +5,9 @@ parameter if it requires a gradient when it is assigned (`nn.Parameter`, weights
 stays one when it is frozen. Other tensors are constants; `register_buffer` makes one a part of the
 state. Lists, dicts and plain objects of layers are walked as `nn.state` walks them.
 
-While a module runs, `Tensor.training` is what `train()` or `eval()` said of it. A `Layer` of this
-package follows `Tensor.training` until it is told otherwise.
+While a module runs, `Tensor.training` is what `train()` or `eval()` said of it; it trains until
+one says otherwise, as in PyTorch. A layer that tinygrad has too follows `Tensor.training` until
+then.
 """
 
 from __future__ import annotations
@@ -383,7 +384,10 @@ class Module:
 
 
 class Layer(NamedErrors, Module):
-    """A module of this package: it follows `Tensor.training` until train() or eval() is called."""
+    """A module of this package: it follows `Tensor.training` until train() or eval() is called.
+
+    Those that PyTorch alone has and that differ in training set `_mode`: they train until then.
+    """
 
     _mode: bool | None = None
 

@@ -198,6 +198,8 @@ class RNNCell(_Cell):
 class _Recurrent(Layer):
     """Layers of cells over a sequence, in one direction or both."""
 
+    _mode: bool | None = True
+
     gates: ClassVar[int] = 1
     _alive: Tensor | None = None  # which rows of a packed sequence are there, at each step
 

@@ -31,6 +31,8 @@ class TransformerDecoderLayer(Layer):
     (3, 5, 8)
     """
 
+    _mode: bool | None = True
+
     @also_named()
     def __init__(
         self,
@@ -93,6 +95,8 @@ class TransformerEncoder(Layer):
     (3, 5, 8)
     """
 
+    _mode: bool | None = True
+
     def __init__(
         self,
         encoder_layer: Any,
@@ -124,6 +128,8 @@ class TransformerDecoder(Layer):
     (3, 5, 8)
     """
 
+    _mode: bool | None = True
+
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Any = None) -> None:
         self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
@@ -152,6 +158,8 @@ class Transformer(Layer):
     >>> model(Tensor.ones(3, 5, 8), Tensor.ones(3, 7, 8)).shape
     (3, 7, 8)
     """
+
+    _mode: bool | None = True
 
     @also_named()
     def __init__(

@@ -186,9 +186,7 @@ def _tile(
     return tile
 
 
-def _in_words(
-    cells: Sequence[Cell], name: str, shape: tuple[int, int], node: UOp
-) -> np.ndarray:
+def _in_words(cells: Sequence[Cell], name: str, shape: tuple[int, int], node: UOp) -> np.ndarray:
     """A tile of which each thread has its own elements, two of 16 bits in a word."""
     tile = np.zeros(shape, np.float64)
     for thread, cell in enumerate(cells):

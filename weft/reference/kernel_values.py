@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
+from weft.ir.reduction.contract import ContractParts, contract_parts
 from weft.ir.reduction.joined import is_joined, references
 from weft.ir.shapes import shape_of
 from weft.ir.stage import is_global
@@ -25,7 +26,7 @@ from weft.reference import lanes
 from weft.reference.fault import fault
 from weft.reference.memory import Cell, ElementMemory, Value, load, store
 from weft.reference.reductions import joined_value, prefixes, reduction
-from weft.reference.tiles import Tiles, contract_value
+from weft.reference.tiles import Tiles, contract_value, is_shared_out, whole_tile
 
 # The value of each range, by its number, and of each hardware counter, by its kind and axis.
 Point = dict[int | tuple[str, int], int]
@@ -102,6 +103,7 @@ class KernelValues:
         self.live = live
         self._scans: dict[tuple[UOp, tuple[int, ...]], _Prefixes] = {}
         self._fixed: dict[UOp, bool] = {}
+        self._tiles: dict[object, ElementMemory] = {}
 
     def points(self, ranges: Sequence[UOp], outer: Point) -> Iterator[Point]:
         """Every combination of the ranges, the last one fastest; extents may depend on others."""
@@ -158,8 +160,27 @@ class KernelValues:
     def _contract(self, node: UOp, point: Point) -> Value:
         """An element of a product of tiles, or all that a thread has."""
         factors = {memory: self.memory(memory, point) for memory in node.src[:2]}
+        parts = contract_parts(node)
+        if is_shared_out(parts, factors[node.src[0]]):
+            factors[node.src[0]] = self._left_tile(parts, point)
         tiles = self.facts.tiles if self.live.isdisjoint(factors.values()) else {}
         return contract_value(node, factors, lambda x: self.number(x, point), tiles)
+
+    def _left_tile(self, parts: ContractParts, point: Point) -> ElementMemory:
+        """A left factor that the threads of a group have computed: the rows of this thread.
+
+        Its neighbors have the other columns of them, and what it knows of its rows they know too.
+        """
+        warp, lane, quad = parts.positions[:3]
+        key = (parts.memories[0], *[at for n, at in point.items() if n != quad.arg])
+        if key not in self._tiles:
+            rows = self.number(warp, point), self.number(lane, point)
+            owns = [
+                ((*rows, at), self.memory(parts.memories[0], point | {quad.arg: at}))
+                for at in range(self.number(quad.src[0], point))
+            ]
+            self._tiles[key] = whole_tile(parts, owns)
+        return self._tiles[key]
 
     def memory(self, node: UOp, point: Point) -> ElementMemory:
         """The memory that an INDEX or READ reads."""

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, cast
 
 from weft.ir.dtypes import Scalar
 from weft.ir.ops import Op, name
+from weft.ir.reduction.contract import contract_parts
 from weft.ir.shapes import fill_sizes
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
@@ -24,7 +25,7 @@ from weft.reference.async_ops import GroupState
 from weft.reference.fault import fault
 from weft.reference.memory import Cell, ElementMemory, SharedMemory, Value, load, store
 from weft.reference.scopes import match_ends, verify_scopes
-from weft.reference.tiles import Tiles, contract_value
+from weft.reference.tiles import Tiles, contract_value, whole_tile
 
 # What an instruction can have as its result.
 Result = Value | ElementMemory | Cell | None
@@ -124,11 +125,30 @@ class _ProgramRun:
             if first.op == Op.SHUFFLE:
                 received = _exchanged(first, threads, [meeting.value for meeting in waiting])
                 continue
+            if first.op == Op.CONTRACT:
+                received = self._products(first, waiting)
+                continue
             if first.op != Op.BARRIER:
                 _meet(beside, first, waiting)
                 continue
             for memory in shared.values():
                 memory.epoch += 1
+
+    def _products(self, node: UOp, waiting: Sequence[Meeting]) -> list[Value | None]:
+        """What each thread has of a product, whose left factor the threads have computed."""
+        parts = contract_parts(node)
+        numbers = [cast("tuple[int, ...]", meeting.value) for meeting in waiting]
+        positions = [each[-3:] for each in numbers]
+        owns = [meeting.cells[0].memory for meeting in waiting]
+        left = whole_tile(parts, zip(positions, owns, strict=True))
+        factors = {node.src[0]: left, node.src[1]: self.memories[node.src[1]]}
+        return [
+            contract_value(
+                *(node, factors),
+                *(dict(zip(node.src[2:], own, strict=True)).__getitem__, self.tiles),
+            )
+            for own in numbers
+        ]
 
     def _leaf_values(
         self, counters: dict[tuple[str, int], int], shared: Mapping[UOp, ElementMemory]
@@ -181,6 +201,11 @@ class _ProgramRun:
                 yield _meeting(node, known)
             elif node.op in (Op.COPY_BOX, Op.MBARRIER):
                 _start(beside, node, known)
+            elif node.op == Op.CONTRACT and contract_parts(node).is_computed:
+                numbers = tuple([_number(known, each) for each in node.src[2:]])
+                own = _lookup(known, node.src[0])
+                assert isinstance(own, ElementMemory)
+                known[node] = yield Meeting(node, numbers, (Cell(own, True, 0),))
             elif node.op == Op.CONTRACT:
                 known[node] = contract_value(
                     node, self.memories, lambda x: _number(known, x), self.tiles

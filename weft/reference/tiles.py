@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -101,12 +101,36 @@ def contract_value(
         tiles[key] = tile_product(parts, factors, (first, second))
     tile, at = tiles[key], [number(x) for x in parts.positions]
     if node.dtype.lanes == 1:
-        place = element_position(*at, parts.is_in_pairs)
+        place = element_position(*at, is_in_pairs=parts.is_in_pairs)
         return as_element(tile[place], parts, node.dtype)
     warp, lane, quad = at
     kept = parts.is_in_pairs
     terms = [thread_position(warp, lane, quad, n, kept) for n in range(parts.elements)]
     return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
+
+
+def whole_tile(
+    parts: ContractParts, owns: Iterable[tuple[Numbers, ElementMemory]]
+) -> ElementMemory:
+    """A left factor of which each thread has its own elements: rows, one behind the other.
+
+    Rows of which no thread is asked are 0.
+    """
+    rows, _, keys = parts.tile
+    tile: ElementMemory | None = None
+    for (warp, lane, quad), own in owns:
+        if tile is None:
+            tile = ElementMemory(own.dtype, rows * keys, [0] * (rows * keys), own.name)
+        for number, value in enumerate(own.values):
+            row, key = thread_position(warp, lane, quad, number, is_in_pairs=True)
+            tile.values[row * keys + key] = value
+    assert tile is not None
+    return tile
+
+
+def is_shared_out(parts: ContractParts, memory: ElementMemory) -> bool:
+    """Whether the left factor is one of which a thread has its own elements only."""
+    return parts.is_computed and memory.size < parts.tile[0] * parts.tile[2]
 
 
 def as_element(value: object, parts: ContractParts, dtype: DType) -> Scalar:

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from weft.ir.collector import CollectorPaused
 from weft.ir.ops import mask_of
 from weft.ir.spec.spec import Spec, verify
-from weft.ir.uop import CollectorPaused, UOp
+from weft.ir.uop import UOp
 from weft.rewrite import trace
 from weft.rewrite.record import begin_record
 from weft.rewrite.trace_file import wants_graphs

@@ -9,24 +9,24 @@ from weft.ir.spec.ranged import RANGED_SPEC
 from weft.ir.spec.schedule import SCHEDULE_SPEC
 from weft.ir.spec.tensor import NORMALIZED_SPEC, REAL_SPEC, STORED_SPEC, TENSOR_SPEC
 from weft.rewrite.phase import Pass, Phase
-from weft.schedule.align_factors import align_factors
-from weft.schedule.block_scans import block_scans
-from weft.schedule.channels_last import channels_last
-from weft.schedule.exchange_sums import exchange_sums
+from weft.schedule.calls.inline_calls import inline_calls
+from weft.schedule.calls.open_calls import open_calls
+from weft.schedule.calls.outline import outline
+from weft.schedule.calls.trim_calls import trim_calls
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
-from weft.schedule.inline_calls import inline_calls
+from weft.schedule.layout.align_factors import align_factors
+from weft.schedule.layout.channels_last import channels_last
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
-from weft.schedule.open_calls import open_calls
-from weft.schedule.order_contractions import order_contractions
-from weft.schedule.outline import outline
 from weft.schedule.plan import plan_memory
-from weft.schedule.scatters import store_scatters
+from weft.schedule.reductions.block_scans import block_scans
+from weft.schedule.reductions.exchange_sums import exchange_sums
+from weft.schedule.reductions.order_contractions import order_contractions
+from weft.schedule.reductions.scatters import store_scatters
+from weft.schedule.reductions.split_reductions import split_reductions
+from weft.schedule.reductions.spread_scatters import spread_scatters
 from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
-from weft.schedule.split_reductions import split_reductions
-from weft.schedule.spread_scatters import spread_scatters
-from weft.schedule.trim_calls import trim_calls
 
 SHARD: Final = Phase(
     "shard",

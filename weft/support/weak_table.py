@@ -72,6 +72,8 @@ class WeakTable(Generic[Thing]):
 
     def things(self) -> list[Thing]:
         """Those that live, in their order."""
+        if not self._entries:
+            return []
         entries = list(self._entries.values())  # made at once, whatever other threads do
         return [thing for entry in entries if (thing := entry()) is not None]
 

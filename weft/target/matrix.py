@@ -17,6 +17,8 @@ from weft.ir.dtypes import DType
 Step = tuple[int, int]  # rows and columns
 # The sum with which tiles were measured: 4096 elements of 16 bits.
 LONG_SUM: Final = 8192
+# Rows or columns of a product below which the group of a tile has mostly nothing to do.
+LEAST_SIDE: Final = 17
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,12 @@ def _operand(position: int, count: int) -> str:
 
 
 def require_one_device(name: str, *tensors: Tensor) -> None:
+    first = tensors[0]._storage.device
+    for tensor in tensors:
+        if tensor._storage.device != first:
+            break
+    else:
+        return
     names = list(dict.fromkeys(tensor.device for tensor in tensors))
     if len(names) > 1:
         is_laid = any(not isinstance(each, str) for each in names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import unwrap
 from types import FunctionType
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ def accept_other_names(cls: type) -> None:
     """Let the methods of a class take keyword arguments by their other names."""
     for name, function in list(vars(cls).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
-            code = function.__code__
+            code = unwrap(function).__code__  # decorators hand arguments on as they are
             known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
             others = {
                 _OTHER_NAMES[each]: each

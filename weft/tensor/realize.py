@@ -171,7 +171,8 @@ def _realize_writes(request: Request, wanted: list[Storage], alone: bool) -> Non
     made = realize_graphs(request, pending)
     for storage in wanted:
         storage.take_over(made[storage.uop])
-    history.note_computed(each.uop for each in computed)
+    for storage in computed:
+        history.note_computed(storage.uop)
     _let_others_read(device, others, made)
     history.forget_overwritten(request.overwritten.last)
     for storage, graph in graphs:
@@ -194,7 +195,8 @@ def _take_values(wanted: list[Storage], request: Request, made: dict[UOp, UOp]) 
     computed = _computed(wanted, request)
     for storage in wanted:
         storage.take_over(made[storage.uop])
-    history.note_computed(each.uop for each in computed)
+    for storage in computed:
+        history.note_computed(storage.uop)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
 

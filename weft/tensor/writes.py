@@ -82,6 +82,8 @@ def write(self: Tensor, value: Any, name: str) -> None:
     self._storage.write(self._steps, node)
     if self._storage.uop.line is None:
         self._storage.uop.line = user_line()
+    if is_file(self.device):  # what nobody reads would never be in the file
+        self.realize()
 
 
 def _origin(self: Tensor) -> str:

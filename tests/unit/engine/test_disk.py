@@ -104,6 +104,21 @@ def test_writes_reach_the_file_in_order(path: Path):
     assert path.read_bytes()[:16] == bytes([7, 7, 1, 2, 8, 2, 6, 0, 8, 9, 10, 11, 12, 13, 14, 0])
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.__setitem__(0, 7),
+        lambda x: x.__setitem__(slice(0, 2), [7, 8]),
+        lambda x: x[0:3].assign(Tensor([7, 8, 9], dtype="uint8")),
+        lambda x: x.assign(Tensor.full((x.numel(),), 7, dtype="uint8")),
+        lambda x: x.bitcast("uint16")[0:1].assign(Tensor([7], dtype="uint16")),
+    ],
+)
+def test_a_write_is_in_the_file_when_it_returns(write, path: Path):
+    write(Tensor.empty(path.stat().st_size, dtype="uint8", device=f"disk:{path}"))
+    assert path.read_bytes()[0] == 7
+
+
 def test_a_view_from_before_a_write_shows_the_present(path: Path):
     tensor = Tensor(path)
     view = tensor[0:2]

@@ -71,12 +71,45 @@ def test_modes():
     assert net.train() is net and net.layers[1].training
 
 
-def test_a_layer_follows_tensor_training_until_told():
-    layer, x = nn.Dropout(1.0), Tensor.ones(3)
-    assert layer(x).tolist() == [1.0] * 3
+def test_a_layer_of_tinygrad_follows_tensor_training_until_told():
+    x, zeros = Tensor([[1.0], [3.0]]), [0.0]
+    layer = nn.BatchNorm(1)
+    layer(x).realize()
+    assert layer.running_mean.tolist() == zeros
     with Tensor.train():
-        assert layer(x).tolist() == [0.0] * 3
-        assert layer.eval()(x).tolist() == [1.0] * 3
+        layer.eval()(x).realize()
+        assert layer.running_mean.tolist() == zeros
+    layer.train()(x).realize()
+    assert layer.running_mean.tolist() != zeros and not Tensor.training
+
+
+ALONE = {
+    "a container": lambda: nn.Sequential(nn.Linear(3, 3), nn.Dropout(1.0)),
+    "a container in another": lambda: nn.Sequential(nn.Sequential(nn.Dropout(1.0))),
+    "a list of layers": lambda: nn.ModuleList([nn.Dropout(1.0)])[0],
+    "a layer": lambda: nn.Dropout(1.0),
+    "a layer of channels": lambda: nn.Dropout1d(1.0),
+    "a function in a container": lambda: nn.Sequential(Tensor.exp, lambda x: x.dropout(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_modules_that_pytorch_alone_has_train_until_told(name: str):
+    module, x = ALONE[name](), Tensor.ones(2, 2, 3)
+    assert not module(x).any().item()
+    if isinstance(module, nn.Module):
+        assert module.training and not module.eval().training
+    assert module(x).any().item()
+    assert not module.train()(x).any().item() and not Tensor.training
+
+
+def test_batch_norm_in_a_container_trains():
+    model = nn.Sequential(nn.BatchNorm1d(2))
+    model(Tensor([[1.0, 2.0], [3.0, 4.0]])).realize()
+    moved = model[0].running_mean.tolist()
+    assert moved != [0.0, 0.0]
+    model.eval()(Tensor.ones(2, 2)).realize()
+    assert model[0].running_mean.tolist() == moved
 
 
 def test_hooks():

@@ -107,6 +107,14 @@ def test_what_is_asked_for_or_wider_stays():
     assert x.atan2(y.double()).dtype is dtypes.float64
 
 
+def test_arguments_have_their_other_names_still():
+    x = Tensor([[-2.0, 4.0]])
+    assert x.leaky_relu(negative_slope=0.5).tolist() == x.leaky_relu(neg_slope=0.5).tolist()
+    assert x.softmax(dim=0).tolist() == [[1.0, 1.0]] and x.glu(axis=1).shape == (1, 1)
+    assert x.logsumexp(dim=1, keepdims=True).shape == (1, 1)
+    assert x.mse_loss(target=x).item() == 0.0 and x.atan2(other=x).shape == (1, 2)
+
+
 @pytest.mark.parametrize("call", [Tensor.gelu, Tensor.softmax, Tensor.layernorm])
 def test_gradients_are_rounded_once_too(call: Call):
     (x,) = _inputs(1, False)

@@ -2,7 +2,7 @@
 
 Counted on the kernel before opts, because padding and repeated work are no part of what it does. A
 value counts once per iteration of the loops it depends on. Memory counts once per distinct element
-where the indices are sums of ranges, and once per access where they are not, as in a gather.
+at most where indices are computed from ranges, and once per access where they are loaded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Final
 from weft.codegen.analysis.loops import own_ranges, ranges_of
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import INDEX
-from weft.ir.linear import linear
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.program import Estimate
 from weft.ir.shapes import largest_size, shape_of
@@ -59,7 +58,7 @@ def _count(address: UOp, found: dict[UOp, int], iterations: Callable[[int], int]
     indices = address.src[2:]
     accesses = iterations(sum(1 << n for n in _ranges(indices)))
     count = found.get(memory, 0)
-    if all(map(_is_affine, indices)):
+    if not any(each.ops >> Op.LOAD & 1 for each in indices):
         spans = math.prod(high - low + 1 for low, high in map(bounds, indices))
         size = largest_size(shape_of(memory))
         found[memory] = max(count, min(count + min(accesses, spans), size))
@@ -69,10 +68,6 @@ def _count(address: UOp, found: dict[UOp, int], iterations: Callable[[int], int]
 
 def _ranges(indices: tuple[UOp, ...]) -> set[int]:
     return {number for each in indices for number in range_ids(each.ranges)}
-
-
-def _is_affine(node: UOp) -> bool:
-    return all(term.op in (Op.RANGE, Op.VARIABLE) for term, _ in linear(node)[1])
 
 
 def _bytes(found: dict[UOp, int]) -> int:

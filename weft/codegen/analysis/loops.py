@@ -76,6 +76,9 @@ on_sweep(_forget)
 CLOSING: Final = frozenset((Op.REDUCE, Op.STORE, Op.STAGE, Op.KERNEL))
 
 
+_CLOSERS: Final = sum(1 << op for op in CLOSING)
+
+
 def extent_of(node: UOp) -> int | None:
     """The number of iterations of a range; None where it is symbolic."""
     extent = node.src[0]
@@ -123,7 +126,14 @@ def replace_ranges(
     closed no more. A reduction over no range is the value itself.
     """
 
+    changed = 0
+    for each in (*values, *closed):
+        changed |= each.ranges
+
     def replaced(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+        # What holds no range that changes stays; one that is closed below is in no bit set.
+        if not node.ranges & changed and not node.ops & _CLOSERS:
+            return node
         return rebuilt(node, made, closed)
 
     return with_loops(map_graph(kernel, replaced, known=values, order=nodes_of(kernel)), loops)

@@ -23,8 +23,11 @@ from weft.codegen.analysis.tensor_factors import (
 )
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.reduction.contract import ROW_BYTES
 from weft.ir.uop import UOp
 
+# Elements of a row of 128 bytes, which copies bring.
+SPAN: Final = ROW_BYTES // 2
 ROUNDED: Final = frozenset((dtypes.bfloat16, dtypes.float16))
 _OTHERS: Final = (Op.STAGE, Op.SCAN, Op.AFTER, Op.CONTRACT)
 
@@ -54,8 +57,8 @@ class Chain(NamedTuple):
         return [each for each in self.scores if each.depth in wanted]
 
 
-def chain_of(kernel: UOp, row: int, column: int) -> Chain | str:
-    """The chain that a kernel is, or why it is none."""
+def chain_of(kernel: UOp, row: int, column: int, block: int = SPAN) -> Chain | str:
+    """The chain that a kernel is, in blocks of so many keys, or why it is none."""
     nodes = nodes_of(kernel)
     if any(node.op in _OTHERS for node in nodes):
         return "the kernel has stages or scans"
@@ -80,13 +83,13 @@ def chain_of(kernel: UOp, row: int, column: int) -> Chain | str:
     scores: list[Score] = []
     for node in others:
         if node not in rows:
-            found = _score(node, row, keys)
+            found = _score(kernel, node, row, keys)
             if isinstance(found, str):
                 return found
             scores.append(found)
     if not scores:
         return "weights are no product"
-    values = _values(last[0], row, column)
+    values = _values(kernel, last[0], row, column, block)
     if isinstance(values, str):
         return values
     written = {node.src[0].src[0] for node in kernel.src}
@@ -96,7 +99,7 @@ def chain_of(kernel: UOp, row: int, column: int) -> Chain | str:
     return Chain(scores, rows, key.arg, keys, values.load, values.axes, known)
 
 
-def _score(node: UOp, row: int, keys: list[int]) -> Score | str:
+def _score(kernel: UOp, node: UOp, row: int, keys: list[int]) -> Score | str:
     product = product_of(node)
     if isinstance(product, str):
         return product
@@ -115,15 +118,19 @@ def _score(node: UOp, row: int, keys: list[int]) -> Score | str:
         if load.dtype not in ROUNDED:
             return f"weights of {load.dtype.name} do not go on in registers"
         found = axes_of(load)
-        fault = found if isinstance(found, str) else _fault(found, number, depth, load)
-        if isinstance(found, str) or fault:
-            return str(fault)
+        if isinstance(found, str):
+            return found
+        fault = _fault(kernel, found, (number, depth), 1, load)
+        if fault:
+            return fault
         axes.append(found)
     return Score(loads, (axes[0], axes[1]), own[0], depth)
 
 
-def _fault(axes: list[Axis], number: int, step: int, load: UOp) -> str:
-    return next(iter(faults_of_axes(axes, number, step, load)), "")
+def _fault(kernel: UOp, axes: list[Axis], numbers: tuple[int, int], parts: int, load: UOp) -> str:
+    """Why copies cannot bring a factor in boxes of rows and steps; nothing if they can."""
+    rows, steps = (((number, SPAN),) for number in numbers)
+    return next(faults_of_axes(axes, rows, steps, parts, ranges_of(kernel), load), "")
 
 
 class _Values(NamedTuple):
@@ -131,7 +138,7 @@ class _Values(NamedTuple):
     axes: list[Axis]
 
 
-def _values(node: UOp, row: int, column: int) -> _Values | str:
+def _values(kernel: UOp, node: UOp, row: int, column: int, block: int) -> _Values | str:
     """The values of the second product, once its weights are rounded to their dtype."""
     found = weighed(node)
     if found is None:
@@ -139,13 +146,10 @@ def _values(node: UOp, row: int, column: int) -> _Values | str:
     _, load = found
     if load.ranges >> row & 1 or not load.ranges >> column & 1:
         return "values are not those of columns"
-    mask = load.src[0].src[1]
-    if mask.op != Op.CONST or not mask.arg:
-        return "a factor is masked"
     axes = axes_of(load)
     if isinstance(axes, str):
         return axes
-    fault = _fault(axes, column, own_ranges(node)[0].arg, load)
+    fault = _fault(kernel, axes, (column, own_ranges(node)[0].arg), block // SPAN, load)
     return fault or _Values(load, axes)
 
 

@@ -166,6 +166,8 @@ def _apart(start: int, terms: Sequence[tuple[UOp, int]], size: int, stride: int)
                 Axis(((inner.arg, 1),), step, stride),
                 Axis(((outer.arg, 1),), size // step, stride * step),
             ]
+    if len(terms) == 1 and terms[0][1] == 1 and not start:  # what is behind it is not read
+        size = min(size, extent_of(terms[0][0]) or size)
     return [Axis(tuple([(term.arg, step) for term, step in terms]), size, stride, start)]
 
 

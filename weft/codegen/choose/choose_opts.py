@@ -59,7 +59,11 @@ def _require_tiles(kernel: UOp, context: CodegenContext) -> None:
         if unit_for(target, *inputs) is None:
             names = " by ".join(dtype.name for dtype in inputs)
             raise NotSupported(f"products of tiles of {names}, on {target.name}")
-        if not parts.is_in_pairs and parts.stages * parts.stage_bytes > target.memory(DYNAMIC).size - 2 * DYNAMIC_ALIGNMENT:
+        if (
+            not parts.is_in_pairs
+            and parts.stages * parts.stage_bytes
+            > target.memory(DYNAMIC).size - 2 * DYNAMIC_ALIGNMENT
+        ):
             raise NotSupported(
                 f"{parts.stages} stages of {parts.stage_bytes} bytes, on {target.name}",
                 rule=f"a group has {target.memory(DYNAMIC).size} bytes of local memory",

@@ -25,6 +25,7 @@ from weft.codegen.analysis.loops import (
     own_ranges,
 )
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_joins import join_streams
 from weft.codegen.choose.simt_share import addresses_of as _addresses
 from weft.codegen.choose.simt_share import share_along as _share
 from weft.codegen.choose.simt_share import share_anything
@@ -71,9 +72,13 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         return False
     shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (_map,)
     if ORDERED not in kinds.values():
+        mark = chooser.mark()
+        if use_tensor_chain(chooser, compute):
+            return True
+        chooser.undo_to(mark)
         _share_out(chooser, compute)
         shapes = (
-            *(use_tensor_chain, use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+            *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
             share_anything,
         )
     for shape in shapes:
@@ -266,6 +271,7 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
         is_short = extent <= threads  # each thread does all of it
         if not is_short and not _share_row(chooser, number, lanes[number], threads):
             return False
+    join_streams(chooser)
     rows = max(compute.group_threads // threads, 1)
     if threads > compute.warp:  # warps of several rows would wait for each other
         rows = max(rows // 2, 1)

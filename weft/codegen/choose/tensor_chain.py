@@ -86,7 +86,7 @@ def _split_heads(chooser: Chooser) -> None:
             continue
         number, size = node.src[0].arg, node.src[1]
         extent = chooser.extent(number) or 1
-        if size.op == Op.CONST and size.arg < extent and extent % size.arg == 0:
-            if chooser.take(Split(number, int(size.arg))):
-                _split_heads(chooser)
-                return
+        is_part = size.op == Op.CONST and size.arg < extent and extent % size.arg == 0
+        if is_part and chooser.take(Split(number, int(size.arg))):
+            _split_heads(chooser)
+            return

@@ -26,15 +26,14 @@ from weft.ir.spec.program import DYNAMIC
 from weft.ir.uop import UOp
 from weft.support.settings import settings
 from weft.target.compute import Simt
-from weft.target.matrix import MatrixUnit, Tile
+from weft.target.matrix import LEAST_SIDE, MatrixUnit, Tile
 from weft.target.target import Target
 
 # Stages of local memory that are worth having; two are not enough to hide the copies.
 MOST_STAGES: Final = 8
 # Tiles of rows that run side by side: 8 and 16 are best on an H200, a whole column loses 4 %.
 RASTER: Final = 16
-# Rows or columns below which a group has mostly nothing to do, and steps that are worth a copy.
-LEAST_SIDE: Final = 17
+# Steps that are worth a copy.
 LEAST_DEPTH: Final = 32
 # Elements of the sum that a step may take, over those that there are.
 MOST_WASTE: Final = 1.5

@@ -76,12 +76,16 @@ class _Stream(Lines):
         self.parts = {node: contract_parts(node) for node in products}
         self.warp, self.lane, self.quad = self.parts[products[0]].positions
         super().__init__(self.warp)
+        # Without a loop, as where a mask leaves one block, each factor is copied once.
         self.counter = _loop_of(program, products)
+        first = self.counter
+        if first is None:
+            first = next(node for node in program.src if _is_product(node))
         self.known: dict[UOp, UOp] = {}  # what instructions have become
         for node in program.src:
             if node.op == Op.CONTRACT:
                 continue  # its store writes it
-            if node is self.counter:
+            if node is first:
                 self.prepare()
             if node.op == Op.END and node.src[0] is self.counter:
                 self.refill()
@@ -91,7 +95,7 @@ class _Stream(Lines):
             self.known[node] = made = self.rebuilt(node)
             self.insert(made)
             if node is self.counter:
-                self.begin(node)
+                self.begin()
 
     # ---- instructions that were there
 
@@ -112,7 +116,8 @@ class _Stream(Lines):
 
     def at_step(self, nodes: Sequence[UOp], step: UOp) -> list[UOp]:
         """Values in another iteration of the loop, computed in front of what comes next."""
-        found = substitute_all([self.source(node) for node in nodes], {self.counter: step})
+        moved = {} if self.counter is None else {self.counter: step}
+        found = substitute_all([self.source(node) for node in nodes], moved)
         for node in topological(*found, enter=lambda each: each not in self._seen):
             if node not in self._seen and node.op not in LEAVES:
                 self.insert(node)
@@ -148,6 +153,8 @@ class _Stream(Lines):
             for step in range(operand.slots):
                 self.fill(operand, number(step), number(step))
         self.effect(Op.BARRIER, ())
+        self.slots: dict[int, tuple[UOp, UOp]] = {1: (number(0), number(0))}
+        self.waited: set[_Operand] = set()
 
     def operand(self, parts: ContractParts, which: int) -> None:
         """Note a factor that is copied, with room for its slots."""
@@ -157,22 +164,32 @@ class _Stream(Lines):
         if key in self.operands:
             return
         factor = parts.factors[which]
-        is_streamed = self.counter in topological(*parts.starts[which])
+        is_streamed = self.counter is not None and self.counter in topological(
+            *parts.starts[which]
+        )
         slots = parts.stages if is_streamed else 1
         size = parts.parts * factor.height * ROW_BYTES
-        arg = (factor.offset, factor.sizes, factor.strides, factor.box)
+        arg = (factor.offset, factor.sizes, factor.strides, factor.box, factor.traversal)
         name = f"factor{len(self.operands)}"
         self.operands[key] = _Operand(
-            *(parts.memories[which], factor, parts.starts[which]),
-            *(tile_memory(name, 0, factor, slots * size), slots, self.count, size, parts.parts),
-            self.add(Op.TENSOR_MAP, parts.memories[which].dtype, (parts.memories[which],), arg),
+            memory=parts.memories[which],
+            factor=factor,
+            starts=parts.starts[which],
+            tile=tile_memory(name, 0, factor, slots * size),
+            slots=slots,
+            barrier=self.count,
+            size=size,
+            parts=parts.parts,
+            tensor=self.add(
+                Op.TENSOR_MAP, parts.memories[which].dtype, (parts.memories[which],), arg
+            ),
         )
         self.count += slots
 
     def fill(self, operand: _Operand, step: UOp, slot: UOp) -> None:
         """Start the copies of a step into a slot, if the loop gets there."""
         mask, factor = self.first, operand.factor
-        if operand.slots > 1:
+        if self.counter is not None and operand.slots > 1:
             mask = self.both(self.less(step, self.counter.src[0]), mask)
         barrier = self.at(self.barriers, self.value(Op.ADD, slot, number(operand.barrier)))
         self.effect(Op.MBARRIER, (barrier, mask), ("expect", operand.size))
@@ -182,8 +199,9 @@ class _Stream(Lines):
             position = number(part_start(factor, part) + panel * factor.row_elements**2)
             address = self.at(operand.tile, self.value(Op.ADD, start, position))
             moved = list(at)
-            for axis, count in ((factor.depth, part), (0, panel)):
-                elements = const(moved[axis].dtype, count * factor.row_elements)
+            last, extent = factor.depth[-1]
+            for axis, count in ((last, part * extent), (0, panel * factor.row_elements)):
+                elements = const(moved[axis].dtype, count * factor.traversal[axis])
                 moved[axis] = self.value(Op.ADD, moved[axis], elements)
             self.effect(Op.COPY_BOX, (address, operand.tensor, barrier, mask, *moved))
 
@@ -199,14 +217,13 @@ class _Stream(Lines):
 
     # ---- the loop
 
-    def begin(self, counter: UOp) -> None:
+    def begin(self) -> None:
         """The slot of a step, and the parity of its phase."""
-        self.before = counter
-        self.slots: dict[int, tuple[UOp, UOp]] = {1: (number(0), number(0))}
+        assert self.counter is not None
+        self.before = self.counter
         for slots in {operand.slots for operand in self.operands.values()} - {1}:
-            lap, slot = self.quotient(counter, slots)
+            lap, slot = self.quotient(self.counter, slots)
             self.slots[slots] = (slot, self.value(Op.AND, lap, number(1)))
-        self.waited: set[_Operand] = set()
 
     def product(self, node: UOp) -> UOp:
         """Multiply the tiles of a product, and wait for its sums."""
@@ -277,6 +294,7 @@ class _Stream(Lines):
 
     def refill(self) -> None:
         """At the end of the loop: what was read in this step is free."""
+        assert self.counter is not None
         self.effect(Op.BARRIER, ())
         for operand in self.operands.values():
             if operand.slots > 1:
@@ -294,8 +312,8 @@ def _is_product(node: UOp) -> bool:
     return node.op == Op.STORE and node.src[1].op == Op.CONTRACT
 
 
-def _loop_of(program: UOp, products: Sequence[UOp]) -> UOp:
-    """The loop that all products stand in."""
+def _loop_of(program: UOp, products: Sequence[UOp]) -> UOp | None:
+    """The loop that all products stand in, if there is one."""
     opened: list[UOp] = []
     found: set[UOp | None] = set()
     for node in program.src:
@@ -305,7 +323,7 @@ def _loop_of(program: UOp, products: Sequence[UOp]) -> UOp:
             opened.pop()
         elif _is_product(node):
             found.add(opened[-1] if opened else None)
-    (loop,) = found if len(found) == 1 else (None,)
-    if loop is None:
+    if len(found) != 1:
         raise InternalError("products of one kernel are not in one loop", pass_name="pipeline")
+    (loop,) = found
     return loop

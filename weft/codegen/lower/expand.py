@@ -116,28 +116,42 @@ class _Expander:
 
     def value(self, root: UOp, point: Point) -> UOp:
         """A value at a point, a vector where a vector range is left open."""
-        if root not in self.touched:
+        touched, made = self.touched, self.made
+        if root not in touched:
             return root
-        found = self.made.get(self.key(root, point))
+        found = made.get(self.key(root, point))
         if found is not None:
             return found
+        # What became of the nodes at this point: to ask `made` takes a key, which is dear.
+        here: dict[UOp, UOp] = {}
+        keys: dict[UOp, Key] = {}
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in here:
+                stack.pop()
+                continue
+            if node not in keys:
+                if node not in touched:
+                    here[node] = node
+                    continue
+                key = keys[node] = self.key(node, point)
+                found = made.get(key)
+                if found is not None:
+                    here[node] = found
+                    continue
+                if node.op in ELEMENTWISE:
+                    stack += node.src[::-1]
+                    continue
+            made[keys[node]] = here[node] = self.expanded(node, point, here)
+        return here[root]
 
-        def enter(node: UOp) -> bool:
-            if node not in self.touched or self.key(node, point) in self.made:
-                return False
-            return node.op in ELEMENTWISE
-
-        for node in topological(root, enter=enter):
-            key = self.key(node, point)
-            if node in self.touched and key not in self.made:
-                self.made[key] = self.expanded(node, point)
-        return self.made[self.key(root, point)]
-
-    def expanded(self, node: UOp, point: Point) -> UOp:
+    def expanded(self, node: UOp, point: Point, made: Mapping[UOp, UOp]) -> UOp:
+        """A node at a point; `made` has what became of the sources of an elementwise op."""
         if node.op in COMPARE and node.ops >> Op.FLOORMOD & 1 and is_index_arithmetic(node):
             return self.comparison(node, point)
         if node.op in ELEMENTWISE:
-            return self.elementwise(node, [self.value(source, point) for source in node.src])
+            return self.elementwise(node, [made[source] for source in node.src])
         if node.op == Op.RANGE:
             return self.counter(node, point)
         if node.op == Op.LOAD:
@@ -212,6 +226,10 @@ class _Expander:
 
         A read of x[i * 2] along i has the offsets 0, 2, 4, …, and one of x[i // 2] 0, 0, 1, 1, …
         """
+        step, count = stride_of(index, lane), self.extents[lane]
+        if step is not None:
+            is_near = 0 < step * (count - 1) < MOST_LANES
+            return [step * at for at in range(count)] if is_near else None
         first = self.value(index, {**point, lane: 0})
         offsets: list[int] = []
         for at in range(self.extents[lane]):

@@ -262,6 +262,8 @@ class _Accumulators:
             values += [each.before, each.part, each.total]
         total = self.scaled(node, own, refers[0], part) if self.moves else None
         own.update(part, applied(node.arg[0], values) if total is None else total, ranges)
+        if total is not None:  # a tile holds rows of other references, which go on with it
+            refers = list(dict.fromkeys([*refers, *(self.known[each] for each in self.moving)]))
         return own.after(*refers)
 
     def scaled(self, node: UOp, own: _Accumulator, refer: _Accumulator, part: UOp) -> UOp | None:

@@ -3,7 +3,8 @@
 `apply_opts(kernel, opts)` applies them in order. An opt names ranges by their numbers in the
 kernel as the opts before it have left it, and a kernel together with its opts says everything: no
 opt looks at the target. What is not legal is refused, with the reason. `loops`, `values`,
-`tensor_core` and `tensor_chain` have the opts; the docstring of each shows a kernel before and after.
+`tensor_core` and `tensor_chain` have the opts; the docstring of each shows a kernel before and
+after.
 """
 
 from __future__ import annotations

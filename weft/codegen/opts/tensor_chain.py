@@ -28,7 +28,7 @@ from weft.codegen.analysis.loops import (
     replace_ranges,
     with_loops,
 )
-from weft.codegen.analysis.tensor_chains import Chain, Score, chain_of, weighed
+from weft.codegen.analysis.tensor_chains import SPAN, Chain, Score, chain_of, weighed
 from weft.codegen.analysis.tensor_factors import Axis, tensor_of
 from weft.codegen.opts import legality
 from weft.codegen.opts.join import JoinPlan, join_reductions, plan_join
@@ -39,7 +39,6 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.reduction.contract import (
     PAIR,
-    ROW_BYTES,
     UNIT_COLUMNS,
     WARP_ROWS,
     WARPGROUP_ROWS,
@@ -58,8 +57,6 @@ MOST_KEYS: Final = 256
 MOST_COLUMNS: Final = 256
 MOST_STAGES: Final = 16
 PER_LOG_2: Final = 1.4426950408889634
-# Elements of a row of 128 bytes, which copies bring.
-SPAN: Final = ROW_BYTES // 2
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,48 @@ class TensorChain(Opt):
 
     `tile` is the rows that a group computes, and the keys of a block; `stages` is how many blocks
     are in local memory at once. A group has all columns of its rows. Other loops are the grid.
-    """
+
+    opt: TensorChain(0, 1, (64, 64), 2)
+    before:
+        p0 = param 0: float32[64, 64]
+        p1 = param 1: float16[64, 64]
+        p2 = param 2: float16[128, 64]
+        p3 = param 3: float16[128, 64]
+        r0 < 64
+        r1 < 64
+        r2 < 128
+        r3 < 64
+        kernel "k" r0 loop, r1 loop, r2 loop, r3 loop:
+          v0 = reduce ADD over r3: float32(load p1[r0, r3]) * float32(load p2[r2, r3])
+          v1 = float32(float16(max(v0, 0.0))) * float32(load p3[r2, r1])
+          v2 = reduce ADD over r2: v1
+          store p0[r0, r1] = v2 for r0, r1
+    after:
+        p0 = param 0: float32[64, 64]
+        p1 = param 1: float16[64, 64]
+        p2 = param 2: float16[128, 64]
+        p3 = param 3: float16[128, 64]
+        r0 < 1
+        r1 < 8
+        r2 < 2
+        r4 < 8
+        r5 < 4
+        r6 < 2
+        r7 < 4
+        r8 < 2
+        r9 < 8
+        r10 < 4
+        r11 < 2
+        r12 < 4
+        r13 < 2
+        r14 < 8
+        kernel "k" r0 grid, r2 loop, r7 thread, r12 thread, r9 thread, r14 thread, r10 thread, r5 thread, r8 unroll, r13 unroll, r1 unroll, r11 "vector", r4 unroll, r6 unroll:
+          v0 = CONTRACT[float32](p1, p2, 0, 0, 0, r2 * 64, r12, r13, r14, r4, r5, r6; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), ("float16", 0, (64, 128), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1)), "float32", "pairs"))
+          v1 = stage register[r12 * 16 + r13 * 8 + r14 of 64, r4 * 8 + r5 * 2 + r6 of 64] = max(v0, 0.0) for r12, r13, r14, r4, r5, r6
+          v2 = CONTRACT[float32](v1, p3, 0, 0, 0, r2 * 64, r7, r8, r9, r1, r10, r11; ((64, 64, 64), 2, (1,), ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((0,), (0,)), (1, 1)), ("float16", 0, (64, 128), (1, 64), ((0, 64),), ((1, 64),), ((0,), (64,)), (1, 1)), "float32", "pairs"))
+          v3 = reduce ADD over r2: v2
+          store p0[r7 * 16 + r8 * 8 + r9, r1 * 8 + r10 * 2 + r11] = v3 for r0, r7, r8, r9, r1, r10, r11
+    """  # noqa: E501
 
     row: int
     column: int
@@ -82,7 +120,7 @@ class TensorChain(Opt):
         if set(kinds_of(kernel).values()) != {LOOP}:
             yield "a loop is bound already"
             return
-        found = chain_of(kernel, self.row, self.column)
+        found = chain_of(kernel, self.row, self.column, self.tile[1])
         if isinstance(found, str):
             yield found
             return
@@ -135,7 +173,9 @@ class _Steps:
         if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
             return new
         if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
-            return new.src[0] * (1.0 / new.src[1].arg)
+            return make(
+                Op.MUL, new.dtype, (new.src[0], new.const_like(1.0 / float(new.src[1].arg)))
+            )
         if new.op == Op.EXP and new.src[0].op == Op.ADD:
             x, y = map(self.in_base_2, new.src[0].src)
             return make(Op.EXP2, new.dtype, (x + y,))
@@ -264,8 +304,8 @@ class _Tiling:
             stages=self.opt.stages,
             steps=(1,),
             factors=(
-                tensor_of(left, score.axes[0], self.opt.row, rows, (score.depth,), depth),
-                tensor_of(right, score.axes[1], score.key, size, (score.depth,), depth),
+                self.factor(left, score.axes[0], (self.opt.row, rows), (score.depth, depth)),
+                self.factor(right, score.axes[1], (score.key, size), (score.depth, depth)),
             ),
             element="float32",
             is_in_pairs=True,
@@ -279,9 +319,10 @@ class _Tiling:
         weights, values = found
         rows, size = self.opt.tile
         columns = _whole(self.chain.extents[self.opt.column])
-        axes = self.chain.axes
-        tile = Factor(values.dtype.name, 0, (size, rows), (1, size), ((1, rows),), 0, ((0,), (0,)))
-        right = tensor_of(values, axes, self.opt.column, columns, (self.chain.key,), size)
+        axes, name = self.chain.axes, values.dtype.name
+        inside = ((1, rows),), ((0, SPAN),), ((0,), (0,)), (1, 1)
+        tile = Factor(name, 0, (size, rows), (1, size), *inside)
+        right = self.factor(values, axes, (self.opt.column, columns), (self.chain.key, size))
         parts = ContractParts(
             memories=(self.staged(weights, ranges), values.src[0].src[0]),
             starts=((index(0), index(0)), self.starts(axes, None, ranges)),
@@ -289,13 +330,20 @@ class _Tiling:
             tile=(rows, self.chain.extents[self.opt.column], size),
             stages=self.opt.stages,
             steps=(1,),
-            factors=(tile, right._replace(moves=((0,),) * len(axes))),
+            factors=(tile, right),
             element="float32",
             is_in_pairs=True,
         )
         product = contract(parts, dtypes.float32)
         outer = [r for r in own_ranges(node) if r.arg == self.block]
         return reduce_ranges(product, Op.ADD, outer) if outer else product
+
+    def factor(
+        self, load: UOp, axes: list[Axis], rows: tuple[int, int], depth: tuple[int, int]
+    ) -> Factor:
+        """A factor whose tile has all of the sum that a block has."""
+        number, size = depth
+        return tensor_of(load, axes, (rows,), ((number, SPAN),), size // SPAN, (number,))
 
     def staged(self, weights: UOp, ranges: Mapping[int, UOp]) -> UOp:
         """The weights of a block for all rows of a group, in the registers of its threads."""
@@ -329,16 +377,17 @@ class _Tiling:
     ) -> tuple[UOp, ...]:
         """The coordinates of a tile: of rows of the group, or of a block of keys."""
         rows, size = self.opt.tile
-        key = self.chain.key if score is None else score.key
+        key, inside = (score.key, score.depth) if score else (self.chain.key, self.opt.column)
         found: list[UOp] = []
         for axis in axes:
-            if axis.number == key:
-                found.append(simplify(ranges[self.block] * size))
-            elif axis.number in (self.opt.column, score and score.depth):
-                found.append(index(0))
-            else:
-                weight = rows if axis.number == self.opt.row else 1
-                found.append(simplify(ranges[axis.number] * weight))
+            at = index(axis.start)
+            for number, step in axis.terms:
+                if number == key:
+                    at = at + ranges[self.block] * (size * step)
+                elif number != inside:
+                    weight = rows if number == self.opt.row else 1
+                    at = at + ranges[number] * (weight * step)
+            found.append(simplify(at))
         return tuple(found)
 
     # ---- the loops

@@ -221,7 +221,7 @@ def tile_byte(start: int, row: int, along: int, size: int, panel: int) -> int:
 
 
 def element_position(
-    warp: int, half: int, lane: int, block: int, quad: int, pair: int, is_in_pairs: bool = False
+    warp: int, half: int, lane: int, block: int, quad: int, pair: int, *, is_in_pairs: bool = False
 ) -> tuple[int, int]:
     """The row and column of a tile that the six positions of an element say."""
     row = WARP_ROWS * warp + WARP_ROWS // 2 * half + lane
@@ -237,7 +237,7 @@ def thread_position(
     columns = PAIR if is_in_pairs else THREAD_COLUMNS
     block, rest = divmod(element, 2 * columns)
     half, pair = divmod(rest, columns)
-    return element_position(warp, half, lane, block, quad, pair, is_in_pairs)
+    return element_position(warp, half, lane, block, quad, pair, is_in_pairs=is_in_pairs)
 
 
 def sum_position(thread: int, element: int) -> tuple[int, int]:

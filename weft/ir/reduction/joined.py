@@ -67,7 +67,9 @@ def scale_of(join: UOp) -> UOp | None:
     if join.op != Op.ADD:
         return None
     scaled, _ = join.src
-    (own, *others) = [n for n in topological(scaled) if n.op == Op.PARAM and n.arg[0] == 0] or (join,)
+    (own, *others) = [n for n in topological(scaled) if n.op == Op.PARAM and n.arg[0] == 0] or (
+        join,
+    )
     slots = {node.arg[0] for node in topological(scaled) if node.op == Op.PARAM}
     if others or not slots <= {0, 2, 4} or not _is_linear(scaled, own):
         return None

@@ -159,7 +159,10 @@ def contracts(node: UOp) -> Verdict:
     left, right = parts.memories
     if right.op not in (Op.PARAM, Op.BUFFER) or behind(left).op not in _TILES:
         return "a factor is not an argument"
-    if parts.is_computed and behind(left).arg[1 if behind(left).op == Op.MEMORY else 0] != REGISTER:
+    if (
+        parts.is_computed
+        and behind(left).arg[1 if behind(left).op == Op.MEMORY else 0] != REGISTER
+    ):
         return "a factor that threads compute is not in registers"
     if not all(map(_is_tensor, parts.factors)):
         return "the sizes, strides and moves of a factor are not as many"

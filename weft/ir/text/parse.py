@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from weft.ir.collector import CollectorPaused
 from weft.ir.ops import Op
 from weft.ir.text.cursor import TOKENS, LineError
 from weft.ir.text.expression import Reader
 from weft.ir.text.syntax import BLOCKS, is_free_name
-from weft.ir.uop import Arg, CollectorPaused, UOp
+from weft.ir.uop import Arg, UOp
 from weft.support.errors import TextError
 from weft.support.source_line import FixedLine
 

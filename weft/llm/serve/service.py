@@ -58,6 +58,7 @@ class Service:
             body = json.loads(data)
         except (ValueError, RecursionError):
             raise Refused("the body is not valid JSON") from None
+        _require_text(body)
         if not isinstance(body, dict):
             raise Refused("the body is a JSON object")
         fields = Fields(body)
@@ -176,3 +177,11 @@ def usage(answers: Sequence[Answer], prompts: Sequence[int]) -> dict[str, Any]:
         "total_tokens": sum(prompts) + made,
         "prompt_tokens_details": {"cached_tokens": answers[0].reused_tokens if answers else 0},
     }
+
+
+def _require_text(body: Any) -> None:
+    """JSON may spell half of a character, which is no text: nothing can encode it."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise Refused("the body has text that is not valid Unicode") from None

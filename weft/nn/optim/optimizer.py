@@ -85,8 +85,8 @@ class Optimizer(NamedErrors):
 
     @property
     def lr(self) -> Tensor:
-        """The learning rate, a tensor; setting it to a number writes that number there."""
-        found: Tensor = self.state["lr"]
+        """The learning rate, of shape (1,); setting it to a number writes that number there."""
+        found: Tensor = self.state["lr"].reshape(1)
         return found
 
     @lr.setter

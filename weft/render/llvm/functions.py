@@ -6,7 +6,8 @@ stays below 2 ulp; the tests prove that from these bounds. Every function is bra
 for zeros of both signs, subnormals, infinities and NaN.
 
 Where nothing but a rounding to 16 bits takes the result, `digits` tells how many are left of it,
-and a shorter form is enough. So it is for the weights of a product: they are multiplied as 16 bits, and added up.
+and a shorter form is enough. So it is for the weights of a product: they are multiplied as 16
+bits, and added up.
 """
 
 from __future__ import annotations

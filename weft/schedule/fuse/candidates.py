@@ -20,7 +20,7 @@ from weft.schedule.fuse.kernel import Kernel, scatter_kernel
 from weft.schedule.fuse.order import waiting_for
 from weft.schedule.fuse.uses import Use, covers
 from weft.schedule.indexing import Address
-from weft.schedule.scans import loop_forms
+from weft.schedule.reductions.scans import loop_forms
 
 MOST_STORES: Final = 16
 _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))

@@ -27,7 +27,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
 from weft.schedule.fuse.chain import Chain
 from weft.schedule.fuse.cost import size_of, sums_reused_products
-from weft.schedule.fuse.tensor_chains import fits_units, has_tile_units
+from weft.schedule.fuse.tensor_chains import factors_on_units, fits_units, has_tile_units
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd
@@ -41,7 +41,7 @@ LEAST_KEYS: Final = 256
 # Measured: 4 to 19 % faster for 257 to 384 keys and queries, and 5 % slower from 512 on.
 LONG_ROW: Final = 512
 NEAR_SHARE: Final = 0.25
-# Keys from which on a gradient computes full rows of scores anew, so that memory is linear in them.
+# Keys from which on a gradient computes full rows of scores anew: memory is linear in them.
 LINEAR_ROW: Final = 1024
 # Products of which weights are computed without a softmax, and columns of these: more would not
 # leave room near the core for a block.
@@ -57,6 +57,7 @@ class Chains:
 
     def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
         self.gradients = gradients
+        self.factors: set[UOp] = set()  # that copies bring from memory
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
@@ -84,14 +85,17 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     found: list[Chain] = []
     taken: set[UOp] = set()
     gradients = 0
-    for result in products:
-        chains = _chains(result, readers, target)
+    for product in products:
+        chains = _chains(product, readers, target)
         nodes = {node for chain in chains for node in (chain.result, *chain.products)}
         if taken.isdisjoint(nodes):
             found += chains
             taken |= nodes
             gradients += len(chains) > 1
-    return Chains(found, gradients)
+    every = Chains(found, gradients)
+    if is_on_units:
+        every.factors = {factor for chain in found for factor in factors_on_units(chain)}
+    return every
 
 
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:

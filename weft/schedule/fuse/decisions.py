@@ -20,6 +20,7 @@ from weft.schedule.fuse.cost import (
     widens,
 )
 from weft.schedule.fuse.inline import Inliner
+from weft.schedule.fuse.recompute import Revised
 from weft.schedule.fuse.uses import Use
 
 # Ops of a mask or bias that is computed for each score, for every head anew.
@@ -41,7 +42,7 @@ class Decisions:
         inliner: Inliner,
         code: CodeSize,
         chains: Chains,
-        recomputed: frozenset[UOp] = frozenset(),
+        revised: Revised = Revised(),  # noqa: B008 -- it never changes
     ) -> None:
         self.log: list[Decision] = []
         self._work = work
@@ -49,7 +50,7 @@ class Decisions:
         self._inliner = inliner
         self._code = code
         self._chains = chains
-        self._recomputed = recomputed
+        self._revised = revised
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
         """Is the value worth memory? Both costs go to the log."""
@@ -63,6 +64,9 @@ class Decisions:
         if chain is not None:
             self.log.append(Decision(node, False, "between two products"))
             return False
+        if node in self._chains.factors:
+            self._refuse(node, "matrix units take it from memory")
+            return True
         if node.op == Op.CAST and widens(node):
             return False
         if self._code.must_cut(node, kernels):
@@ -73,7 +77,10 @@ class Decisions:
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
-        if node in self._recomputed:
+        if node in self._revised.kept:
+            self._refuse(node, "what it takes would need memory, and is far larger")
+            return True
+        if node in self._revised.recomputed:
             self.log.append(Decision(node, False, "it follows from what is in memory anyway"))
             return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):

@@ -13,7 +13,6 @@ from typing import Final
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule import scans
 from weft.schedule.fuse.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import sums_reused_products
@@ -21,7 +20,8 @@ from weft.schedule.fuse.kernel import Kernel, Path
 from weft.schedule.fuse.uses import Use, free_ranges
 from weft.schedule.indexing import Address, through
 from weft.schedule.memory import gather_address
-from weft.schedule.scans import is_first, scan_loop
+from weft.schedule.reductions import scans
+from weft.schedule.reductions.scans import is_first, scan_loop
 
 # Values computed one for one with their uses, which pass their address on to their sources.
 _POINTWISE: Final = ELEMENTWISE | {Op.COPY, Op.STAGE, Op.BIND}

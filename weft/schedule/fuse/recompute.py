@@ -18,9 +18,12 @@ from weft.schedule.fuse.cost import ElementCost, bytes_cost, size_of
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.uses import Materialized
 from weft.schedule.memory import MEMORY
+from weft.target.target import Target
 
 # Ops of a value that is worth computing again.
 MOST_OPS: Final = 32
+# How many times fewer results a reduction has than it takes, if it is better kept than those.
+FEWER: Final = 8
 _FREE: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 
 
@@ -29,6 +32,13 @@ class Reads(NamedTuple):
 
     kernels: frozenset[Kernel]
     is_pointwise: bool
+
+
+class Revised(NamedTuple):
+    """What a second walk decides otherwise: values without memory, and reductions with it."""
+
+    recomputed: frozenset[UOp] = frozenset()
+    kept: frozenset[UOp] = frozenset()
 
 
 class _Cone(NamedTuple):
@@ -63,13 +73,42 @@ def recomputed(
     return frozenset(search.found)
 
 
-def traffic(values: Mapping[UOp, Materialized], reads: Mapping[UOp, Reads]) -> int:
-    """The bytes of values in memory: written once, and read by each reader."""
-    return sum(
-        size_of(node) * node.dtype.itemsize * (1 + len(reads[node].kernels))
+def reduced_first(
+    order: Sequence[UOp], values: Mapping[UOp, Materialized], kept: Collection[UOp]
+) -> dict[UOp, UOp]:
+    """Values in memory that one reduction alone takes, which has far fewer results, and that one.
+
+    A reduction that a kernel computes in several loops is small work for each, but what it takes
+    may hold others, and is not.
+    """
+    readers: dict[UOp, list[UOp]] = {}
+    for node in order:
+        for source in node.src:
+            readers.setdefault(source, []).append(node)
+    found: dict[UOp, UOp] = {}
+    for node in order:
+        if node not in values or values[node].effect is not node or node.op not in ELEMENTWISE:
+            continue
+        above = readers[node]
+        while len(above) == 1 and (above[0].op in MOVEMENT or above[0].op == Op.CAST):
+            above = readers[above[0]]
+        (first, *others) = above
+        is_alone = not others and first.op == Op.REDUCE and first not in values
+        if is_alone and first not in kept and FEWER * size_of(first) <= size_of(node):
+            found[node] = first
+    return found
+
+
+def memory_time(
+    values: Mapping[UOp, Materialized], reads: Mapping[UOp, Reads], kernels: int, target: Target
+) -> float:
+    """Nanoseconds of values in memory, written once and read by each reader, and of launches."""
+    moved = [
+        bytes_cost(target, node) * (1 + len(reads[node].kernels))
         for node in values
         if node in reads
-    )
+    ]
+    return sum(moved) + kernels * target.costs.launch
 
 
 class _Search:

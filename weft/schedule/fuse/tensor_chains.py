@@ -66,7 +66,15 @@ def fits_units(chain: Chain) -> bool:
     if base is None or base.dtype is not narrow or not _is_tensor(body, values[0], (column, key)):
         return False
     is_narrow = sizes[column] <= MOST_COLUMNS and sizes[column] % 8 == 0
-    return sizes[key] >= LEAST_KEYS and is_narrow and all(map(_is_score, chain.products))
+    is_long = bool(sizes[key] >= LEAST_KEYS)
+    return is_long and bool(is_narrow) and all(map(_is_score, chain.products))
+
+
+def factors_on_units(chain: Chain) -> list[UOp]:
+    """What copies bring for a chain: memory, or values that have to become that."""
+    products = [chain.result, *chain.products]
+    bases = [_base(factor) for node in products for factor in node.src[0].src]
+    return [base for base in bases if base is not None and base not in chain.values]
 
 
 def _weights_of(factor: UOp, chain: Chain) -> object:

@@ -32,7 +32,7 @@ from weft.schedule.fuse.decisions import Decisions
 from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.materialize import Materializer
-from weft.schedule.fuse.recompute import recomputed, traffic
+from weft.schedule.fuse.recompute import Revised, memory_time, recomputed, reduced_first
 from weft.schedule.fuse.uses import Materialized, Use
 from weft.schedule.fuse.writes import Writes
 from weft.schedule.memory import CALLS, MEMORY, VIEWS, target_of
@@ -61,19 +61,18 @@ def fuse(
     Where some of the values that got memory follow from others, it is walked again without those.
     """
     first = _walked(sink, target, first_placeholder, alone, decisions)
-    if not first.recomputed:
+    if first.revised == Revised():
         return first.fused
-    second = _walked(sink, target, first_placeholder, alone, decisions, first.recomputed)
-    is_worse = len(second.fused.kernels) > len(first.fused.kernels)
-    return first.fused if is_worse or second.traffic >= first.traffic else second.fused
+    second = _walked(sink, target, first_placeholder, alone, decisions, first.revised)
+    return second.fused if second.time < first.time else first.fused
 
 
 class _Walked(NamedTuple):
-    """What a walk decided, the bytes that its values move, and which had better not."""
+    """What a walk decided, the time that its values take, and what had better be otherwise."""
 
     fused: Fused
-    traffic: int
-    recomputed: frozenset[UOp]
+    time: float
+    revised: Revised
 
 
 def _walked(
@@ -82,7 +81,7 @@ def _walked(
     first_placeholder: int,
     alone: frozenset[UOp],
     decisions: type[Decisions],
-    without: frozenset[UOp] = frozenset(),
+    revised: Revised = Revised(),  # noqa: B008 -- it never changes
 ) -> _Walked:
     order = topological(sink)
     work, reads, code, writes = ElementCost(target), ValueReads(order), CodeSize(order), Writes()
@@ -91,16 +90,18 @@ def _walked(
     candidates = Candidates(work, reads, inliner, code)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
     calls = Calls(order, candidates, materializer, writes)
-    decided = decisions(work, reads, inliner, code, chains, without)
+    decided = decisions(work, reads, inliner, code, chains, revised)
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)
     values, read = materializer.values, materializer.reads
     fused = Fused(candidates.kernels, values, inliner.reductions, writes, decided.log)
-    again: frozenset[UOp] = frozenset()
-    if not without:
+    if revised == Revised():
         again = recomputed(order, values, read, work, inliner.computed, chains.of)
-    return _Walked(fused, traffic(values, read), again)
+        first = reduced_first(order, values, chains.of)
+        revised = Revised(again | frozenset(first), frozenset(first.values()))
+    time = memory_time(values, read, len(candidates.kernels), target)
+    return _Walked(fused, time, revised)
 
 
 class _Walk:

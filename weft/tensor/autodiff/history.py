@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
-from weft.engine.buffers import has_memory
+from weft.engine.buffers import BUFFERS, has_memory
 from weft.ir.dtypes import COMPLEX, FLOAT, VOID
 from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
@@ -34,8 +34,12 @@ class History(NamedTuple):
 
 _HISTORIES: Final[WeakKeyDictionary[UOp, History]] = WeakKeyDictionary()
 _LOST: Final[WeakSet[UOp]] = WeakSet()
-# Memory that was computed from floats, of which nothing more is known.
-_COMPUTED: Final[WeakSet[UOp]] = WeakSet()
+
+
+class _Kept:
+    """Whether this process ever kept a graph: every realize asks, and most programs never do."""
+
+    any = False
 
 
 def followed(nodes: Iterable[UOp], leaves: Iterable[UOp]) -> set[UOp]:
@@ -61,13 +65,18 @@ def from_floats(nodes: Iterable[UOp]) -> set[UOp]:
     return reached
 
 
-def note_computed(memory: Iterable[UOp]) -> None:
-    _COMPUTED.update(memory)
+def note_computed(memory: UOp) -> None:
+    """Note that memory was computed from floats; what else there is to know may be kept."""
+    number = memory.arg[0]
+    BUFFERS[number].computed_as = number
 
 
 def is_computed(memory: UOp) -> bool:
     """Whether memory was computed from floats, and what it was computed from is not known."""
-    return memory.op == Op.BUFFER and memory in _COMPUTED
+    if memory.op != Op.BUFFER:
+        return False
+    found = BUFFERS.get(memory.arg[0])
+    return found is not None and found.computed_as == memory.arg[0]
 
 
 def small_versions(graphs: Sequence[UOp]) -> list[UOp]:
@@ -86,6 +95,7 @@ def remember_graph(memory: UOp, graph: UOp, made: dict[UOp, UOp]) -> None:
     sources = tuple(substitute(source, others) for source in graph.src)
     kept = rebuild(graph, sources)
     nodes = [node for node in topological(kept) if node.op in (Op.BUFFER, Op.STORE)]
+    _Kept.any = True
     if all(node.op == Op.BUFFER and has_memory(node) for node in nodes):
         _HISTORIES[memory] = History(kept, frozenset(node.arg[0] for node in nodes))
     else:
@@ -94,12 +104,12 @@ def remember_graph(memory: UOp, graph: UOp, made: dict[UOp, UOp]) -> None:
 
 def has_history(memory: UOp) -> bool:
     """Whether it is known, or was, what a realized value was computed from."""
-    return memory in _HISTORIES or memory in _LOST
+    return _Kept.any and (memory in _HISTORIES or memory in _LOST)
 
 
 def has_histories() -> bool:
     """Whether the graph of any value is kept."""
-    return len(_HISTORIES) > 0
+    return _Kept.any and len(_HISTORIES) > 0
 
 
 def forget_overwritten(written: Iterable[UOp]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary, ref
 
+from weft.ir.dtypes import INEXACT
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.support.errors import DTypeError
@@ -44,13 +45,17 @@ def remember(tensor: Tensor, requires_grad: bool | None) -> Tensor:
         return tensor
     if requires_grad:
         tensor._storage.take_memory()
-    key = id(tensor)
-    if key not in _LEAVES:
+    if id(tensor) not in _LEAVES:
         node = tensor._storage.uop
         if _is_counted(node):  # for good: graphs may hold uses of leaves that are gone
             _CREATED[node] = _CREATED.get(node, 0) + 1
-        _LEAVES[key] = ref(tensor, lambda _: _LEAVES.pop(key, None) and None)
+        _enter(tensor)
     return tensor
+
+
+def _enter(tensor: Tensor) -> None:
+    key = id(tensor)
+    _LEAVES[key] = ref(tensor, lambda _: _LEAVES.pop(key, None) and None)
 
 
 def _is_counted(node: UOp) -> bool:
@@ -78,8 +83,8 @@ def note_wanted(tensor: Core, is_wanted: bool) -> None:
 def remember_realized(tensor: Tensor) -> None:
     """Note a value as a leaf when it is in memory and nothing leads further back."""
     node = tensor._storage.uop
-    if node.dtype.is_inexact and id(tensor) not in _LEAVES and not has_history(node):
-        remember(tensor, None)
+    if node.dtype.kind & INEXACT and id(tensor) not in _LEAVES and not has_history(node):
+        _enter(tensor)
 
 
 def is_leaf(tensor: Tensor) -> bool:

@@ -85,7 +85,7 @@ class Slots(NamedTuple):
         )
 
     @property
-    def count(self) -> int:
+    def room(self) -> int:
         return len(self.roles) + len(self.outputs)
 
 

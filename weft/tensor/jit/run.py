@@ -55,8 +55,8 @@ class NativeRun:
         self.slots = slots
         self.device = name
         self._hides = hides
-        self.replay = Replay(work, name, slots.count)
-        self._memory: list[Any] = [None] * slots.count
+        self.replay = Replay(work, name, slots.room)
+        self._memory: list[Any] = [None] * slots.room
         self._keep = list(constants)
         roles = list(enumerate(slots.roles))
         for slot, role in roles:

@@ -86,12 +86,15 @@ def _rest(tensor: Tensor, axis: int) -> Shape:
 
 def _joined(parts: list[UOp], axis: int) -> UOp:
     """Each part padded to the whole, and chosen where the position is before its end."""
-    sizes = tuple([shape_of(part)[axis] for part in parts])
+    sizes = tuple([(part.known_shape or shape_of(part))[axis] for part in parts])
     whole, plan = _plan(sizes, shape_of(parts[0]), axis)
     result: UOp | None = None
     for part, (step, before) in zip(reversed(parts), plan, strict=True):
-        padded = part if step is None else movement.apply(part, step)
-        padded.known_shape = whole
+        padded = part
+        if step is not None:
+            op, arg, symbolic = step
+            padded = make(op, part.dtype, (part, *symbolic), arg)
+            padded.known_shape = whole
         if result is None:
             result = padded
         elif before is not None:
@@ -141,7 +144,7 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
     nodes = [each.uop for each in given]
     shape = shape_of(nodes[0])
     for number, node in enumerate(nodes):
-        if shape_of(node) != shape:
+        if node.known_shape != shape and shape_of(node) != shape:
             raise ShapeError(
                 f"stack: tensor {number} has shape {given[number].shape}, the first {shape}",
                 rule="stack joins tensors of one shape along a new axis",

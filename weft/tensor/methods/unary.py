@@ -332,7 +332,9 @@ def copysign(self: Tensor, other: Any) -> Tensor:
     """
     left, right = float_pair(self, other, "copysign")
     magnitude = left.abs()
-    return right.signbit().where(-magnitude, magnitude)
+    result = right.signbit().where(-magnitude, magnitude)
+    # The slope of the sign is 0, not none at all; what is added keeps every number, -0.0 too.
+    return result + right.sign().abs() * -0.0
 
 
 @rounded_once

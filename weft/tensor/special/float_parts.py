@@ -66,4 +66,5 @@ def nextafter(self: Tensor, other: Any) -> Tensor:
     found = (x == y).where(y, moved)
     value = (x.isnan() | y.isnan()).where(float("nan"), found).detach()
     # A step to the next float moves with x: its slope is that of x. Infinities have none.
-    return value + x.isfinite().where(x - x.detach(), 0)
+    # That of the other is 0, not none at all.
+    return value + x.isfinite().where(x - x.detach(), 0) + y.sign().abs() * -0.0

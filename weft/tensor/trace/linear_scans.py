@@ -8,7 +8,8 @@ are in memory; in chunks of some tokens
 
 they are a product, and where the reader of `h` sums over an axis of it and `b` is an outer
 product, the scheduler orders both sums so that no state but the last of each chunk is computed
-(`schedule/order_contractions.py`). All of it is ordinary tensor code, gradients included.
+(`schedule/reductions/order_contractions.py`). All of it is ordinary tensor code, gradients
+included.
 
 What is a linear recurrence is found in the graph of the function: a' = a1 * a2, and
 b' = a2 * b1 + b2, with the axes of `a` in their places in `b`.
@@ -196,4 +197,4 @@ def _places(node: UOp, before: UOp, then: UOp, decay: UOp) -> list[int] | None:
     is_plain = factor is decay and len(axes) == len(used) and axes == sorted(set(axes))
     if not is_plain or 0 not in axes or address.mask.ranges:
         return None
-    return [int(size) if axis in axes else 1 for axis, size in enumerate(shape)][1:]  # type: ignore[call-overload]
+    return [int(size) if axis in axes else 1 for axis, size in enumerate(shape)][1:]

@@ -12,9 +12,10 @@ from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft import Tensor
 from weft.codegen.analysis.loops import GRID, THREAD, UNROLL, VECTOR, extent_of, ranges_of
-from weft.codegen.choose import simt_tiles
+from weft.codegen.choose import simt, simt_tiles
 from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
+from weft.codegen.opts.table import Join
 from weft.ir.build import index_of, load, param, range_, reduce_ranges, sink, store
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -126,6 +127,23 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_small_machine(name: str, seed: int):
     check(CASES[name], SMALL, None, seed)
+
+
+@pytest.mark.parametrize("columns", [64, 67, 128, 300])
+def test_rows_that_registers_cannot_keep(columns: int, seed: int, monkeypatch: pytest.MonkeyPatch):
+    """Reductions that need each other are joined, by each thread and then by all."""
+    monkeypatch.setattr(simt, "KEPT_ELEMENTS", 2)
+    monkeypatch.setattr(simt, "WIDEST", 16)
+    monkeypatch.setattr(simt, "COPIES", 2)
+    case = softmax_inline(3, columns)
+    opts, _ = choose_opts(before_opts(case.kernel, SMALL), SMALL)
+    assert any(isinstance(opt, Join) for opt in opts)
+    check(case, SMALL, None, seed)
+
+
+def test_long_rows_come_once_for_all_reductions():
+    case = softmax_inline(64, 1 << 17)
+    assert loads(case) == {4: 2 * simt.COPIES}
 
 
 def kinds(case: Case) -> Counter[tuple[str, int | None]]:

@@ -139,7 +139,9 @@ def square(size: int, depth: int, heads: int = 1) -> tuple[tuple[int, ...], ...]
 
 CASES = {
     "causal": Case(
-        square(128, 64), lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True), causal
+        square(128, 64),
+        lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True),
+        causal,
     ),
     "window": Case(
         square(136, 16),

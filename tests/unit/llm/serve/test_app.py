@@ -161,6 +161,9 @@ BODIES = [
     ({"messages": HELLO, "tools": [{}]}, 400),
     ({"messages": HELLO, "tool_choice": "required"}, 400),
     ({"messages": [{"role": "user", "content": "x" * 5000}]}, 400),
+    ({"messages": [{"role": "user", "content": "\ud800"}]}, 400),  # half a character
+    ({"messages": HELLO, "stop": "\udfff"}, 400),
+    ({"messages": HELLO, "stream": True, "\ud800": 1}, 400),
 ]
 
 

@@ -94,3 +94,22 @@ def test_gradients_are_those_of_numbers(name: str) -> None:
     apart = [loss(x, up, down).gradient(each)[0].numpy() for each in (x, up, down)]
     for each, want in zip(found, apart, strict=True):
         np.testing.assert_allclose(each.numpy(), want, rtol=2e-4, atol=1e-4)
+
+
+def test_a_reduction_is_kept_rather_than_what_it_takes() -> None:
+    """Scores of one query, whose keys come from a product: not a value for each of their terms."""
+    x, w = (
+        Tensor(param(n, dtypes.bfloat16, shape))
+        for n, shape in ((0, (1, 2048)), (1, (2048, 2048)))
+    )
+    keys = Tensor(param(2, dtypes.bfloat16, (32, 1024, 64)))
+    query = (x @ w).reshape(32, 1, 64)
+    weights = (query.float() * keys.float()).sum(-1).softmax(-1)
+    made = make_schedule(sink(store(param(3, weights.dtype, weights.shape), weights.uop)), CUDA)
+    sizes = [
+        int(np.prod(shape_of(node.src[0].src[0])))
+        for call in made.kernels.src
+        for node in call.arg.src
+        if node.op == Op.STORE
+    ]
+    assert max(sizes) <= 32 * 1024

@@ -168,3 +168,10 @@ def test_zeros_never_stand_for_a_graph_that_is_gone():
     with pytest.raises(ArgumentError, match="does not depend on target 0"):
         (middle * 3).sum().gradient(x)
     assert (middle * 3).sum().gradient(x, materialize_grads=True)[0].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["copysign", "nextafter"])
+def test_an_operand_without_a_slope_gets_zeros(name: str):
+    x, y = (Tensor([value], requires_grad=True) for value in (3.0, -2.0))
+    getattr(x, name)(y).sum().backward()
+    assert x.grad is not None and x.grad.item() != 0 and y.grad.tolist() == [0.0]

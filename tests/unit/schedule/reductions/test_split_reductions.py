@@ -9,8 +9,8 @@ from weft.ir.build import param, reduce_axes, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import make
+from weft.schedule.reductions.split_reductions import wanted_parts
 from weft.schedule.schedule import make_schedule
-from weft.schedule.split_reductions import wanted_parts
 from weft.target.target import Target
 
 

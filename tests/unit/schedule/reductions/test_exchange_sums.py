@@ -10,8 +10,8 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import ScheduleContext
-from weft.schedule.exchange_sums import exchange_sums
 from weft.schedule.normalize import normalize
+from weft.schedule.reductions.exchange_sums import exchange_sums
 from weft.support.settings import Context
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
@@ -28,6 +28,19 @@ def gradient_graph(is_normalized: bool = True) -> UOp:
     out = (scores.softmax(-1) if is_normalized else scores.tanh()) @ v
     results = [out, *(out * g).sum().gradient(q, k, v)]
     return sink(*[store(at, x.uop) for at, x in zip(memory[4:], results, strict=True)])
+
+
+def slope_graph(wanted: tuple[int, ...], dtype=dtypes.float32, drops: bool = False) -> UOp:
+    """Some of the output and the gradients of attention, in some order."""
+    memory = [param(slot, dtype, (2, N, D)) for slot in range(8)]
+    q, k, v, g = map(Tensor, memory[:4])
+    mask = Tensor(param(8, dtypes.float32, (2, N, N))) > 0.0
+    weights = (q.float() @ k.float().transpose(-1, -2)).softmax(-1)
+    weights = mask.where(weights, 0.0) / 0.9 if drops else weights
+    out = weights.cast(dtype).dot(v, dtype=dtypes.float32)
+    results = [out, *(out * g.float()).sum().gradient(q, k, v)]
+    stores = [store(memory[4 + at], results[at].cast(dtype).uop) for at in wanted]
+    return sink(*stores)
 
 
 def exchanged(graph: UOp, target=CPU, setting: str = "always") -> tuple[UOp, UOp]:
@@ -64,3 +77,13 @@ def test_the_sum_of_weights_times_slopes_comes_from_the_output() -> None:
 def test_nothing_is_exchanged_where_scores_have_memory(graph, target, setting: str) -> None:
     before, after = exchanged(graph, target, setting)
     assert after is before
+
+
+@pytest.mark.parametrize("wanted", [(0, 1), (1, 0), (3, 2, 1, 0), (1,), (2,), (1, 2, 3)])
+@pytest.mark.parametrize("drops", [False, True])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.bfloat16], ids=str)
+def test_the_output_is_found_or_made(wanted: tuple[int, ...], drops: bool, dtype) -> None:
+    """Wherever it stands, and behind what rounds, masks and scales the weights."""
+    _, after = exchanged(slope_graph(wanted, dtype, drops))
+    assert any(node.op == Op.STAGE for node in topological(after))
+    assert sums_of_keys(after) == 1

@@ -275,6 +275,9 @@ def _shown(leaf: _Leaf, more: Shape = ()) -> UOp:
     """A factor in the shape of the product; with more axes behind, those stay as they are."""
     value = leaf.node
     count = len(more)
+    if leaf.views and not shape_of(value):  # a number beside what the first view is of
+        below = shape_of(leaf.views[0].src[0])
+        value = expand(reshape(value, (1,) * len(below)), below)
     for view in leaf.views:
         shape = (*shape_of(view), *more)
         if view.op == Op.RESHAPE:

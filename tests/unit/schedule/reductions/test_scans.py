@@ -16,7 +16,7 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule.block_scans import block_count
+from weft.schedule.reductions.block_scans import block_count
 from weft.schedule.schedule import make_schedule
 
 i32 = dtypes.int32

@@ -16,9 +16,9 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule import spread_scatters as module
+from weft.schedule.reductions import spread_scatters as module
+from weft.schedule.reductions.spread_scatters import _compared, _Cut, _in_copies, _owned, _updates
 from weft.schedule.schedule import make_schedule
-from weft.schedule.spread_scatters import _compared, _Cut, _in_copies, _owned, _updates
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
 

@@ -19,11 +19,9 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
-from weft.schedule.align_factors import is_large, matrix_inputs
 from weft.schedule.context import ScheduleContext
-from weft.schedule.convolutions import base_of_factor, varies, views_of
-from weft.schedule.split_joins import try_join_parts
-from weft.schedule.view_axes import sizes_of
+from weft.schedule.reductions.split_joins import try_join_parts
+from weft.schedule.reductions.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
 from weft.target.compute import Simd, Simt
 from weft.target.target import Target
@@ -34,9 +32,6 @@ PARTS_PER_THREAD: Final = 16
 ALIGNED_PART: Final = 128
 # On a GPU a part may be one thread, so there are enough to fill some groups with them.
 FILLED_GROUPS: Final = 4
-# Rows and columns of a tile on matrix units, and elements of a sum that are worth one.
-TILE_SIDE: Final = 128
-LEAST_DEPTH: Final = 4096
 
 
 def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
@@ -52,9 +47,9 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
         if new.op != Op.REDUCE:
             return new
         sizes = _known_sizes(new, context.target)
-        product = _parts_of_product(new, context.target) if sizes else None
+        product = parts_of_product(new, context.target) if sizes else None
         if product is not None:
-            return _split_product(new, sizes, product)
+            return in_parts(new, *product) if product[1] > 1 else new
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
         if goal < 2:
             return new
@@ -87,36 +82,6 @@ def _known_sizes(node: UOp, target: Target) -> list[int]:
     sizes = [size for size in body if isinstance(size, int)]
     is_long = len(sizes) == len(body) and math.prod(sizes) >= target.costs.least_split
     return sizes if is_long else []
-
-
-def _parts_of_product(node: UOp, target: Target) -> int | None:
-    """How many parts of a sum give all multiprocessors a tile of a product on matrix units.
-
-    None for other reductions.
-    """
-    dtypes, _ = matrix_inputs(target)
-    views = views_of(node) if dtypes and is_large(node.src[0]) else None
-    if views is None or any(base_of_factor(view).dtype not in dtypes for view in views):
-        return None
-    axes = node.arg[1]
-    sides: list[int] = []
-    for varying in map(varies, views):
-        own = [
-            size for axis, size in enumerate(sizes_of(node)) if varying[axis] and axis not in axes
-        ]
-        sides.append(min(max(max(own, default=1), TILE_SIDE // 2), TILE_SIDE))
-    tiles = -(-math.prod(sizes_of(node)) // math.prod(sides))
-    elements = math.prod(sizes_of(node.src[0])[axis] for axis in axes)
-    return min(target.compute.units // tiles, elements // LEAST_DEPTH)
-
-
-def _split_product(node: UOp, sizes: list[int], goal: int) -> UOp:
-    """A product whose sum is done in parts, along the first axis that has enough of them."""
-    for axis in node.arg[1]:
-        count = max((n for n in range(1, goal + 1) if sizes[axis] % n == 0), default=1)
-        if 2 * count > goal >= 2:
-            return _in_two_steps(node, axis, count)
-    return node
 
 
 def _try_merged(node: UOp, goal: int) -> UOp | None:

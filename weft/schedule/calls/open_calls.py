@@ -14,9 +14,9 @@ from weft.ir.inline import filled, is_inline, written_out
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, with_sources
-from weft.schedule.align_factors import is_large, matrix_inputs
 from weft.schedule.context import ScheduleContext
-from weft.schedule.convolutions import convolution_of
+from weft.schedule.layout.align_factors import is_large, matrix_inputs
+from weft.schedule.layout.convolutions import convolution_of
 
 
 def open_calls(root: UOp, context: ScheduleContext) -> UOp:

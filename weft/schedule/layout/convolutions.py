@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from weft.ir.dtypes import DType
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp
-from weft.schedule.view_axes import axis_below, permuted_factor, sizes_of, with_base
+from weft.schedule.layout.view_axes import axis_below, permuted_factor, sizes_of, with_base
 
 # An image has channels and pixels, of one or several images.
 LEAST_AXES: Final = 3
@@ -125,13 +125,16 @@ def _factor(
     below = {axis: axis_below(view, base, axis) for axis in (*own, *summed)}
     alone = {at: axis for axis, at in below.items() if at is not None}
     has_windows = None in below.values()
+    lines = [at for at, size in enumerate(sizes) if size > 1]
     channel: int | None = None
-    if len(own) == 1:
+    if len(lines) <= 2 and lines and lines[-1] in alone:  # a matrix is read either way
+        channel = lines[-1]
+    elif len(own) == 1:
         channel = below[own[0]]
     elif len(summed) == 1:
         channel = below[summed[0]]
     if channel is None:
         channel = next((at for at in (1, len(sizes) - 1) if at in alone and sizes[at] > 1), None)
-    is_large = sum(size > 1 for size in sizes) >= LEAST_AXES
+    is_large = len(lines) >= LEAST_AXES
     is_image = is_large and (has_windows or len(sizes) > LEAST_AXES or base in laid_out)
     return ConvolutionFactor(view, base, channel, is_image)

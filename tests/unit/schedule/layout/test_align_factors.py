@@ -15,7 +15,7 @@ from weft.ir.text import dump
 from weft.ir.uop import UOp
 from weft.reference.memory import ElementMemory as Memory
 from weft.reference.schedule import run_schedule
-from weft.schedule import align_factors
+from weft.schedule.layout import align_factors
 from weft.schedule.schedule import Schedule, make_schedule
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
@@ -67,9 +67,6 @@ ALONE = {
     "aligned": lambda: kernels(factor(0, 512, 1000) @ factor(1, 512, 1000).T),
     "small": lambda: kernels(factor(0, 64, 65) @ factor(1, 64, 65).T),
     "few rows": lambda: kernels(factor(0, 8, 9001) @ factor(1, 8192, 9001).T),
-    "pixels": lambda: kernels(
-        Tensor(param(0, BF16, (8, 256, 28, 28))).conv2d(Tensor(param(1, BF16, (256, 256, 1, 1))))
-    ),
     "another dtype": lambda: kernels(
         factor(0, 512, 1001, dtype=dtypes.float32) @ factor(1, 512, 1001, dtype=dtypes.float32).T,
         dtype=dtypes.float32,

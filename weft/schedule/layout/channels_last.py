@@ -22,10 +22,10 @@ from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
-from weft.schedule.align_factors import is_large, matrix_inputs
 from weft.schedule.context import ScheduleContext
-from weft.schedule.convolutions import Convolution, convolution_of
-from weft.schedule.view_axes import (
+from weft.schedule.layout.align_factors import is_large, matrix_inputs
+from weft.schedule.layout.convolutions import Convolution, convolution_of
+from weft.schedule.layout.view_axes import (
     axis_above,
     base_of,
     inverse,

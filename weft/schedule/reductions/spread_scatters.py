@@ -39,7 +39,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.scatters import computed
+from weft.schedule.reductions.scatters import computed
 from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
@@ -90,7 +90,7 @@ class _Updates(NamedTuple):
     indices: list[UOp]
     op: int
     apart: tuple[int, ...]
-    count: int
+    meeting: int  # how many updates may meet
     rest: tuple[int, ...]
     axis: int  # the index that is cut
     counted: dict[int, int]  # indices that count along an axis of those apart
@@ -116,17 +116,17 @@ def _spread(node: UOp, target: Target) -> UOp:
         cut = _spread(wide, target)
         return node if cut is wide else cut.cast(node.dtype)
     found = _updates(node)
-    if found is None or found.count < LEAST_UPDATES:
+    if found is None or found.meeting < LEAST_UPDATES:
         return node
     assert isinstance(target.compute, Simt)
     sizes = _Sizes(
         math.prod(found.apart),
-        found.count,
+        found.meeting,
         _size(found.value, found.axis),
         math.prod(_known(found.value)),
         math.prod(found.rest),
     )
-    single = found.count * UPDATE * _waves(sizes, 1, 1, target)
+    single = found.meeting * UPDATE * _waves(sizes, 1, 1, target)
     can_compare = not found.apart and len(found.indices) == 1
     best = min(_cuts(sizes, can_compare, target), default=None)
     if best is None or GAIN * best.cost > single:
@@ -226,14 +226,14 @@ def _owned(found: _Updates, owners: int) -> UOp:
     """A scatter whose axis is cut into parts that are apart."""
     size = _size(found.value, found.axis)
     part = 1 << max(-(-size // owners) - 1, 0).bit_length()
-    owners, words = -(-size // part), -(-found.count // WORD)
+    owners, words = -(-size // part), -(-found.meeting // WORD)
     rank = len(found.apart)
     shape = (*found.apart, owners, words, WORD)
 
     def cut(node: UOp) -> UOp:
         """A value of each update, the same for all owners."""
         more = tuple(_known(node)[rank + 1 :])
-        edges = [(0, 0)] * rank + [(0, words * WORD - found.count)] + [(0, 0)] * len(more)
+        edges = [(0, 0)] * rank + [(0, words * WORD - found.meeting)] + [(0, 0)] * len(more)
         whole = pad(node, edges) if edges[rank][1] else node
         return expand(reshape(whole, (*found.apart, 1, words, WORD, *more)), (*shape, *more))
 
@@ -260,13 +260,13 @@ def _owned(found: _Updates, owners: int) -> UOp:
 def _in_copies(found: _Updates, best: _Cut) -> UOp:
     """Scatters of a part of the updates each, into copies that are reduced behind them."""
     copies, rank = best.copies, len(found.apart)
-    each = -(-found.count // copies)
+    each = -(-found.meeting // copies)
     dtype, shape = found.value.dtype, tuple(_known(found.value))
     start = full(dtype, identity(found.op, dtype), (copies, *shape))
 
     def cut(node: UOp) -> UOp:
         more = tuple(_known(node)[rank + 1 :])
-        edges = [(0, 0)] * rank + [(0, copies * each - found.count)] + [(0, 0)] * len(more)
+        edges = [(0, 0)] * rank + [(0, copies * each - found.meeting)] + [(0, 0)] * len(more)
         whole = pad(node, edges) if edges[rank][1] else node
         apart = reshape(whole, (*found.apart, copies, each, *more))
         order = [rank, *range(rank), *range(rank + 1, rank + 2 + len(more))]
@@ -292,12 +292,12 @@ def _in_copies(found: _Updates, best: _Cut) -> UOp:
 def _compared(found: _Updates) -> UOp:
     """Each row reduces the updates that name it."""
     dtype, size = found.value.dtype, _size(found.value, 0)
-    shape = (found.count, size, *found.rest)
+    shape = (found.meeting, size, *found.rest)
     (row,) = found.indices
     hit = broadcast_axes(found.mask, 0, shape) & broadcast_axes(
         row.cast(dtypes.index), 0, shape
     ).equal(positions(shape, 1, dtypes.index))
-    updates = expand(reshape(found.updates, (found.count, 1, *found.rest)), shape)
+    updates = expand(reshape(found.updates, (found.meeting, 1, *found.rest)), shape)
     neutral = full(dtype, identity(found.op, dtype), shape)
     total = reduce_axes(where(hit, updates, neutral), found.op, (0,))
     return make(found.op, dtype, (found.value, reshape(total, shape_of(found.value))))

@@ -13,7 +13,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.context import ScheduleContext
 from weft.schedule.normalize import normalize
-from weft.schedule.order_contractions import order_contractions
+from weft.schedule.reductions.order_contractions import order_contractions
 from weft.target.cpu import cpu_target
 
 CPU = cpu_target("x86_64", ("avx512f",))
@@ -47,6 +47,9 @@ ORDERED: dict[str, Program] = {
         * w.reshape(T, S, 1, 1)
     ).sum((1, 2)),
     "products of products": lambda q, k, v, w, h: (w @ k @ h)[:, :1] @ v.sum(0, keepdim=True),
+    "numbers under views": lambda q, k, v, w, h: read(
+        (q.T * 0.5).T, states(w, (k * 2.0).reshape(S * D).reshape(S, D), v) * 0.25
+    ),
     "a chain": lambda q, k, v, w, h: w @ (k @ (h @ v[:1].transpose(0, 1))),
 }
 AS_THEY_ARE: dict[str, Program] = {

@@ -11,8 +11,8 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
 from weft.schedule import schedule
+from weft.schedule.calls.outline import outline
 from weft.schedule.context import ScheduleContext
-from weft.schedule.outline import outline
 from weft.schedule.schedule import make_schedule
 from weft.target.cpu import cpu_target
 

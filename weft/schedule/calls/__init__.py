@@ -1,0 +1,1 @@
+"""Calls in a graph: found, written out, trimmed."""

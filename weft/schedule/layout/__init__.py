@@ -1,0 +1,1 @@
+"""How values lie in memory that matrix units read."""

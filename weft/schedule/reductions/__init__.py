@@ -1,0 +1,1 @@
+"""Reductions, scans and scatters: their order, their parts, and where they add."""
