@@ -47,8 +47,22 @@ def test_tiles_along_the_sum_and_in_panels():
 
 
 def test_boxes_of_a_factor():
-    along = Factor("bfloat16", 0, (512, 256), (1, 512), ((1, 128),), 0, ((64,), (0,)))
-    across = Factor("bfloat16", 0, (256, 512), (1, 256), ((0, 128),), 1, ((0,), (64,)))
+    along = Factor("bfloat16", 0, (512, 256), (1, 512), ((1, 128),), ((0, 64),), ((64,), (0,)), (1, 1))
+    across = Factor("bfloat16", 0, (256, 512), (1, 256), ((0, 128),), ((1, 64),), ((0,), (64,)), (1, 1))
     assert (along.box, along.panels) == ((64, 128), 1)
     assert (across.box, across.panels) == ((64, 64), 2)
     assert along.position(3, 5) == [5, 3] and across.position(3, 5) == [3, 5]
+
+
+def test_boxes_of_pixels():
+    # Rows of 4 x 2 x 8 pixels of 16 images, every second of them; channels are summed.
+    sizes, strides = (64, 28, 28, 16), (1, 64, 1792, 50176)
+    rows, moves = ((1, 4), (2, 2), (3, 8)), ((0, 0), (1, 0), (0, 1), (0, 0))
+    image = Factor("bfloat16", 0, sizes, strides, rows, ((0, 64),), moves, (1, 2, 2, 1))
+    assert (image.box, image.height) == ((64, 4, 2, 8), 64)
+    assert image.position(4 * 2 * 3 + 4 + 1, 9) == [9, 2, 2, 3]
+    # Pixels are summed, and channels are rows.
+    depth = ((1, 4), (2, 4), (3, 4))
+    channels = Factor("bfloat16", 0, sizes, strides, ((0, 128),), depth, moves, (1, 1, 1, 1))
+    assert (channels.box, channels.panels) == ((64, 4, 4, 4), 2)
+    assert channels.position(70, 16 * 2 + 4 * 3 + 1) == [70, 1, 3, 2]

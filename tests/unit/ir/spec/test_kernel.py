@@ -52,7 +52,7 @@ scanned = store(address, scan_range(value, Op.ADD, r1), (r0, r1))
 
 
 def tile(positions: int) -> UOp:
-    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), 0, ((64,), (0,)))
+    factor = ("float16", 0, (64, 64), (1, 64), ((1, 64),), ((0, 64),), ((64,), (0,)), (1, 1))
     arg = ((64, 64, 64), 2, (1,), factor, factor, "float32")
     return make(Op.CONTRACT, f32, (x, x, *[r0] * (4 + positions)), arg)
 
