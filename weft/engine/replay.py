@@ -268,6 +268,7 @@ class _CheckedRun(_ListRun):
 
     def run(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         fill_fresh(memory)
+        assert isinstance(self._list, CheckedList)
         self._list.values = variables
         super().run(memory, variables)
 

@@ -30,7 +30,7 @@ from weft.support.errors import (
 )
 from weft.support.settings import settings
 from weft.tensor.host.convert import dtype_of as read_dtype
-from weft.tensor.jit.jit import jit
+from weft.tensor.jit.jit import Jit
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import tracing
 
@@ -65,7 +65,7 @@ class Model:
         self._static: set[str] = set()
         self._has_weights = False
         self._dtype: DType | None = None
-        self._traced = jit(self._graph_outputs)
+        self._traced = Jit(self._graph_outputs)
 
     def __repr__(self) -> str:
         return f"<onnx model {self.graph.name}, {self._traced.traces} traces>"
@@ -144,7 +144,7 @@ class Model:
     ) -> str:
         """What stands against symbolic sizes within these limits."""
         inputs = self.sizes.bound_inputs(free, self.sizes.sizes_of(free) or {}, limits)
-        traced = self._traced if is_kept else jit(self._graph_outputs)
+        traced = self._traced if is_kept else Jit(self._graph_outputs)
         try:
             traced.program_for((inputs, fixed), {})
         except (UsageError, NeedsValue) as error:
@@ -313,7 +313,7 @@ class Model:
                 )
             own[name].assign(value.cast(own[name].dtype))
             self.graph.weights[name].replace(own[name].realize())
-        self._traced = jit(self._graph_outputs)  # what was made of weights is made again
+        self._traced = Jit(self._graph_outputs)  # what was made of weights is made again
 
     def to(self, target: Any) -> Model:
         """The same model on another device, or with all of its floats in another dtype."""
@@ -326,7 +326,7 @@ class Model:
         for name, value in self.state_dict().items():
             changed = Run(self.device, False, 0, self._dtype).fitted(value.to(self.device))
             self.graph.weights[name].replace(changed.realize())
-        self._traced = jit(self._graph_outputs)
+        self._traced = Jit(self._graph_outputs)
         return self
 
 

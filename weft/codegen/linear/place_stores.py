@@ -59,8 +59,18 @@ class LoopBody:
 
 
 def place_stores(kernel: UOp) -> LoopBody:
-    """The loop tree of a kernel whose memory is flat and whose reductions are stores."""
-    return _Placer(kernel).root
+    """The loop tree of a kernel whose memory is flat and whose reductions are stores.
+
+    Its items do not know their parents any more, so that it is freed when nobody holds it.
+    """
+    root = _Placer(kernel).root
+    waiting: list[LoopBody | StoreGroup] = [root]
+    while waiting:
+        item = waiting.pop()
+        item.parent = None
+        if isinstance(item, LoopBody):
+            waiting += item.items
+    return root
 
 
 class _Placer:
@@ -102,27 +112,29 @@ class _Placer:
         """The nests of a block: these, each behind what it waits for at the depth of the block."""
         found: list[LoopNest] = []
         seen = reached
-
-        def visit(user: UOp, loops: Path) -> None:
-            nonlocal seen
-            for store in self.waits.needs_of(user):
-                if seen & self.waits.bit[store]:
-                    continue
-                group = self.waits.group(store)
-                for each in group:
-                    seen |= self.waits.bit[each]
-                prefix = _shortest(loops, store.ranges)
-                own = self.sorted(store.src[2:])
-                for each in group:
-                    visit(each, prefix + own)
-                if len(prefix) == len(path):
-                    found.append(LoopNest(group, own, True))
-
         for nest in nests:
             for store in nest.stores:
-                visit(store, path + nest.loops)
+                seen = self.collect_needs(store, path + nest.loops, len(path), seen, found)
             found.append(nest)
         return found
+
+    def collect_needs(
+        self, user: UOp, loops: Path, depth: int, seen: int, found: list[LoopNest]
+    ) -> int:
+        """Find what a store in some loops waits for, but for stores in `seen`; those seen then."""
+        for store in self.waits.needs_of(user):
+            if seen & self.waits.bit[store]:
+                continue
+            group = self.waits.group(store)
+            for each in group:
+                seen |= self.waits.bit[each]
+            prefix = _shortest(loops, store.ranges)
+            own = self.sorted(store.src[2:])
+            for each in group:
+                seen = self.collect_needs(each, prefix + own, depth, seen, found)
+            if len(prefix) == depth:
+                found.append(LoopNest(group, own, True))
+        return seen
 
     def open(self, block: LoopBody, path: Path, group: Sequence[LoopNest], reached: int) -> None:
         """Run nests in the loop that all of them enter next, or one that has no more to enter."""

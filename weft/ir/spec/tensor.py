@@ -290,8 +290,9 @@ def _scattered_elsewhere(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 _NORMALIZED_ROWS: Final = (
     *(entry for entry in _ROWS if Op.CUSTOM_GRADIENT not in entry.ops),
     row("ITEM picks what a CALL gives", Op.ITEM, _item_of_call),
+    row("no gradient ends here any more", Op.DETACH, lambda _: False),
 )
-# After `normalize`: a gradient of its own, and a TUPLE that is taken apart, are gone.
+# After `normalize`: a gradient of its own, DETACH, and a TUPLE that is taken apart, are gone.
 NORMALIZED_SPEC: Final = Spec("normalized tensor graph", _NORMALIZED_ROWS, bodies=TENSOR_SPEC)
 # After `store-scatters`.
 STORED_SPEC: Final = Spec(

@@ -1,5 +1,8 @@
 """The loop tree: which loops there are, and which store runs in which of them."""
 
+import gc
+from weakref import ref
+
 import pytest
 
 from tests.unit.codegen.kernel_parts import F32, at, exp, kernel, put, read, stage, total
@@ -116,3 +119,17 @@ def test_a_late_read_of_what_is_written_before_is_refused():
     result = param(2, F32, (3, 8))
     with pytest.raises(InternalError, match="reads the old contents of memory"):
         tree(kernel("late", store(index_of(result, [i, j]), value, [i, j])))
+
+
+def test_a_loop_tree_is_freed_without_the_collector():
+    """What compiles thousands of kernels leaves nothing behind that only the collector finds."""
+    softmax = put(out, [i, j], at(x, i, j) / total(at(x, i, k), k), [i, j])
+    root = lowered(kernel("softmax", softmax))
+    gc.disable()
+    try:
+        block = place_stores(root)
+        ends = [ref(block), *map(ref, block.items)]
+        del block
+        assert all(end() is None for end in ends)
+    finally:
+        gc.enable()
