@@ -211,7 +211,7 @@ class tqdm(Generic[T]):  # noqa: N801 -- tinygrad's name
     ) -> None:
         self.iterable, self.disable, self.n = iterable, bool(disable), 0
         if total is None and iterable is not None and hasattr(iterable, "__len__"):
-            total = len(iterable)
+            total = len(iterable)  # type: ignore[arg-type]
         self._bar = Progress(desc.removesuffix(": "), total, unit)
         self._is_open = False
 

@@ -82,6 +82,13 @@ NOT_IN_THE_TABLE = {
         "unique_consecutive unsafe_chunk unsafe_split unsqueeze_copy vander vdot view_copy "
         "vsplit xlog1py zeta"
     ),
+    "in place, compared with PyTorch in tests/unit/tensor/methods/test_in_place_names.py": (
+        "absolute_ addbmm_ addmm_ addmv_ addr_ arccos_ arccosh_ arcsin_ arcsinh_ arctan2_ "
+        "arctan_ arctanh_ baddbmm_ cumprod_ cumsum_ divide_ fix_ float_power_ floor_divide_ ge_ "
+        "greater_ greater_equal_ gt_ i0_ igamma_ igammac_ index_reduce_ ldexp_ le_ less_ "
+        "less_equal_ lt_ multiply_ mvlgamma_ negative_ nextafter_ not_equal_ polygamma_ renorm_ "
+        "sgn_ subtract_ true_divide_"
+    ),
     "complex numbers, tested in tests/unit/tensor/complexes": (
         "adjoint cdouble cfloat complex imag is_complex istft polar stft view_as_complex "
         "view_as_real"
