@@ -41,7 +41,8 @@ def accept_other_names(cls: type) -> None:
     """Let the methods of a class take keyword arguments by their other names."""
     for name, function in list(vars(cls).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
-            code = unwrap(function).__code__  # decorators hand arguments on as they are
+            # Decorators hand arguments on as they are, but those that read the names themselves.
+            code = unwrap(function, stop=lambda each: hasattr(each, "reads_names")).__code__
             known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
             others = {
                 _OTHER_NAMES[each]: each

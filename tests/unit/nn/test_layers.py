@@ -210,19 +210,19 @@ def test_weights_of_attention_cost_nothing_unless_read():
     assert counts[0] == counts[1]
 
 
-def test_dropout_of_layers_acts_in_training_alone():
+def test_dropout_of_layers_acts_until_they_evaluate():
     Tensor.manual_seed(1)
     layer, x = nn.Dropout(0.25), Tensor.ones(4000)
-    assert layer(x).numpy().tolist() == [1.0] * 4000
-    with Tensor.train():
-        values = layer(x).numpy()
+    values = layer(x).numpy()
     assert set(np.round(values, 4)) == {0.0, np.float32(1.3333)}
     assert values.mean() == pytest.approx(1, abs=0.05)
+    assert layer.eval()(x).numpy().tolist() == [1.0] * 4000
     stacked = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
     sequence = Tensor(drawn(3, 2, 3))
-    with Tensor.train():
-        noisy = stacked(sequence)[0].numpy()
+    noisy = stacked(sequence)[0].numpy()
+    stacked.eval()
     assert not np.allclose(noisy, stacked(sequence)[0].numpy())
+    assert np.array_equal(stacked(sequence)[0].numpy(), stacked(sequence)[0].numpy())
 
 
 def test_sequential_is_a_list():

@@ -52,12 +52,14 @@ class _Product(NamedTuple):
 def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
     """The axis along which a product is summed in parts, and how many; one where that is fastest.
 
-    None for other reductions.
+    None for other reductions, and for machines of which nobody knows how fast they are.
     """
     found = _product(node) if isinstance(target.compute, Simt) else None
     if found is None or min(found.rows, found.columns) < LEAST_SIDE:
         return None
     speed = _speed(found.dtype, target)
+    if not speed.rate:
+        return None
     least = LEAST_PART // found.dtype.itemsize
     choices = [
         (_time(found, count, speed, target), count, axis)

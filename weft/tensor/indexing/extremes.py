@@ -37,6 +37,7 @@ def _extreme(function: Callable[..., Tensor], name: str, of_two: str) -> Callabl
             found._pair = (name, self, axis, keepdim)
         return found
 
+    vars(method)["reads_names"] = True  # `dim` and `axis` differ
     return method
 
 
