@@ -229,12 +229,17 @@ def test_a_waiting_write_does_not_stand_in_the_way_of_another_value():
     assert state.sum().item() == 10
 
 
-def test_memory_of_results_is_asked_for_in_one_size(device):
+def test_memory_of_results_has_room_for_sizes_near_by(device):
     x = rows().realize()
-    before = GlobalCounters.mem_used
-    y = (x[: N.bind(3)] + 1).realize()
-    assert GlobalCounters.mem_used - before == ROWS.nbytes
-    assert y.numpy().shape == (3, 6)
+    taken, kept = [], []
+    for size in (3, 4, 13):
+        before = GlobalCounters.mem_used
+        kept.append((x[: N.bind(size)] + 1).realize())
+        taken.append(GlobalCounters.mem_used - before)
+    row = ROWS.nbytes // len(ROWS)
+    assert taken[0] == taken[1] == 4 * row  # one size of memory, which another call takes over
+    assert 13 * row <= taken[2] <= ROWS.nbytes
+    assert [y.numpy().shape for y in kept] == [(3, 6), (4, 6), (13, 6)]
 
 
 def test_copies_between_devices(device):

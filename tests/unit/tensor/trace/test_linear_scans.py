@@ -86,6 +86,7 @@ def layer(q: Tensor, k: Tensor, v: Tensor, a: Tensor) -> Tensor:
     return (q.unsqueeze(-1) * states).sum(-2)
 
 
+@pytest.mark.peers("torch")
 def test_gradients_are_those_of_a_loop() -> None:
     import torch
 
