@@ -76,6 +76,8 @@ _printed: set[int] = set()
 
 # Nodes of one file that are printed: all of most files.
 _MOST_PRINTED = 4000
+# Nodes that are looked at for that, where a file makes graphs that are each too large.
+_MOST_WALKED = 400_000
 
 
 def some_of(roots: Iterable["UOp"]) -> Iterator["UOp"]:
@@ -83,12 +85,14 @@ def some_of(roots: Iterable["UOp"]) -> Iterator["UOp"]:
     from weft.ir.walk import topological
 
     seen: set[UOp] = set()
+    walked = 0
     for root in roots:
         below = topological(root, enter=lambda node: node not in seen)
+        walked += len(below)
         if len(seen) + len(below) <= _MOST_PRINTED:
             seen.update(below)
             yield root
-        elif 2 * len(seen) > _MOST_PRINTED:
+        elif 2 * len(seen) > _MOST_PRINTED or walked > _MOST_WALKED:
             return
 
 
