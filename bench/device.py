@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,12 +215,32 @@ SECTIONS = (
 )
 
 
+def _printed(section: Callable[..., Iterable[Row]], name: str, match: str) -> list[Row]:
+    """The rows of a section, printed as they come."""
+    rows: list[Row] = []
+
+    def show(row: Row) -> None:
+        subject, about, value, unit, note = row
+        print(f"{subject:8} {about:36} {value:12.3f} {unit:6} {note}", flush=True)
+        rows.append(row)
+
+    try:
+        for row in section(name, match) if section is kernel_rows else section(name):
+            show(row)
+    except Exception as error:  # other sections are still of use
+        show((section.__name__, "failed", 0.0, "", f"{type(error).__name__}: {error}"))
+    return rows
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench device", description=__doc__)
     parser.add_argument("name", help="the device, such as CUDA")
     parser.add_argument(
-        "--only", metavar="SECTION", help="one of host, copy, kernel, start, step, model, long"
+        "--only",
+        metavar="SECTION",
+        help="one of host, copy, kernel, start, step, model, decode, long",
     )
+    parser.add_argument("--match", default="", metavar="TEXT", help="kernels whose names have it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     options = parser.parse_args(arguments)
     on: Any = device(options.name)
@@ -230,13 +250,7 @@ def main(arguments: Sequence[str]) -> int:
         for section in SECTIONS:
             if options.only and section.__name__ != f"{options.only}_rows":
                 continue
-            try:
-                found = section(options.name)
-            except Exception as error:  # the others are still of use
-                found = [(section.__name__, "failed", 0.0, "", f"{type(error).__name__}: {error}")]
-            for subject, about, value, unit, note in found:
-                print(f"{subject:8} {about:36} {value:12.3f} {unit:6} {note}", flush=True)
-            rows += found
+            rows += _printed(section, options.name, options.match)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     return 0

@@ -7,7 +7,7 @@ the arithmetic rate, and the largest error as a share of the largest value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,32 +194,30 @@ def _matrix_units(torch: Any) -> list[Kernel]:
     return found
 
 
-def kernel_rows(name: str) -> list[Row]:
-    """All kernels beside torch's."""
+def kernel_rows(name: str, match: str = "") -> Iterator[Row]:
+    """Kernels beside torch's: all, or those whose names have a text in them."""
     try:
         import torch
     except ImportError:
-        return []
+        return
     if not torch.cuda.is_available():
-        return []
+        return
+    from bench.device_attention import attentions
     from bench.device_convolutions import convolutions
 
     torch.backends.cudnn.benchmark = True
-    found: list[Row] = []
-    copy = 0.0
+    copy = _measured(name, _maps(torch, 16 * MILLION)[0], 0.0)[1]
     for make in (
         *(lambda: _maps(torch, 16 * MILLION), lambda: _maps(torch, 64 * MILLION)),
         lambda: _sums(torch, 16 * MILLION),
         *(lambda: _sums(torch, 64 * MILLION)[:2], lambda: _rows(torch)),
         *(lambda: _moves(torch), lambda: _products(torch), lambda: _matrix_units(torch)),
-        lambda: convolutions(torch),
+        *(lambda: convolutions(torch), lambda: attentions(torch)),
     ):
         for kernel in make():
-            row, rate = _measured(name, kernel, copy)
-            copy = copy or rate
-            found.append(row)
+            if match in kernel.about:
+                yield _measured(name, kernel, copy)[0]
         torch.cuda.empty_cache()
-    return found
 
 
 def _measured(name: str, kernel: Kernel, copy: float) -> tuple[Row, float]:
@@ -231,7 +229,7 @@ def _measured(name: str, kernel: Kernel, copy: float) -> tuple[Row, float]:
         first = run(*ours)
         error = _error(first, kernel.theirs(*kernel.inputs))
         own = _own_seconds(on, lambda: run(*ours))
-        theirs = _torch_seconds(lambda: kernel.theirs(*kernel.inputs))
+        theirs = torch_seconds(lambda: kernel.theirs(*kernel.inputs))
     except Exception as problem:  # the others are still of use
         text = f"{type(problem).__name__}: {str(problem).splitlines()[0]}"
         return ("torch", kernel.about, 0.0, "failed", text), 0.0
@@ -245,7 +243,10 @@ def _measured(name: str, kernel: Kernel, copy: float) -> tuple[Row, float]:
     return ("torch", kernel.about, theirs / own, "ratio", ", ".join(facts)), rate
 
 
-def _error(ours: Tensor, theirs: Any) -> float:
+def _error(ours: Any, theirs: Any) -> float:
+    """The largest difference of two results, as a share of the largest value of theirs."""
+    if isinstance(theirs, tuple):
+        return max(map(_error, ours, theirs))
     got, wanted = ours.float().numpy(), theirs.float().cpu().numpy()
     scale = float(np.abs(wanted).max()) or 1.0
     return float(np.abs(got.astype(np.float64) - wanted).max()) / scale
@@ -264,7 +265,7 @@ def _own_seconds(on: Device, run: Callable[[], object]) -> float:
     return min(seconds) / CALLS
 
 
-def _torch_seconds(run: Callable[[], object]) -> float:
+def torch_seconds(run: Callable[[], object]) -> float:
     import torch
 
     run()
@@ -313,5 +314,5 @@ def step_rows(name: str) -> list[Row]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    seconds = _torch_seconds(graph.replay)
+    seconds = torch_seconds(graph.replay)
     return [("MLP", "torch's step in a CUDA graph", seconds * 1e6, "us", "")]
