@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 from weakref import ref
@@ -473,9 +473,11 @@ def first_closed(node: UOp) -> int:
     return _CLOSES[node.op](node.arg)
 
 
-def range_ids(ranges: int) -> Iterator[int]:
+def range_ids(ranges: int) -> list[int]:
     """The range numbers in a bit set, smallest first."""
+    found: list[int] = []
     while ranges:
         low = ranges & -ranges
-        yield low.bit_length() - 1
+        found.append(low.bit_length() - 1)
         ranges ^= low
+    return found

@@ -18,6 +18,7 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
 from weft.rewrite import trace
 from weft.rewrite.ruleset import Matcher, RuleSet
+from weft.rewrite.trace import ACTIVE
 
 LIMIT: Final = 250
 FIRST_BUDGET: Final = 2_000
@@ -34,7 +35,7 @@ _TOO_MANY: Final = (_OutOfBudgetError, RecursionError)
 
 def rewrite(root: UOp, rules: RuleSet, context: Any = None) -> UOp:
     """The normal form of a graph under these rules."""
-    active = trace.active()
+    active = ACTIVE.get()
     if active is not None:
         return _rewrite_traced(root, rules, context, active)
     if not root.ops & rules.roots:

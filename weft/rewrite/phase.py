@@ -108,6 +108,7 @@ def _run(
     watch: Watch | None,
 ) -> UOp:
     record = begin_record(phase, root) if settings.VIZ else None
+    has_specs = settings.SPEC
     with CollectorPaused():
         for step in phase.passes:
             root, report, rewrites = _run_pass(step, root, context)
@@ -115,7 +116,7 @@ def _run(
                 record.add(step, report, root, rewrites)
             if reports is not None:
                 reports.append(report)
-            if settings.SPEC and (spec := step.spec(context)) is not None:
+            if has_specs and (spec := step.spec(context)) is not None:
                 verify(root, spec, pass_name=step.name)
             if watch is not None:
                 watch(step, root)

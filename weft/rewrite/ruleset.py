@@ -13,6 +13,7 @@ import marshal
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from weft.ir.ops import COUNT
@@ -60,8 +61,6 @@ class RuleSet:
                 raise InternalError(f"rule {item.name} has no root op")
             self.roots |= 1 << item.lhs.op
         self.forward: dict[UOp, UOp] = {}
-        self._bit: int | None = None
-        self._table: list[Matcher | None] | None = None
         _require_unique_names(self)
         for item in items:
             require_known_names(item)
@@ -76,22 +75,18 @@ class RuleSet:
                         return True
         return False
 
-    @property
+    @cached_property
     def table(self) -> list[Matcher | None]:
         """The decision function of each op, or None where no rule has that root."""
-        if self._table is None:
-            self._table = self.compile(None)
-        return self._table
+        return self.compile(None)
 
-    @property
+    @cached_property
     def bit(self) -> int:
         """The mark of this set in `UOp.done`, given out when the set is first used; 0 for none."""
-        if self._bit is None:
-            self._bit = 0
-            if not self.is_contextual:
-                self._bit = new_mark()
-                on_sweep(self.forward.clear)
-        return self._bit
+        if self.is_contextual:
+            return 0
+        on_sweep(self.forward.clear)
+        return new_mark()
 
     def allowing(self, *assumptions: str) -> RuleSet:
         """The set with the rules that make these assumptions switched on."""

@@ -19,7 +19,7 @@ from weft.rewrite.rule import Rule
 from weft.rewrite.ruleset import Matcher, RuleSet
 from weft.support.errors import InternalError
 
-_ACTIVE: Final[ContextVar[RewriteTrace | None]] = ContextVar("weft_trace", default=None)
+ACTIVE: Final[ContextVar[RewriteTrace | None]] = ContextVar("weft_trace", default=None)
 
 
 FEWEST_OF_A_LOOP: Final = 100
@@ -119,19 +119,19 @@ def _recorder(rules: RuleSet, steps: Callable[[], list[Rewritten]]) -> Callable[
 
 def active() -> RewriteTrace | None:
     """The trace of this thread, if there is one."""
-    return _ACTIVE.get()
+    return ACTIVE.get()
 
 
 @contextmanager
 def tracing(remembers: bool = False) -> Iterator[RewriteTrace]:
     """Record every rewrite in this scope."""
-    token = _ACTIVE.set(RewriteTrace(remembers))
+    token = ACTIVE.set(RewriteTrace(remembers))
     try:
-        current = _ACTIVE.get()
+        current = ACTIVE.get()
         assert current is not None
         yield current
     finally:
-        _ACTIVE.reset(token)
+        ACTIVE.reset(token)
 
 
 def report_loop(root: UOp, rules: RuleSet, run: Callable[[list[Matcher | None]], None]) -> None:

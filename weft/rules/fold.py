@@ -20,7 +20,7 @@ def fold_constants(node: UOp) -> UOp | None:
     """
     if node.dtype.lanes != node.src[0].dtype.lanes or _is_undefined(node):
         return None
-    values = tuple(source.arg for source in node.src)
+    values = tuple([source.arg for source in node.src])
     scalar = evaluate(node.op, node.dtype.scalar, values, node.src[-1].dtype.scalar)
     return const(node.dtype, scalar)
 

@@ -12,7 +12,7 @@ import hashlib
 import os
 from pathlib import Path
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = str(Path(__file__).parent.parent)
 # The packages that decide the code that a kernel becomes.
 COMPILER = ("ir", "rewrite", "rules", "target", "codegen", "render", "runtime")
 

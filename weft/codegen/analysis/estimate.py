@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from weft.codegen.analysis.loops import own_ranges, ranges_of
@@ -29,7 +31,7 @@ def estimate(kernel: UOp) -> Estimate:
     extents = {number: bounds(r.src[0])[1] for number, r in ranges_of(kernel).items()}
 
     def iterations(ranges: int) -> int:
-        return math.prod(extents[number] for number in range_ids(ranges))
+        return math.prod([extents[number] for number in range_ids(ranges)])
 
     operations = 0
     read: dict[UOp, int] = {}
@@ -56,18 +58,14 @@ def _count(address: UOp, found: dict[UOp, int], iterations: Callable[[int], int]
     """Add the elements of an address to what is known of its memory."""
     memory = behind(address.src[0])
     indices = address.src[2:]
-    accesses = iterations(sum(1 << n for n in _ranges(indices)))
+    accesses = iterations(reduce(or_, [each.ranges for each in indices], 0))
     count = found.get(memory, 0)
-    if not any(each.ops >> Op.LOAD & 1 for each in indices):
-        spans = math.prod(high - low + 1 for low, high in map(bounds, indices))
+    if not reduce(or_, [each.ops for each in indices], 0) >> Op.LOAD & 1:
+        spans = math.prod([high - low + 1 for low, high in map(bounds, indices)])
         size = largest_size(shape_of(memory))
         found[memory] = max(count, min(count + min(accesses, spans), size))
     else:
         found[memory] = count + accesses
-
-
-def _ranges(indices: tuple[UOp, ...]) -> set[int]:
-    return {number for each in indices for number in range_ids(each.ranges)}
 
 
 def _bytes(found: dict[UOp, int]) -> int:

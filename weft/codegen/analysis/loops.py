@@ -93,7 +93,7 @@ def first_range(node: UOp) -> int | None:
         return first_closed(node)
     if node.op == Op.STAGE:
         return 1 + len(node.arg[1])
-    return sum(source.op != Op.RANGE for source in node.src)
+    return sum([source.op != Op.RANGE for source in node.src])
 
 
 def own_ranges(node: UOp) -> tuple[UOp, ...]:

@@ -231,7 +231,7 @@ class _Chooser(Chooser):
     def iterations_of(self, nodes: list[UOp]) -> dict[UOp, int]:
         """How often each of these is evaluated: once for each iteration of what it depends on."""
         extents = {number: self.extent(number) or 1 for number in kinds_of(self.kernel)}
-        return {node: math.prod(extents[n] for n in range_ids(node.ranges)) for node in nodes}
+        return {node: math.prod([extents[n] for n in range_ids(node.ranges)]) for node in nodes}
 
     def can_be_lanes(self, number: int) -> bool:
         """Whether no value that depends on a range has lanes already."""

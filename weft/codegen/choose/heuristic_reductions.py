@@ -16,7 +16,7 @@ from weft.codegen.analysis.loops import LOOP, UNROLL, VECTOR, kinds_of, nodes_of
 from weft.codegen.choose.chooser import Chooser, width
 from weft.codegen.opts.table import Accumulate, Nest, Unroll
 from weft.ir.dtypes import FLOAT
-from weft.ir.ops import TRANSCENDENTAL, Op
+from weft.ir.ops import TRANSCENDENTAL, Op, mask_of
 from weft.ir.reduction.contraction import (
     Contraction,
     contraction_of,
@@ -73,7 +73,7 @@ def _reading_reduction(chooser: Chooser) -> UOp | None:
     nodes = nodes_of(chooser.kernel)
     reductions = [node for node in nodes if node.op == Op.REDUCE]
     reads = [node for node in nodes if node.op == Op.LOAD]
-    is_light = len(reads) <= 2 and not any(node.op in TRANSCENDENTAL for node in nodes)
+    is_light = len(reads) <= 2 and not chooser.kernel.ops & mask_of(*TRANSCENDENTAL)
     return reductions[0] if len(reductions) == 1 and is_light else None
 
 

@@ -154,7 +154,7 @@ class NestOrder:
         """The nests in order, those together that share their next loop."""
         found: list[list[LoopNest]] = []
         while self.waiting:
-            self.run(next(range_ids(self.waiting)), 0, found)
+            self.run(range_ids(self.waiting)[0], 0, found)
         return found
 
     def run(self, number: int, blocked: int, found: list[list[LoopNest]]) -> None:

@@ -86,6 +86,8 @@ class _Expander:
         return touched
 
     def key(self, node: UOp, point: Point) -> Key:
+        if not point or not node.ranges:
+            return node, ()
         return node, tuple([(n, at) for n, at in point.items() if node.ranges >> n & 1])
 
     def vector_range(self, ranges: int, point: Point) -> int | None:
@@ -169,7 +171,7 @@ class _Expander:
         raise InternalError("an op that cannot be expanded", facts=[("node", repr(node))])
 
     def elementwise(self, node: UOp, src: list[UOp]) -> UOp:
-        lanes = max(source.dtype.lanes for source in src)
+        lanes = max([source.dtype.lanes for source in src])
         if lanes > 1 and (known := constant_lanes(node, src, lanes)) is not None:
             return known
         made = make(
@@ -178,8 +180,10 @@ class _Expander:
             tuple([spread(source, lanes) for source in src]),
             node.arg,
         )
+        if lanes > 1:
+            return made
         is_known = is_index_arithmetic(made) or all(part.op == Op.CONST for part in made.src)
-        return simplify(made) if lanes == 1 and is_known else made
+        return simplify(made) if is_known else made
 
     def comparison(self, node: UOp, point: Point) -> UOp:
         """Whether a remainder is this or that, which may differ from lane to lane only."""
@@ -430,7 +434,7 @@ def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
     if node.dtype.kind not in (INDEX, BOOL):
         return None
     listed = [_listed(spread(source, lanes)) for source in src]
-    if any(each is None for each in listed):
+    if None in listed:
         return None
     made: list[UOp] = []
     for parts in zip(*[each for each in listed if each is not None], strict=True):
@@ -442,8 +446,9 @@ def _listed(node: UOp) -> list[UOp] | None:
     """The lanes of a vector of constants."""
     if node.op == Op.CONST:
         return [const(node.dtype.scalar, node.arg)] * node.dtype.lanes
-    is_known = node.op == Op.VECTOR and all(source.op == Op.CONST for source in node.src)
-    return list(node.src) if is_known and len(node.src) == node.dtype.lanes else None
+    if node.op != Op.VECTOR or len(node.src) != node.dtype.lanes:
+        return None
+    return list(node.src) if all(source.op == Op.CONST for source in node.src) else None
 
 
 def _of_constants(lanes: list[UOp]) -> UOp:

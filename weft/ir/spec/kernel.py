@@ -194,7 +194,7 @@ def _same_number(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
 
 
 def _free_range(root: UOp, nodes: list[UOp]) -> tuple[UOp, str] | None:
-    free = next(range_ids(root.ranges), None)
+    free = next(iter(range_ids(root.ranges)), None)
     if free is None:
         return None
     guilty = next(node for node in nodes if node.op == Op.RANGE and node.arg == free)

@@ -173,7 +173,7 @@ def _numbered(root: UOp, nodes: list[UOp]) -> Found:
 def _closed(root: UOp, nodes: list[UOp]) -> Found:
     for node in nodes:
         if node.op in _OUTPUTS and node.ranges:
-            return node, f"range {next(range_ids(node.ranges))} is not among those it runs over"
+            return node, f"range {range_ids(node.ranges)[0]} is not among those it runs over"
     return None
 
 

@@ -12,7 +12,6 @@ hardware counts: axis 0 is x, 1 is y and 2 is z.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -38,7 +37,7 @@ WriteNode = Callable[[Code, UOp], None]
 
 def symbol(name: str) -> str:
     """The name of a program as LLVM writes that of a function."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
+    if name.isascii() and name.replace(".", "_").isidentifier() and name[0] != ".":
         return f"@{name}"
     raise InternalError(f"render: expected a name of a function, got {name!r}")
 

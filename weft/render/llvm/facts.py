@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final, NamedTuple
 
 from weft.ir.bounds import bounds, dtype_limits
@@ -140,7 +141,7 @@ def plan_contractions(instructions: Iterable[UOp]) -> frozenset[UOp]:
     `x * x - y * y` is exactly 0 where x equals y, and what is fused is only ever more exact.
     """
     listed = list(instructions)
-    uses = Counter(source for node in listed for source in node.src)
+    uses = Counter(chain.from_iterable([node.src for node in listed]))
     found: set[UOp] = set()
     for node in listed:
         if node.op == Op.ADD and node.dtype.kind == FLOAT:

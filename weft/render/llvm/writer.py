@@ -58,9 +58,9 @@ class LlvmWriter:
         return self.value(text)
 
     def _call(self, function: str, result: str, arguments: Sequence[Typed]) -> str:
-        types = ", ".join(type_name for type_name, _ in arguments)
+        types = ", ".join([type_name for type_name, _ in arguments])
         self.declared[function] = f"declare {result} @{function}({types})"
-        operands = ", ".join(f"{type_name} {operand}" for type_name, operand in arguments)
+        operands = ", ".join([f"{type_name} {operand}" for type_name, operand in arguments])
         return f"call {result} @{function}({operands})"
 
     def intrinsic(self, stem: str, type_name: str, *operands: str) -> str:

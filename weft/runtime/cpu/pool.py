@@ -15,7 +15,6 @@ import atexit
 import ctypes
 import functools
 import os
-import signal
 import sys
 import threading
 import weakref
@@ -102,12 +101,7 @@ class NativePool:
         workers = self.threads - 1
         self._memory = allocate(pool_bytes(workers))
         ctypes.memset(self._memory.address, 0, self._memory.size)
-        # Signals are for Python's threads: one that a worker took would not wake them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self._native.start(self._memory.address, workers)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._native.start(self._memory.address, workers)
         self.state = self._memory.address
         self.run = self._native.run
 

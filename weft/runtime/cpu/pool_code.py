@@ -17,10 +17,13 @@ writes the job, and only while no chunk of it is out; whoever raises the ticket 
 that ticket, because the job cannot change before its last chunk is done.
 
 `weft_start(pool, workers)` makes threads and returns how many it got; `weft_stop(pool)` ends them.
+Threads begin with all signals blocked, as their maker has them meanwhile: signals are for Python's
+threads, and one that a worker took would not wake them.
 """
 
 from __future__ import annotations
 
+import signal
 from typing import Final
 
 NAMES: Final = ("weft_run", "weft_start", "weft_stop")
@@ -79,6 +82,7 @@ _PLACES: Final = {
     "THREADS": THREADS,
     "SPINS": SPINS,
     "STACK": STACK_BYTES,
+    "SET_MASK": int(signal.SIG_SETMASK),
     "HEADER": 8 * RECORD_WORDS,
     "MOST_CHUNKS": MOST_CHUNKS,
 }
@@ -95,8 +99,10 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_init(ptr, ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sched_yield()
 declare i64 @llvm.umin.i64(i64, i64)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 # Take and run chunks of job number %epoch until none are left or another job is up.
@@ -331,6 +337,10 @@ entry:
   %threads = getelementptr i8, ptr %pool, i64 $THREADS
   %workers_at = getelementptr i8, ptr %pool, i64 $WORKERS
   %attributes = alloca [128 x i8], align 16
+  %blocked = alloca [128 x i8], align 16
+  %before = alloca [128 x i8], align 16
+  call void @llvm.memset.p0.i64(ptr %blocked, i8 255, i64 128, i1 false)
+  %b = call i32 @pthread_sigmask(i32 $SET_MASK, ptr %blocked, ptr %before)
   %a = call i32 @pthread_attr_init(ptr %attributes)
   %s = call i32 @pthread_attr_setstacksize(ptr %attributes, i64 $STACK)
   %m = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
@@ -351,6 +361,7 @@ made:
 leave:
   store i64 %number, ptr %workers_at, align 8
   %d = call i32 @pthread_attr_destroy(ptr %attributes)
+  %r = call i32 @pthread_sigmask(i32 $SET_MASK, ptr %before, ptr null)
   ret i64 %number
 }
 """
