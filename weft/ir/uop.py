@@ -353,7 +353,8 @@ def const(dtype: DType, value: Number) -> UOp:
     if dtype.kind == COMPLEX or value.__class__ is complex:
         both = complex(value)
         return complex_from(const(dtype.part, both.real), const(dtype.part, both.imag))
-    value = canonical(dtype, value)  # type: ignore[arg-type]  # not complex, as has been seen
+    if dtype.kind != INDEX or value.__class__ is not int:
+        value = canonical(dtype, value)  # type: ignore[arg-type]  # not complex, as has been seen
     key: Any = value
     if dtype.kind == FLOAT and (value == 0.0 or value != value):
         key = repr(value)  # "0.0", "-0.0" and "nan" are three keys

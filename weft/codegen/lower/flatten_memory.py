@@ -67,8 +67,8 @@ def flat_index(indices: Sequence[UOp], sizes: Sequence[Size]) -> UOp:
     >>> flat_index([range_(0, 4), range_(1, 3)], (4, 8))
     ((r0 * 8) + r1)
     """
-    position = index(0)
-    for each, size in zip(indices, sizes, strict=True):
+    position = indices[0] if indices else index(0)
+    for each, size in zip(indices[1:], sizes[1:], strict=True):
         position = position * index(size) + each
     return simplify(position)
 
