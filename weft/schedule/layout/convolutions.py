@@ -65,7 +65,10 @@ def convolution_of(
 
 
 def views_of(reduction: UOp) -> tuple[UOp, UOp] | None:
-    """The factors that a reduction sums the products of, each of the shape of the product."""
+    """The factors that a reduction sums the products of, each of the shape of the product.
+
+    None where one is a number alone: that scales a sum.
+    """
     value, orders = reduction.src[0], []
     while value.op == Op.PERMUTE:
         orders.append(value.arg)
@@ -73,6 +76,8 @@ def views_of(reduction: UOp) -> tuple[UOp, UOp] | None:
     if reduction.arg[0] != Op.ADD or value.op != Op.MUL or not sizes_of(value):
         return None
     left, right = value.src
+    if not (sizes_of(left) and sizes_of(right)):
+        return None
     for order in reversed(orders):
         left, right = permuted_factor(left, order), permuted_factor(right, order)
     return left, right

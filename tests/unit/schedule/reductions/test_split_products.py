@@ -69,6 +69,12 @@ def test_plain_cores_have_parts_too():
     assert parts(product(64, 64, 65536), cuda_target("sm_80")) >= 16
 
 
+def test_sums_that_a_number_scales_are_no_products():
+    x = Tensor(param(1, dtypes.float32, (1024, 1024)))
+    assert parts_of_product(reduction((x * 2.0).sum(1)), CUDA) is None
+    assert parts_of_product(reduction((x.T * 2.0).sum(1)), CUDA) is None
+
+
 def test_parts_run_on_matrix_units():
     result = (product(256, 256, 4096).float() + 1.0).relu()
     made = make_schedule(sink(store(param(0, result.dtype, result.shape), result.uop)), CUDA)
