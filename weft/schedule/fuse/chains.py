@@ -27,7 +27,12 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
 from weft.schedule.fuse.chain import Chain
 from weft.schedule.fuse.cost import size_of, sums_reused_products
-from weft.schedule.fuse.tensor_chains import factors_on_units, fits_units, has_tile_units
+from weft.schedule.fuse.tensor_chains import (
+    factors_on_units,
+    fits_units,
+    has_tile_units,
+    wins_on_units,
+)
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd
@@ -74,8 +79,7 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     if settings.FUSE_PRODUCTS == NEVER:
         return Chains()
     is_on_cores = isinstance(target.compute, Simd) and bool(target.access_bits)
-    # On a GPU it is taken where it is asked for, until it has run on one.
-    is_on_units = settings.FUSE_PRODUCTS == ALWAYS and has_tile_units(target)
+    is_on_units = has_tile_units(target)
     if not is_on_cores and not is_on_units:
         return Chains()
     products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
@@ -105,7 +109,7 @@ def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> li
         return []
     if not isinstance(target.compute, Simd):
         is_alone = not _is_read_elsewhere(chain, readers)
-        return [chain] if is_alone and fits_units(chain) else []
+        return [chain] if is_alone and fits_units(chain) and _wins(chain, target) else []
     if not _wins(chain, target):
         return []
     if not _is_read_elsewhere(chain, readers):
@@ -138,6 +142,8 @@ def _wins(chain: Chain, target: Target) -> bool:
     """Whether blocks near the core cost less than scores in memory."""
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
+    if not isinstance(target.compute, Simd):
+        return wins_on_units(chain, target)
     lanes = target.access_bits // 32  # of which each has a query
     queries = size_of(chain.scores) // _keys(chain)
     of_head = max(map(expansion_of, _others(chain)))

@@ -17,11 +17,18 @@ from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.schedule.fuse.chain import Chain
+from weft.schedule.fuse.cost import size_of
 from weft.schedule.indexing import everywhere, flatten, through
 from weft.target.target import Target
 
 # Keys that are more than one block of the smallest tile.
 LEAST_KEYS: Final = 65
+# Rows of a tile, and queries from which on one is worth it: fewer leave most of its rows empty.
+TILE_ROWS: Final = 128
+LEAST_QUERIES: Final = 16
+# Keys that a group may walk over alone; beyond, a share of the multiprocessors has to be busy.
+LONG_WALK: Final = 4096
+BUSY_SHARE: Final = 0.25
 # Columns of the result, and products that a score sums, that registers have room for.
 MOST_COLUMNS: Final = 128
 MOST_DEPTH: Final = 256
@@ -68,6 +75,26 @@ def fits_units(chain: Chain) -> bool:
     is_narrow = sizes[column] <= MOST_COLUMNS and sizes[column] % 8 == 0
     is_long = bool(sizes[key] >= LEAST_KEYS)
     return is_long and bool(is_narrow) and all(map(_is_score, chain.products))
+
+
+def wins_on_units(chain: Chain, target: Target) -> bool:
+    """Whether one kernel is faster than three; it was at each length of 128 to 4,096 keys.
+
+    A group walks over all keys of its queries, where products of three kernels share them out. So
+    one query, or few of a long past, are no chain.
+    """
+    body = chain.result.src[0]
+    (key,) = chain.result.arg[1]
+    (weights,) = [source for source in body.src if _weights_of(source, chain) is not None]
+    (values,) = [source for source in body.src if source is not weights]
+    row = _row(body, weights, values, key)
+    sizes = shape_of(body)
+    assert row is not None
+    queries, keys = int(sizes[row]), int(sizes[key])
+    heads = size_of(chain.scores) // (queries * keys)
+    groups = heads * -(-queries // TILE_ROWS)
+    is_busy = groups >= BUSY_SHARE * target.compute.units
+    return queries >= LEAST_QUERIES and (keys <= LONG_WALK or is_busy)
 
 
 def factors_on_units(chain: Chain) -> list[UOp]:

@@ -7,6 +7,9 @@ a longer one, and read as far as it goes:
     reduce ADD axes (2): float32(x[512, 1001]) * float32(y[512, 1001])   ->   of x and y,
         stage(x.pad(to 1024 columns)).shrink(to 1001)
 
+Products that become one kernel with a softmax between them (`fuse/chains.py`) are left alone:
+their rows are multiples of 16 bytes already, and their weights are never in memory.
+
 Factors of one byte are multiplied along the sum alone: one that lies across it is turned. A copy
 moves each element once, and a product uses it as often as the other factor has rows.
 """
@@ -23,8 +26,9 @@ from weft.ir.movement import pad, shrink
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import map_graph, with_sources
+from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
+from weft.schedule.fuse.chains import find_chains
 from weft.target.target import Target
 
 # Products of fewer multiplications are as fast without matrix units, with the copy.
@@ -44,11 +48,15 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
     dtypes, alignment = matrix_inputs(context.target)
     if not dtypes or not root.ops >> Op.REDUCE & 1:
         return root
+    chains = find_chains(root, topological(root), context.target)
+    in_chains = {
+        node for chain in chains.results.values() for node in (chain.result, *chain.products)
+    }
 
     def aligned(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
         is_product = new.op == Op.REDUCE and new.arg[0] == Op.ADD and new.src[0].op == Op.MUL
-        if not is_product or not is_large(new.src[0]):
+        if not is_product or node in in_chains or not is_large(new.src[0]):
             return new
         bases = [_base(factor) for factor in new.src[0].src]
         uses = min(_uses(base, new.src[0]) for base in bases)

@@ -144,3 +144,38 @@ def test_queries_of_a_head_fill_the_lanes(queries: int, count: int) -> None:
 
 def test_machines_without_vectors_keep_three_kernels() -> None:
     assert chains(FOUND["softmax"], target=cuda_target()) == 0
+
+
+def on_units(queries: int, keys: int, heads: int = 32) -> int:
+    """The chains of attention in bfloat16 on a GPU."""
+    lengths = (queries, keys, keys)
+    q, k, v = (
+        Tensor(param(slot, dtypes.bfloat16, (1, heads, length, D)))
+        for slot, length in enumerate(lengths)
+    )
+    result = q.scaled_dot_product_attention(k, v).uop
+    graph, target = (
+        sink(store(param(3, dtypes.bfloat16, result.shape), result)),
+        cuda_target("sm_90a"),
+    )
+    graph = normalize(graph, ScheduleContext(graph, target, pytest.fail))
+    return len(find_chains(graph, topological(graph), target).results)
+
+
+def test_matrix_units_take_rows_of_any_length() -> None:
+    assert [on_units(size, size) for size in (65, 77, 128, 300, 2048)] == [1] * 5
+    assert on_units(64, 64) == 0  # one block, which no loop is over
+    with Context(FUSE_PRODUCTS="never"):
+        assert on_units(2048, 2048) == 0
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "heads", "count"),
+    [(1, 1024, 32, 0), (16, 1024, 1, 1), (16, 8192, 1, 0), (16, 8192, 64, 1)],
+)
+def test_few_queries_do_not_walk_over_many_keys_alone(
+    queries: int, keys: int, heads: int, count: int
+) -> None:
+    assert on_units(queries, keys, heads) == count
+    with Context(FUSE_PRODUCTS="always"):
+        assert on_units(queries, keys, heads) == int(queries > 1)

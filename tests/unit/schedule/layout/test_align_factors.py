@@ -55,6 +55,12 @@ def test_rows_of_whole_lines_are_worth_a_copy_of_large_factors():
         assert len(kernels(factor(0, rows, 4088) @ factor(1, rows, 4088).T)) == count
 
 
+def test_factors_of_attention_are_read_as_they_are():
+    """Weights of 1,001 keys are in no memory, and heads of 96 need no whole lines."""
+    q, k, v = (factor(slot, 16, 1001, 96) for slot in range(3))
+    assert len(kernels(q.scaled_dot_product_attention(k, v))) == 1
+
+
 def test_bytes_across_the_sum_are_turned():
     x, y = (factor(slot, 512, 768, dtype=dtypes.int8) for slot in range(2))
     turned, product = kernels(x.int().T @ y.int(), dtype=dtypes.int32)[-2:]
