@@ -16,6 +16,7 @@ from weft.schedule.calls.trim_calls import trim_calls
 from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.layout.align_factors import align_factors
 from weft.schedule.layout.channels_last import channels_last
+from weft.schedule.layout.narrow_results import narrow_results
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
 from weft.schedule.plan import plan_memory
@@ -105,6 +106,13 @@ SCHEDULE: Final = Phase(
             "align-factors",
             align_factors,
             because="matrix units are fed by copies whose rows begin at multiples of 16 bytes",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
+            "narrow-results",
+            narrow_results,
+            because="memory holds a sum in the type in which all read it",
             needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),

@@ -60,7 +60,7 @@ class Candidates:
     def new(self, node: UOp, shape: Shape) -> Kernel:
         """A kernel of its own for a value."""
         kernel = Kernel(len(self.kernels), shape, loop_forms(node, shape))
-        kernel.work = size_of(node) * self._work.of(node)
+        kernel.work = self._work.whole(node)
         self.kernels.append(kernel)
         self._open[shape] |= 1 << kernel.number
         return kernel
@@ -138,6 +138,8 @@ class Candidates:
                 continue
             if node.op == Op.SCAN and not self._inliner.is_along(node, use):
                 continue
+            if self._waits_for(node) and self._work.is_kept_waiting(kernel, scope):
+                continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
             has_room = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
             if has_room and not waiting_for(others) >> kernel.number & 1:
@@ -145,6 +147,10 @@ class Candidates:
                     kernel.pin(scope)
                 return kernel, use.address
         return None
+
+    def _waits_for(self, node: UOp) -> bool:
+        """Whether a value needs the result of a reduction."""
+        return node.op == Op.REDUCE or bool(self._reads.reductions_below(node))
 
     def _is_seen_once(self, node: UOp, use: Use, uses: list[Use], is_stored: bool) -> bool:
         """Whether a kernel looks at a value at one address only, or the value is cheap anyway."""

@@ -8,8 +8,9 @@ nanoseconds; only their order decides.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weft.ir.dtypes import FIXED
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, TRANSCENDENTAL, Op
@@ -19,6 +20,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.fuse.kernel import Kernel, Path, iterations
 from weft.schedule.memory import CALLS, MEMORY
+from weft.target.compute import Simt
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
@@ -32,6 +34,8 @@ _MOST_REDUCTIONS = 16
 _REUSE = 8
 # Parts of a value that cost more than its memory, however cheap each of them is.
 _MANY_PARTS = 256
+# Bytes of an element of a strip of memory that a group of threads takes.
+STRIP_BYTES: Final = 4
 
 
 class CostEstimate(NamedTuple):
@@ -47,6 +51,7 @@ class ValueReads:
     def __init__(self, order: Sequence[UOp]) -> None:
         self.memory_below: dict[UOp, int] = {}  # fused outputs share some of it
         self._reductions: dict[UOp, tuple[UOp, ...]] = {}
+        self.readers = Counter(source for node in order for source in node.src)
         count = 0
         for node in order:
             bits = 0
@@ -110,6 +115,18 @@ class ElementCost:
         """One element of a reduction, iteration by iteration, as in the loop of another."""
         return iterations_of(node) * (self._inline(node.src[0]) + self.target.costs.op)
 
+    def whole(self, node: UOp) -> float:
+        """All of a value that a kernel stores, on threads with what it reduces."""
+        if not isinstance(self.target.compute, Simt):
+            return size_of(node) * self.of(node)
+        while node.op == Op.STAGE or node.op in MOVEMENT:
+            node = node.src[0]
+        if node.op != Op.REDUCE:
+            return size_of(node) * self.in_full(node)
+        if sums_reused_products(node):
+            return size_of(node) * self.of_reduction(node)
+        return size_of(node.src[0]) * (self.in_full(node.src[0]) + self.target.costs.op)
+
     def in_full(self, node: UOp) -> float:
         """One element of a value that shares nothing with others, each part of it once."""
         return sum(map(self.of_one, _parts(node)))
@@ -142,12 +159,12 @@ class ElementCost:
         recompute = 0.0
         narrowest = threads
         for kernel, path, count in uses:
-            lanes = min(threads, max(kernel.parallel(path), 1))
+            lanes = self.lanes(kernel, path)
             narrowest = min(narrowest, lanes)
             is_tiled = node.op != Op.REDUCE or set(path) <= set(kernel.order)
             recompute += count * (work if is_tiled else self.without_tile(node)) / lanes
-            if node.op == Op.REDUCE and lanes < threads:  # the rest of the kernel waits for it
-                recompute += kernel.work * (1 / lanes - 1 / threads)
+            if node.op == Op.REDUCE:
+                recompute += self.waiting(kernel, path)
         memory = size_of(node) * work / threads
         memory += memory_cost(self.target, node, len({kernel for kernel, _, _ in uses}))
         for reduction in reductions:
@@ -156,6 +173,30 @@ class ElementCost:
             recompute += cost / narrowest + extra
             memory += cost / threads
         return CostEstimate(recompute, memory)
+
+    def lanes(self, kernel: Kernel, path: Path) -> int:
+        """How many units work on a kernel of which a reduction needs a path outside of the rest.
+
+        A group of threads walks the rest of the kernel by itself. Where the path goes along
+        memory, it takes a strip of it, because its threads read neighbors.
+        """
+        compute = self.target.compute
+        parallel = kernel.parallel(path)
+        near = kernel.innermost()
+        if isinstance(compute, Simt) and near in path and not set(kernel.order) <= set(path):
+            strip = min(compute.line_bytes // STRIP_BYTES, iterations((near,)))
+            parallel //= max(strip, 1)
+        return min(self.target.units, max(parallel, 1))
+
+    def waiting(self, kernel: Kernel, path: Path) -> float:
+        """What the rest of a kernel waits for where a path outside of it leaves few lanes."""
+        return kernel.work * (1 / self.lanes(kernel, path) - 1 / self.target.units)
+
+    def is_kept_waiting(self, kernel: Kernel, scope: frozenset[UOp]) -> bool:
+        """Whether a kernel of threads had better wait for another one than have such a path."""
+        path = tuple(loop for loop in kernel.order if loop in scope)
+        is_threaded = isinstance(self.target.compute, Simt)
+        return is_threaded and self.waiting(kernel, path) > self.target.costs.launch
 
     def _reduction(self, node: UOp) -> tuple[float, float]:
         """What all of a reduction costs, and what its memory would.
@@ -275,6 +316,12 @@ def sums_reused_products(node: UOp) -> bool:
 def widens(node: UOp) -> bool:
     """A cast to a wider type: memory holds the narrow one."""
     return node.dtype.bits > node.src[0].dtype.bits
+
+
+def narrows(node: UOp) -> bool:
+    """A cast of a float to a narrower one."""
+    is_float = node.op == Op.CAST and node.dtype.is_float and node.src[0].dtype.is_float
+    return is_float and node.dtype.bits < node.src[0].dtype.bits
 
 
 def _sizes(reduction: UOp) -> list[int]:

@@ -15,11 +15,13 @@ from weft.schedule.fuse.cost import (
     ValueReads,
     depends_on_order,
     evaluations_of,
+    narrows,
     size_of,
     sums_reused_products,
     widens,
 )
 from weft.schedule.fuse.inline import Inliner
+from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.recompute import Revised
 from weft.schedule.fuse.uses import Use
 
@@ -77,6 +79,9 @@ class Decisions:
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
+        if self._narrows_a_sum(node, kernels):
+            self._refuse(node, "the sum that it narrows would need memory, and is wider")
+            return True
         if node in self._revised.kept:
             self._refuse(node, "what it takes would need memory, and is far larger")
             return True
@@ -102,6 +107,16 @@ class Decisions:
     def _refuse(self, node: UOp, why: str) -> None:
         """Note a value that cannot be inlined, whatever it costs."""
         self.log.append(Decision(node, True, f"inlining refused: {why}"))
+
+    def _narrows_a_sum(self, node: UOp, kernels: set[Kernel]) -> bool:
+        """Whether a value is all that is read of a wider sum, which kernels need in memory."""
+        if not narrows(node) or self._reads.readers[node.src[0]] > 1:
+            return False
+        (value,) = node.src
+        if not depends_on_order(value):
+            return False
+        is_product = sums_reused_products(value)
+        return len(kernels) > 1 or (is_product and any(k.has_contraction for k in kernels))
 
     def _is_cut_up(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a kernel reads a product at several addresses, as gates that are cut from one.

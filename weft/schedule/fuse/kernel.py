@@ -156,6 +156,11 @@ class Kernel:
         own = set(self.order) - self.ordered
         return math.prod(extent(loop) for loop in path if loop in own)
 
+    def innermost(self) -> UOp | None:
+        """The loop along the last axis of what the kernel writes, where there is one."""
+        indices = [i for i in self.address.indices if i.op != Op.CONST]
+        return indices[-1] if indices and indices[-1].op == Op.RANGE else None
+
     def __repr__(self) -> str:
         return f"kernel {self.number}"
 

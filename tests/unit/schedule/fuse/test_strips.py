@@ -1,0 +1,35 @@
+"""Threads along channels leave few groups to a kernel that waits for sums of each channel."""
+
+from weft import Tensor
+from weft.ir.build import param, sink, store
+from weft.ir.dtypes import dtypes
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
+from weft.schedule.schedule import make_schedule
+from weft.target.cuda import cuda_target
+
+HOPPER = cuda_target("sm_90a")
+
+
+def kernels(rows: int, columns: int, axis: int) -> list[UOp]:
+    x = Tensor(param(0, dtypes.float32, (rows, columns)))
+    out = (x - x.mean(axis, keepdim=True)).relu()
+    root = sink(store(param(1, dtypes.float32, out.shape), out.uop))
+    return [call.arg for call in make_schedule(root, HOPPER).kernels.src]
+
+
+def is_map(kernel: UOp) -> bool:
+    return not kernel.ops >> Op.REDUCE & 1
+
+
+def test_few_channels_of_many_rows_are_summed_before():
+    *sums, last = kernels(1 << 18, 64, 0)
+    assert len(sums) == 2 and is_map(last)
+
+
+def test_many_channels_of_few_rows_are_one_kernel():
+    assert len(kernels(64, 1 << 18, 0)) == 1
+
+
+def test_rows_are_one_kernel():
+    assert len(kernels(4096, 1024, 1)) == 1
