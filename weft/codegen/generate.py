@@ -21,6 +21,7 @@ from weft.ir.uop import UOp
 from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.rewrite.phase import PassReport, Watch, run_phase
+from weft.target.compute import Simt
 from weft.target.target import Target
 
 
@@ -48,7 +49,7 @@ def program_of(
     name: str, nodes: list[UOp], instructions: UOp, context: CodegenContext, cost: Estimate
 ) -> Program:
     """The program of some instructions; `nodes` are those of the kernel that they are made of."""
-    parameters = _parameters(nodes)
+    parameters, compute = _parameters(nodes), context.target.compute
     return Program(
         name=name,
         target=context.target.name,
@@ -62,6 +63,7 @@ def program_of(
         estimate=replace(cost, rate=_matrix_rate(instructions, context.target)),
         dynamic_bytes=dynamic_bytes(_dynamic(instructions)),
         maps=_maps(instructions, parameters),
+        waits=isinstance(compute, Simt) and compute.starts_early,
     )
 
 

@@ -7,7 +7,8 @@ that an old node never shows new contents.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from weakref import ref
 
@@ -27,7 +28,10 @@ _NOTHING: Final[Mapping[UOp, UOp]] = {}
 _NO_VALUES: Final[Mapping[str, int]] = {}
 
 
-def _forget(end: ref[UOp]) -> None:
+def _forget(end: ref[UOp], is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+    """Free the memory of a node that died, unless all goes: then names may be gone already."""
+    if is_ending():
+        return
     memory = BUFFERS.pop(end.number, None)  # type: ignore[attr-defined]
     if memory is not None:
         memory.free()

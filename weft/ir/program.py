@@ -66,7 +66,11 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class Program:
-    """`groups` and `threads` are the launch sizes; a symbolic one is an index node."""
+    """`groups` and `threads` are the launch sizes; a symbolic one is an index node.
+
+    A program that `waits` may be started while those before it run: it touches no memory until
+    they are done, and lets the next one start at once.
+    """
 
     name: str
     target: str
@@ -81,6 +85,7 @@ class Program:
     # Local memory that a launch asks for, and arguments behind the variables.
     dynamic_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
+    waits: bool = False
 
     def with_source(self, source: str) -> Program:
         return replace(self, source=source)

@@ -111,6 +111,8 @@ class Simt(Compute):
     line_bytes: int = 128
     # Threads of a warp read each other's registers.
     has_shuffles: bool = False
+    # A kernel can start while the one before it is running, and wait for its end by itself.
+    starts_early: bool = False
 
     @property
     def resident_groups(self) -> int:

@@ -41,6 +41,8 @@ REGISTERS_PER_THREAD: Final = 255
 REGISTERS_PER_UNIT: Final = 1 << 16
 THREADS_PER_UNIT: Final = 2048
 WARP: Final = 32
+# The first capability whose kernels can start while those before them run.
+EARLY_START: Final = 90
 GRID: Final = Grid(
     group_threads=1024,
     group_limits=((1 << 31) - 1, 65535, 65535),
@@ -168,6 +170,7 @@ def cuda_target(arch: str = "sm_90a") -> Target:
             registers_per_unit=REGISTERS_PER_UNIT,
             threads_per_unit=THREADS_PER_UNIT,
             has_shuffles=True,
+            starts_early=int(found[1]) >= EARLY_START,
         ),
         memories=_memories(gpu),
         grid=GRID,

@@ -44,6 +44,9 @@ class Backend:
     barrier: str = ""
     # The intrinsic that exchanges words of 32 bits between threads of a warp.
     shuffle: str = ""
+    # What lets the next kernel start, and what waits for the kernels before.
+    let_start: str = ""
+    wait_for_others: str = ""
     # Address spaces of arguments and of the memory of a group; 0 is the stack.
     global_space: int = 0
     local_space: int = 0
@@ -102,6 +105,8 @@ BACKENDS: Final[dict[str, Backend]] = {
         },
         barrier="llvm.nvvm.barrier.cta.sync.aligned.all",
         shuffle="llvm.nvvm.shfl.sync.bfly.i32",
+        let_start="griddepcontrol.launch_dependents;",
+        wait_for_others="griddepcontrol.wait;",
         global_space=1,
         local_space=3,
         has_wide_indices=False,

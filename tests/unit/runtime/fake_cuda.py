@@ -265,17 +265,30 @@ class FakeDriver:
         self, out: Any, graph: Any, before: Any, count: int, params: Any
     ) -> None:
         nodes = self.objects[graph.value]
-        assert count == (1 if nodes else 0)
-        assert not nodes or before[0] == nodes[-1]
-        out.value = self.handle({"on": True, **self.described(params)})
+        assert count == 0 or before[0] == nodes[-1]
+        node = {"on": True, "before": list(before[:count]), "early": False}
+        out.value = self.handle({**node, **self.described(params)})
         nodes.append(out.value)
+
+    def do_cuGraphAddDependencies_v2(  # noqa: N802
+        self, graph: Any, one: Any, other: Any, edge: Any, count: int
+    ) -> int:
+        node = self.objects[other.value]
+        program = self.programs[self.objects[node["function"]][1]]
+        assert program.waits, f"{program.name} reads what is not there yet"
+        node["before"] += one[:count]
+        node["early"] = True
+        return 0 if (edge.from_port, edge.to_port, edge.kind, count) == (1, 0, 1, 1) else 1
 
     def described(self, params: Any) -> dict[str, Any]:
         arguments = self.read(params.function, params.arguments)
         return {"function": params.function, "grid": tuple(params.grid), "arguments": arguments}
 
     def do_cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:  # noqa: N802
-        out.value = self.handle(self.objects[graph.value])
+        nodes = self.objects[graph.value]
+        for number, earlier in zip(nodes, [None, *nodes], strict=False):
+            assert self.objects[number]["before"] == ([] if earlier is None else [earlier])
+        out.value = self.handle(nodes)
 
     def do_cuGraphExecKernelNodeSetParams_v2(  # noqa: N802
         self, runnable: Any, node: Any, params: Any
@@ -283,7 +296,9 @@ class FakeDriver:
         self.objects[node.value].update(self.described(params))
 
     def do_cuGraphNodeSetEnabled(self, runnable: Any, node: Any, is_on: int) -> None:  # noqa: N802
-        self.objects[node.value]["on"] = bool(is_on)
+        described = self.objects[node.value]
+        assert is_on or not described["early"], "what is switched off waits for nothing"
+        described["on"] = bool(is_on)
 
     def do_cuGraphLaunch(self, runnable: Any, stream: Any) -> None:  # noqa: N802
         for number in self.objects[runnable.value]:

@@ -63,6 +63,42 @@ def test_a_kernel_with_an_empty_grid_is_switched_off(device: FakeDevice, api: Fa
         assert jitted(x[:n]).tolist() == (x.numpy()[:size] * 2 + 1).tolist()
 
 
+def started_early(api: FakeDriver) -> list[bool]:
+    """Which of all nodes of graphs start while the one before them runs."""
+    return [node["early"] for node in api.objects if isinstance(node, dict) and "early" in node]
+
+
+def test_kernels_that_wait_by_themselves_start_early(device: FakeDevice, api: FakeDriver):
+    jitted = jit(chain)
+    x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))
+    for _ in range(2):
+        assert jitted(x, y).tolist() == [[8.0, 8.0]] * 3
+    assert started_early(api) == [False, True, True]
+
+
+def test_an_older_driver_starts_each_kernel_behind_the_one_before(
+    device: FakeDevice, api: FakeDriver
+):
+    api.cuGraphAddDependencies_v2 = None
+    jitted = jit(chain)
+    x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))
+    for _ in range(2):
+        assert jitted(x, y).tolist() == [[8.0, 8.0]] * 3
+    assert not any(started_early(api))
+
+
+def test_what_may_be_switched_off_starts_nothing_early(device: FakeDevice, api: FakeDriver):
+    jitted = jit(lambda x: (((x + 1).contiguous() * 2).contiguous() - 1).contiguous())
+    x = Tensor(np.arange(8, dtype=np.float32)).realize()
+    for size in (3, 2, 0, 2, 0):
+        n = Variable("n", 0, 8).bind(size)
+        assert jitted(x[:n]).tolist() == (x.numpy()[:size] * 2 + 1).tolist()
+    early = started_early(api)
+    assert any(early) and not any(early[len(early) // 2 :])
+    assert api.calls["cuGraphInstantiateWithFlags"] == 2
+    assert api.calls["cuGraphExecDestroy"] == api.calls["cuGraphDestroy"] == 1
+
+
 def test_a_list_is_counted(device: FakeDevice):
     jitted = jit(chain)
     x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))

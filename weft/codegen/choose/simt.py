@@ -218,14 +218,21 @@ def _share_out(chooser: Chooser, compute: Simt) -> None:
     """Let groups share a long loop that not all reductions depend on.
 
     Each group computes the others again, which are short beside its part of the loop. Stores that
-    are not inside of the loop are done by the first group.
+    are not inside of the loop are done by the first group. A loop that all reductions depend on,
+    and stores without it do not, would be one after the other for these stores alone.
     """
-    common = chooser.common_loops()
+    common, addresses = chooser.common_loops(), _addresses(chooser)
     for number in kinds_of(chooser.kernel):
         is_stored = any(number in _own(store) for store in chooser.stores())
         if number in common or not is_stored:
             continue
         each, again = _work(chooser, number, common)
+        if (
+            not again
+            and _is_reduced_in(chooser, number)
+            and _share(chooser, number, addresses) < 0.5
+        ):
+            chooser.take(Bind(number, GRID))
         part = -(-SHARE_AGAIN * again // each)
         extent = chooser.extent(number) or 1
         if extent < SHARE_AGAIN * compute.units * part:
@@ -237,6 +244,11 @@ def _share_out(chooser: Chooser, compute: Simt) -> None:
         size = 1 << (part - 1).bit_length()
         if chooser.take(Split(number, size, chooser.safe_tail()), Bind(number, GRID)):
             return
+
+
+def _is_reduced_in(chooser: Chooser, number: int) -> bool:
+    """Whether a reduction depends on a loop."""
+    return any(node.op == Op.REDUCE and node.ranges >> number & 1 for node, _ in chooser.closers())
 
 
 def _work(chooser: Chooser, number: int, common: list[int]) -> tuple[int, int]:

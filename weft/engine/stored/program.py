@@ -28,6 +28,7 @@ def pack(program: Program) -> bytes:
         "groups": [size if isinstance(size, int) else dump(size) for size in program.groups],
         "threads": program.threads,
         "dynamic_bytes": program.dynamic_bytes,
+        "waits": program.waits,
         "maps": [astuple(each) for each in program.maps],
         "estimate": astuple(program.estimate),
     }
@@ -53,6 +54,7 @@ def unpack(data: bytes) -> Program:
         estimate=Estimate(*header["estimate"]),
         binary=binary,
         dynamic_bytes=header["dynamic_bytes"],
+        waits=header["waits"],
         maps=tuple(
             TensorMap(position, size, offset, *map(tuple, rest))
             for position, size, offset, *rest in header["maps"]

@@ -77,6 +77,7 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuGraphCreate": (_P, _U),
     "cuGraphDestroy": (_P,),
     "cuGraphAddKernelNode_v2": (_P, _P, _P, _Z, _P),
+    "cuGraphAddDependencies_v2": (_P, _P, _P, _P, _Z),
     "cuGraphInstantiateWithFlags": (_P, _P, _L),
     "cuGraphExecKernelNodeSetParams_v2": (_P, _P, _P),
     "cuGraphNodeSetEnabled": (_P, _P, _U),
@@ -85,7 +86,9 @@ SIGNATURES: Final[dict[str, tuple[Any, ...]]] = {
     "cuGraphLaunch": (_P, _P),
 }
 
-# The oldest driver that has all of these and takes kernels with more than 4 KB of arguments.
+# What drivers from CUDA 12.3 on have; None stands for what is not there.
+LATER: Final = frozenset(("cuGraphAddDependencies_v2",))
+# The oldest driver that has all others, and takes kernels with more than 4 KB of arguments.
 LEAST_VERSION: Final = (12, 1)
 SUCCESS: Final = 0
 INVALID_VALUE: Final = 1
@@ -114,7 +117,10 @@ class Driver:
 
     def __init__(self, library: Any) -> None:
         for name, arguments in SIGNATURES.items():
-            function = getattr(library, name)
+            function = getattr(library, name, None) if name in LATER else getattr(library, name)
+            if function is None:
+                setattr(self, name, None)
+                continue
             function.argtypes, function.restype = arguments, _I
             setattr(self, name, function)
 

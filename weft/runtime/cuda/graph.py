@@ -4,6 +4,11 @@ A `CudaGraph` keeps the protocol of lists in `weft.runtime.device`. `words` has 
 all kernels; whoever runs the list writes other addresses and values there. Before a launch the
 words are compared with those of the last one, and the kernels whose arguments or grids changed are
 patched in the graph that the driver holds. A kernel whose grid is empty is switched off.
+
+A kernel that waits for others by itself starts as soon as all groups of the one before have: its
+groups are there when those are done, and the time of a launch is not lost. As each such kernel
+waits for the one before it, all that came earlier is done as well. What is switched off waits for
+nothing, so there each kernel starts behind the end of the one before.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -43,6 +48,21 @@ class NodeParams(ctypes.Structure):
     )
 
 
+class EdgeData(ctypes.Structure):
+    """CUgraphEdgeData: which event of one node another one waits for."""
+
+    _fields_ = (
+        ("from_port", ctypes.c_ubyte),
+        ("to_port", ctypes.c_ubyte),
+        ("kind", ctypes.c_ubyte),
+        ("reserved", ctypes.c_ubyte * 5),
+    )
+
+
+# All groups of a kernel have let the next one start, or are done.
+_ALL_LET_START: Final = EdgeData(from_port=1, to_port=0, kind=1)
+
+
 class CudaGraph:
     """A list of kernels. The graph is made at the first run, when there are addresses."""
 
@@ -65,6 +85,7 @@ class CudaGraph:
         self.words = (ctypes.c_int64 * max(len(words), 1))(*words)
         self._grids = [three(groups) for _, _, _, groups in launches]
         self._changed_grids: set[int] = set()
+        self._sometimes_empty: set[int] = set()
         # The same words as an array, which finds those that changed.
         self._now = np.frombuffer(memoryview(self.words), np.int64)
         self._last = self._now.copy()
@@ -78,6 +99,7 @@ class CudaGraph:
         self._params = [self._described(number) for number in range(len(launches))]
         self._nodes: list[Any] = []
         self._runnable: Any = None
+        self._destroy: Any = None
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -93,6 +115,8 @@ class CudaGraph:
             if self._grids[number] != grid:
                 self._grids[number] = grid
                 self._changed_grids.add(number)
+            if 0 in grid and number not in self._sometimes_empty:
+                self._runnable = None  # made again, with other edges
 
     def memory_at(self, number: int, slot: int, size: int) -> CudaMemory:
         """The memory that an argument of a kernel has now."""
@@ -148,6 +172,9 @@ class CudaGraph:
         The driver names the nodes of what it runs by those of what it was made of, so both stay.
         """
         self.device.synchronize()  # the driver may wait for what runs, and this finds its faults
+        if self._destroy is not None:
+            self._destroy()
+        self._sometimes_empty |= {n for n, grid in enumerate(self._grids) if 0 in grid}
         api, graph, runnable = self.device.api, ctypes.c_void_p(), ctypes.c_void_p()
         require_success(api, api.cuGraphCreate(ctypes.byref(graph), 0), "making a graph")
         try:
@@ -157,7 +184,8 @@ class CudaGraph:
         except DeviceError:
             api.cuGraphDestroy(graph)
             raise
-        weakref.finalize(self, self.device.destroy_graph, graph, runnable).atexit = False
+        self._destroy = weakref.finalize(self, self.device.destroy_graph, graph, runnable)
+        self._destroy.atexit = False
         self._nodes, self._runnable = nodes, runnable
         for number, grid in enumerate(self._grids):
             if 0 in grid:
@@ -171,15 +199,30 @@ class CudaGraph:
             params.grid = self._shown_grid(number)
             self._describe(number)
             node = ctypes.c_void_p()
-            before = (ctypes.c_void_p * 1)(nodes[-1].value) if nodes else None
+            before, is_early = nodes[-1:], self._is_early(number)
+            others = (ctypes.c_void_p * 1)(*[each.value for each in before])
             code = self.device.api.cuGraphAddKernelNode_v2(
-                ctypes.byref(node), graph, before, len(nodes[-1:]), ctypes.byref(params)
+                *(ctypes.byref(node), graph, others),
+                *(0 if is_early else len(before), ctypes.byref(params)),
             )
+            if is_early and code == SUCCESS:
+                code = self.device.api.cuGraphAddDependencies_v2(
+                    graph, others, ctypes.byref(node), ctypes.byref(_ALL_LET_START), 1
+                )
             if code != SUCCESS:
                 kernel, grid = self._kernels[number], self._grids[number]
                 raise launch_error(self.device, code, kernel, grid)
             nodes.append(node)
         return nodes
+
+    def _is_early(self, number: int) -> bool:
+        """Whether a kernel starts while the one before it runs."""
+        return (
+            number > 0
+            and self._kernels[number].waits
+            and self._sometimes_empty.isdisjoint((number - 1, number))
+            and self.device.api.cuGraphAddDependencies_v2 is not None
+        )
 
     def _patch(self) -> None:
         """Tell the driver of the kernels whose arguments or grids are not those of last time."""

@@ -42,6 +42,7 @@ class CudaExecutable:
         self.count = len(program.parameters) + len(program.variables)
         self.shared_bytes = program.dynamic_bytes
         self.layouts = program.maps
+        self.waits = program.waits
         if self.shared_bytes:
             ask_for_memory(device, function, program)
         self._values = (ctypes.c_int64 * self.count)()

@@ -9,6 +9,8 @@ has no pools (some virtual GPUs), each block is asked for and given back.
 from __future__ import annotations
 
 import ctypes
+import sys
+from collections.abc import Callable
 from typing import Any, Final
 
 from weft.runtime.cuda.driver import OUT_OF_MEMORY, SUCCESS, require_success
@@ -42,8 +44,9 @@ class CudaMemory:
             pool.give(self.address, self.size)
             self.address = 0
 
-    def __del__(self) -> None:
-        self.free()
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_ending():  # names may be gone when the interpreter ends
+            self.free()
 
 
 class _Properties(ctypes.Structure):

@@ -97,6 +97,18 @@ def by_the_total(parts: int, size: int) -> Case:
     return Case(kernel("by_the_total", *stores))
 
 
+def turned_rows(rows: int, parts: int, columns: int) -> Case:
+    """Sums of rows times a factor of each part of a row's name, and the factors."""
+    out, factors, x, y = (
+        *(param(0, F32, (rows, parts)), param(1, F32, (parts,))),
+        *(param(2, F32, (rows, parts, columns)), param(3, F32, (parts,))),
+    )
+    i, j, k = range_(0, parts), range_(1, rows), range_(2, columns)
+    factor = make(Op.SIN, F32, (at(y, i),))
+    total = reduce_ranges(at(x, j, i, k), Op.ADD, [k])
+    return Case(kernel("turned", put(out, [j, i], factor * total), put(factors, [i], factor)))
+
+
 CASES = {
     "map": doubled(64),
     "map of odd size": doubled(67),
@@ -121,6 +133,7 @@ CASES = {
     "long softmax": softmax_inline(2, 640),
     "by the total": by_the_total(40, 700),
     "by a short total": by_the_total(5, 300),
+    "turned rows": turned_rows(3, 4, 64),
 }
 
 
@@ -200,6 +213,11 @@ def test_columns_are_read_along_memory():
 def test_a_transpose_waits_once():
     case = transposed(4096, 4096)
     assert program(case).threads == (32, 8) and count(case, Op.BARRIER) == 1
+
+
+def test_groups_share_a_loop_that_another_store_does_not_have():
+    program = generate(turned_rows(32, 64, 2048).kernel, H200)
+    assert math.prod(program.groups) >= 1024
 
 
 def test_groups_share_a_loop_that_no_reduction_needs():
