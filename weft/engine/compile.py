@@ -116,12 +116,12 @@ def _generate(kernel: UOp, device: Device) -> Program:
     from weft.codegen.generate import generate
     from weft.engine.search import best_opts
 
-    reports: list[PassReport] = []
+    reports: list[PassReport] | None = [] if settings.DEBUG >= 5 else None
     opts = best_opts(kernel, device, settings.BEAM) if settings.BEAM else None
     taken: list[Opt] = []
     program = generate(kernel, device.target, opts, reports=reports, taken=taken)
     CompileStatistics.generated += 1
-    if settings.DEBUG >= 5:
+    if reports is not None:
         print(f"codegen of {program.name}", *reports, sep="\n")
     began = time.perf_counter()
     program = program.with_source(device.render(program))

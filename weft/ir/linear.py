@@ -101,8 +101,10 @@ def _order(node: UOp) -> tuple[int, int, int]:
     number = _DTYPE_NUMBERS.get(node.dtype)
     if number is None:
         number = _DTYPE_NUMBERS[node.dtype] = zlib.crc32(node.dtype.name.encode())
-    digest = hash((node.op, number, _arg_hash(node.arg), *[order(s)[2] for s in node.src]))
-    return lowest.bit_length(), node.op, digest
+    parts = [node.op, number, _arg_hash(node.arg)]
+    for source in node.src:
+        parts.append((source.order or order(source))[2])
+    return lowest.bit_length(), node.op, hash(tuple(parts))
 
 
 def _arg_hash(arg: Arg) -> int:

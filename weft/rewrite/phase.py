@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from weft.ir.collector import CollectorPaused
-from weft.ir.ops import mask_of
 from weft.ir.spec.spec import Spec, verify
 from weft.ir.uop import UOp
 from weft.rewrite import trace
@@ -72,6 +71,8 @@ class PassReport(NamedTuple):
         return f"  {self.name:<28} {self.seconds * 1e3:8.2f} ms  {state}{counts}"
 
 
+_BIT: Final = (1).__lshift__
+
 # Called with each pass and the graph after it.
 Watch = Callable[[Pass, UOp], None]
 
@@ -109,9 +110,17 @@ def _run(
 ) -> UOp:
     record = begin_record(phase, root) if settings.VIZ else None
     has_specs = settings.SPEC
+    is_watched = record is not None or reports is not None or trace.active() is not None
     with CollectorPaused():
         for step in phase.passes:
-            root, report, rewrites = _run_pass(step, root, context)
+            # Written out, because every kernel goes through every pass.
+            if not step.needs or root.ops & sum(map(_BIT, step.needs)):
+                if is_watched:
+                    root, report, rewrites = _run_pass(step, root, context)
+                else:
+                    root = step.run(root, context)
+            elif is_watched:
+                report, rewrites = PassReport(step.name, 0.0, skipped=True, changed=False), None
             if record is not None:
                 record.add(step, report, root, rewrites)
             if reports is not None:
@@ -128,8 +137,6 @@ def _run(
 def _run_pass(
     step: Pass, root: UOp, context: Any
 ) -> tuple[UOp, PassReport, trace.PassTrace | None]:
-    if step.needs and not root.ops & mask_of(*step.needs):
-        return root, PassReport(step.name, 0.0, skipped=True, changed=False), None
     start = time.perf_counter()
     active = trace.active()
     if active is None:

@@ -51,7 +51,7 @@ class RuleSet:
     ) -> None:
         self.name = name
         self.all_rules = items
-        self.rules = tuple(item for item in items if set(item.assumes) <= allow)
+        self.rules = tuple([item for item in items if set(item.assumes) <= allow])
         self.constants_right = constants_right
         self.allow = allow
         self.members = members
@@ -114,8 +114,11 @@ class RuleSet:
 
         They are those of the roots for which this set has no other rule.
         """
-        main = max(self.members, key=len, default=None)
-        if main is None or 2 * len(main) < len(self):
+        main: RuleSet | None = None
+        for member in self.members:
+            if main is None or len(member.rules) > len(main.rules):
+                main = member
+        if main is None or 2 * len(main.rules) < len(self.rules):
             return 0
         if (main.constants_right, main.allow) != (self.constants_right, self.allow):
             return 0

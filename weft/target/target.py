@@ -154,8 +154,10 @@ def _text(part: object) -> str:
     if isinstance(part, DType):
         return part.name
     if fields := getattr(type(part), "__dataclass_fields__", None):
-        values = [(name, getattr(part, name)) for name in fields]
-        texts = [f"{name}={repr(v) if type(v) in _PLAIN else _text(v)}" for name, v in values]
+        texts: list[str] = []
+        for name in fields:
+            value = getattr(part, name)
+            texts.append(f"{name}={repr(value) if type(value) in _PLAIN else _text(value)}")
         return f"{type(part).__name__}({','.join(texts)})"
     if isinstance(part, frozenset):
         if set(map(type, part)) == {int}:  # ops

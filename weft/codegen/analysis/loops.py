@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from weft.ir.dtypes import BOOL, INDEX
+from weft.ir.dtypes import BOOL, FLOAT, INDEX
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
 from weft.ir.uop import UOp, first_closed, make, on_sweep
 from weft.ir.walk import map_graph, topological
@@ -39,7 +39,7 @@ def loops_of(kernel: UOp) -> Loops:
 
 def kinds_of(kernel: UOp) -> dict[int, str]:
     """The kind of each range, in the order of the table."""
-    return dict(loops_of(kernel))
+    return dict(kernel.arg[1])
 
 
 def with_loops(kernel: UOp, loops: Iterable[tuple[int, str]]) -> UOp:
@@ -76,7 +76,7 @@ on_sweep(_forget)
 CLOSING: Final = frozenset((Op.REDUCE, Op.STORE, Op.STAGE, Op.KERNEL))
 
 
-_CLOSERS: Final = sum(1 << op for op in CLOSING)
+CLOSERS: Final = sum(1 << op for op in CLOSING)  # as bits
 
 
 def extent_of(node: UOp) -> int | None:
@@ -85,10 +85,8 @@ def extent_of(node: UOp) -> int | None:
     return int(extent.arg) if extent.op == Op.CONST else None
 
 
-def first_range(node: UOp) -> int | None:
+def first_range(node: UOp) -> int:
     """The position of the first range among the sources of a node that closes ranges."""
-    if node.op not in CLOSING:
-        return None
     if node.op in (Op.REDUCE, Op.STORE):
         return first_closed(node)
     if node.op == Op.STAGE:
@@ -98,8 +96,9 @@ def first_range(node: UOp) -> int | None:
 
 def own_ranges(node: UOp) -> tuple[UOp, ...]:
     """The ranges that a node closes."""
-    first = first_range(node)
-    return () if first is None else node.src[first:]
+    if not CLOSERS >> node.op & 1:
+        return ()
+    return node.src[first_range(node) :]
 
 
 def is_index_arithmetic(node: UOp) -> bool:
@@ -132,7 +131,7 @@ def replace_ranges(
 
     def replaced(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         # What holds no range that changes stays; one that is closed below is in no bit set.
-        if not node.ranges & changed and not node.ops & _CLOSERS:
+        if not node.ranges & changed and not node.ops & CLOSERS:
             return node
         return rebuilt(node, made, closed)
 
@@ -145,13 +144,13 @@ def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
     An index that waits for a store is left alone: its normal form would hold the store in another
     form than the rest of the kernel, and both would run.
     """
-    first = first_range(node)
-    if first is None:
-        src = tuple([made[source] for source in node.src])
+    if not CLOSERS >> node.op & 1:
+        src = tuple(map(made.__getitem__, node.src))
         if node.op == Op.SCAN and src[1].op == Op.CONST:  # a loop of one iteration
             return src[0]
     else:
-        src = tuple([made[source] for source in node.src[:first]])
+        first = first_range(node)
+        src = tuple(map(made.__getitem__, node.src[:first]))
         for source in node.src[first:]:
             src += closed[source] if source in closed else (made[source],)
         if node.op == Op.REDUCE and len(src) == first:
@@ -159,5 +158,6 @@ def rebuilt(node: UOp, made: Mapping[UOp, UOp], closed: Closed) -> UOp:
     if src == node.src:
         return node
     new = make(node.op, node.dtype, src, node.arg)
-    waits = new.ops >> Op.STORE & 1
-    return simplify(new) if is_index_arithmetic(new) and not waits else new
+    if new.dtype.kind & FLOAT or new.ops >> Op.STORE & 1 or not is_index_arithmetic(new):
+        return new
+    return simplify(new)

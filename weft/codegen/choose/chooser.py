@@ -102,7 +102,10 @@ class Chooser:
         for node in nodes_of(self.kernel):
             if node.op not in CLOSING:
                 continue
-            own = [r.arg for r in own_ranges(node) if kinds[r.arg] == LOOP]
+            own: list[int] = []
+            for r in own_ranges(node):
+                if kinds[r.arg] == LOOP:
+                    own.append(r.arg)
             if own:
                 found.append((node, sorted(own, key=order.__getitem__)))
         return found

@@ -237,10 +237,10 @@ class _Chooser(Chooser):
         """Whether no value that depends on a range has lanes already."""
         kinds = kinds_of(self.kernel)
         vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
-        return not any(
-            node.ranges >> number & 1 and (node.ranges & vectors or node.op == Op.STAGE)
-            for node in nodes_of(self.kernel)
-        )
+        for node in nodes_of(self.kernel):
+            if node.ranges >> number & 1 and (node.ranges & vectors or node.op == Op.STAGE):
+                return False
+        return True
 
     def lanes(self, number: int, accesses: list[Access]) -> int:
         """How many lanes fit: of the widest dtype that the loop touches, and of the loop."""

@@ -145,7 +145,7 @@ def tile_rows(chooser: Chooser) -> None:
     kinds = kinds_of(chooser.kernel)
     vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
     for node in nodes_of(chooser.kernel):
-        if not is_contraction(node) or not node.ranges & vectors:
+        if node.op != Op.REDUCE or not node.ranges & vectors or not is_contraction(node):
             continue
         factors = factors_of(node)
         assert factors is not None

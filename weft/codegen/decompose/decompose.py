@@ -22,13 +22,13 @@ from weft.codegen.decompose import (
     trigonometry,
 )
 from weft.codegen.decompose.float_parts import LAYOUTS, like
-from weft.ir.dtypes import FLOAT, dtypes
+from weft.ir.dtypes import ANY, FLOAT, dtypes
 from weft.ir.ops import ELEMENTWISE, Op, mask_of, name
 from weft.ir.uop import UOp, make
 from weft.ir.walk import topological
 from weft.rewrite.driver import rewrite
 from weft.rewrite.pattern import op_
-from weft.rewrite.rule import Rule, structural
+from weft.rewrite.rule import Rule
 from weft.rewrite.ruleset import RuleSet, rules
 from weft.support.errors import NotSupported
 from weft.target.target import Target
@@ -151,7 +151,7 @@ def _rule(rule_name: str, op: int, function: Function) -> Rule:
     def expanded(node: UOp) -> UOp | None:
         return function(node)
 
-    return structural(op_(op))(expanded)._replace(name=rule_name)
+    return Rule(rule_name, op_(op), None, expanded, None, ANY, "", ())
 
 
 def require_native(kernel: UOp, target: Target) -> None:

@@ -43,7 +43,7 @@ class _Lister:
         # Only of memory that is also read does it matter when it is written.
         loaded = {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
         self.writers = {m: stores for m, stores in _writers(nodes).items() if m in loaded}
-        self.has_threads = any(n.op == Op.SPECIAL and n.arg[0] == "thread" for n in nodes)
+        self.has_threads = "thread" in [n.arg[0] for n in nodes if n.op == Op.SPECIAL]
         self.next_range = 1 + max(ranges_of(kernel), default=-1)
         self.used_ranges: set[int] = set()
         self.levels = [_Level(None)]

@@ -15,7 +15,8 @@ on.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from weft.codegen.analysis.loops import (
@@ -41,6 +42,7 @@ from weft.support.errors import InternalError
 
 # Lanes whose addresses are no further apart come with one masked load of all between them.
 MOST_LANES: Final = 64
+_OP: Final = operator.attrgetter("op")
 
 # The value of each range that is fixed, by number.
 Point = Mapping[int, int]
@@ -88,7 +90,11 @@ class _Expander:
     def key(self, node: UOp, point: Point) -> Key:
         if not point or not node.ranges:
             return node, ()
-        return node, tuple([(n, at) for n, at in point.items() if node.ranges >> n & 1])
+        here: tuple[tuple[int, int], ...] = ()
+        for pair in point.items():
+            if node.ranges >> pair[0] & 1:
+                here += (pair,)
+        return node, here
 
     def vector_range(self, ranges: int, point: Point) -> int | None:
         """The range that is the lanes of a value; others stand for a single value at a point."""
@@ -439,7 +445,11 @@ def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
     made: list[UOp] = []
     for parts in zip(*[each for each in listed if each is not None], strict=True):
         made.append(simplify(make(node.op, node.dtype, parts, node.arg)))
-    return _of_constants(made) if all(each.op == Op.CONST for each in made) else None
+    return _of_constants(made) if _are_constants(made) else None
+
+
+def _are_constants(nodes: Sequence[UOp]) -> bool:
+    return set(map(_OP, nodes)) == {Op.CONST}
 
 
 def _listed(node: UOp) -> list[UOp] | None:
@@ -448,13 +458,13 @@ def _listed(node: UOp) -> list[UOp] | None:
         return [const(node.dtype.scalar, node.arg)] * node.dtype.lanes
     if node.op != Op.VECTOR or len(node.src) != node.dtype.lanes:
         return None
-    return list(node.src) if all(source.op == Op.CONST for source in node.src) else None
+    return list(node.src) if _are_constants(node.src) else None
 
 
 def _of_constants(lanes: list[UOp]) -> UOp:
     """A vector of constants; one constant where all of them are the same."""
     dtype = lanes[0].dtype.vector(len(lanes))
-    if all(each is lanes[0] for each in lanes):
+    if len(set(lanes)) == 1:
         return const(dtype, lanes[0].arg)
     return make(Op.VECTOR, dtype, tuple(lanes))
 

@@ -44,7 +44,7 @@ def lower_index(kernel: UOp, context: CodegenContext) -> UOp:
 def _lowered(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
     if node.op in _ADDRESSES:
         return node  # the sizes of an argument are not computed
-    src = tuple([made[source] for source in node.src])
+    src = tuple(map(made.__getitem__, node.src))
     if node.dtype.kind == INDEX:
         return _with_width(node, src)
     if node.op in COMPARE and node.src[0].dtype.kind == INDEX:

@@ -11,6 +11,7 @@ plainer.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import Final
 
@@ -37,6 +38,7 @@ from weft.rules.simplify import simplify
 
 # Every whole number up to this one is a number of all small floats that sums are taken in.
 EXACT_IN_HALF: Final = 256
+_OP: Final = operator.attrgetter("op")
 
 
 def normalize_kernel(kernel: UOp, context: CodegenContext) -> UOp:
@@ -120,7 +122,9 @@ def _without_nested_ranges(kernel: UOp) -> UOp:
         nodes = topological(kernel)
         above = dict.fromkeys(nodes, 0)
         for node in reversed(nodes):
-            own = sum(1 << r.arg for r in own_ranges(node))
+            own = 0
+            for r in own_ranges(node):
+                own |= 1 << r.arg
             if own & above[node]:
                 break
             for source in node.src:
@@ -158,7 +162,7 @@ def _closed_by_stores(kernel: UOp) -> UOp:
 
 def _loaded(node: UOp) -> UOp:
     """The node with a LOAD around each address that it uses as a value."""
-    if node.op in (Op.LOAD, Op.INDEX) or not any(s.op == Op.INDEX for s in node.src):
+    if node.op in (Op.LOAD, Op.INDEX) or Op.INDEX not in map(_OP, node.src):
         return node
     src = list(node.src)
     for i, source in enumerate(src):

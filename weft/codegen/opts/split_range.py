@@ -12,6 +12,7 @@ such iterations unless all its values are multiples of the factor.
 from __future__ import annotations
 
 from weft.codegen.analysis.loops import (
+    CLOSERS,
     first_range,
     kinds_of,
     nodes_of,
@@ -64,7 +65,9 @@ class _UnevenSplit:
         self.plain: dict[UOp, UOp] = {old: whole}
         self.safe: dict[UOp, UOp] = {old: last}
         for node in nodes_of(kernel):
-            if node is not old:
+            if not node.ranges >> old.arg & 1 and not node.ops & CLOSERS:
+                self.plain[node] = self.safe[node] = node
+            elif node is not old:
                 self.plain[node] = self.form(node, self.plain)
                 self.safe[node] = self.form(node, self.safe)
         self.result = self.plain[kernel]

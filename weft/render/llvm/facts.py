@@ -109,7 +109,7 @@ def plan_widths(instructions: Iterable[UOp]) -> Widths:
         for position, source in enumerate(node.src):
             is_index = node.op == Op.INDEX and position == 2
             is_part = is_widened and not (node.op == Op.WHERE and position == 0)
-            if is_narrow(source) and (is_index or is_part):
+            if (is_index or is_part) and is_narrow(source):
                 read_as_64.add(source)
             elif node.op != Op.END:
                 read_as_own.add(source)

@@ -57,8 +57,10 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
     entry = ENTRIES[code.backend.entry]
     head = entry.open(code, _write_elementwise)
     for node in program.instructions.src:
-        _verify_float(node, target)
-        _verify_function(node, target)
+        if node.op in FUNCTIONS:
+            _verify_function(node, target)
+        if node.dtype.kind & FLOAT:
+            _verify_float(node, target)
         form = _FORMS.get(node.op)
         if form is not None:
             form(code, node)
@@ -71,7 +73,7 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
 def _verify_float(node: UOp, target: Target) -> None:
     """Raise for floats that the target lacks, but for those on their way to and from a float32."""
     dtype = node.dtype.scalar
-    if dtype.kind != FLOAT or dtype in target.native_dtypes:
+    if dtype in target.native_dtypes:
         return
     is_widened = node.op == Op.BITCAST and dtype in target.widened_dtypes
     is_rounded = node.op == Op.CAST and dtype in target.rounded_dtypes
@@ -81,8 +83,7 @@ def _verify_float(node: UOp, target: Target) -> None:
 
 def _verify_function(node: UOp, target: Target) -> None:
     """Raise for a function that is written for float32 alone, and for some targets."""
-    is_written = node.op in target.float32_ops and node.dtype is dtypes.float32
-    if node.op in FUNCTIONS and not is_written:
+    if node.op not in target.float32_ops or node.dtype is not dtypes.float32:
         raise InternalError(f"LLVM has no {name(node.op)} of {node.dtype.name}")
 
 
