@@ -20,23 +20,29 @@ from weft.codegen.analysis.loops import (
     LOOP,
     ORDERED,
     THREAD,
-    UNROLL,
     kinds_of,
     own_ranges,
 )
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_columns import reduce_columns
 from weft.codegen.choose.simt_joins import join_streams
-from weft.codegen.choose.simt_share import addresses_of as _addresses
-from weft.codegen.choose.simt_share import share_along as _share
-from weft.codegen.choose.simt_share import share_anything
+from weft.codegen.choose.simt_loops import (
+    bind_grid,
+    is_loop,
+    is_product,
+    lanes_along,
+    stored_loops,
+    to_thread,
+    write_out_few,
+)
+from weft.codegen.choose.simt_share import addresses_of, share_along, share_anything
 from weft.codegen.choose.simt_tiles import tile_product
 from weft.codegen.choose.tensor_chain import use_tensor_chain
 from weft.codegen.choose.tensor_core import use_matrix_units
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
-from weft.codegen.opts.table import Bind, Opt, Split, Stage, Unroll, Vectorize
+from weft.codegen.opts.table import Bind, Split, Stage, Unroll, Vectorize
 from weft.ir.ops import Op
-from weft.ir.reduction.contraction import contraction_of
-from weft.ir.uop import UOp, range_ids
+from weft.ir.uop import range_ids
 from weft.ir.views import behind
 from weft.target.compute import Simt
 from weft.target.target import Target
@@ -54,8 +60,6 @@ ROWS: Final = 2
 IDLE: Final = 0.125
 # A reduction that is shorter is best done by one thread.
 SHORT: Final = 32
-# Rows of a product that are written out.
-FEW: Final = 16
 # How much more a group does than what it computes again.
 SHARE_AGAIN: Final = 4
 _UNUSUAL: Final = 1 << Op.SCAN | 1 << Op.STAGE | 1 << Op.AFTER
@@ -78,7 +82,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         chooser.undo_to(mark)
         _share_out(chooser, compute)
         shapes = (
-            *(use_matrix_units, tile_product, _rows, _columns, _transpose, _map),
+            *(use_matrix_units, tile_product, _rows, reduce_columns, _transpose, _map),
             share_anything,
         )
     for shape in shapes:
@@ -89,44 +93,19 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
     return False
 
 
-def _to_thread(number: int) -> Opt:
-    return Bind(number, THREAD)
-
-
-def _is_loop(chooser: Chooser, number: int) -> bool:
-    return kinds_of(chooser.kernel)[number] == LOOP
-
-
-def _lanes(chooser: Chooser, number: int) -> int:
-    """Elements of the widest access along a range that divide it and are aligned in each row."""
-    near = [access for access in _addresses(chooser) if access.stride(number) == 1]
-    if not near:
-        return 1
-    lanes = chooser.target.access_bits // max(8 * access.dtype.itemsize for access in near)
-    others = [n for n in kinds_of(chooser.kernel) if n != number]
-    steps = [access.stride(n) or 0 for access in near for n in others]
-    while lanes > 1 and any(size % lanes for size in (chooser.extent(number) or 1, *steps)):
-        lanes //= 2
-    return max(lanes, 1)
-
-
-def _bind_grid(chooser: Chooser) -> bool:
-    return all(chooser.take(Bind(number, GRID)) for number in chooser.common_loops())
-
-
 def _map(chooser: Chooser, compute: Simt) -> bool:
     """A vector for each thread; where rows are not aligned, several elements a group apart."""
     if chooser.kernel.ops >> Op.REDUCE & 1:
         return False
-    addresses = _addresses(chooser)
+    addresses = addresses_of(chooser)
     own = dict.fromkeys(r.arg for store in chooser.stores() for r in own_ranges(store))
     common = [number for number in chooser.common_loops() if number in own]
     if not common:
         return False
-    number = max(common, key=lambda n: (_share(chooser, n, addresses), common.index(n)))
-    if number != common[-1] and _share(chooser, number, addresses) <= 0.5:
+    number = max(common, key=lambda n: (share_along(chooser, n, addresses), common.index(n)))
+    if number != common[-1] and share_along(chooser, number, addresses) <= 0.5:
         return False
-    lanes = _lanes(chooser, number)
+    lanes = lanes_along(chooser, number)
     if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
         return False
     # What a thread has waited for, it uses several times; updates are one after the other.
@@ -168,10 +147,10 @@ def _transpose(chooser: Chooser, compute: Simt) -> bool:
 
 def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
     """The argument that is read along another loop than the result, and the loops of both."""
-    stores, addresses = chooser.stores(), _addresses(chooser)
+    stores, addresses = chooser.stores(), addresses_of(chooser)
     if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:
         return None
-    own = _own(stores[0])
+    own = stored_loops(stores[0])
     written = next(access for access in addresses if access.node is stores[0].src[0])
     along = next((n for n in own if written.stride(n) == 1), None)
     if along is None:
@@ -191,18 +170,18 @@ def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
     others = [n for n in reversed(chooser.common_loops()) if n != first]
     for number in [first, *others][:MOST_AXES]:
         extent = chooser.extent(number) or 1
-        if not _is_loop(chooser, number) or extent < 2 or most < 2:
+        if not is_loop(chooser, number) or extent < 2 or most < 2:
             continue
         count = _threads_along(extent, most, compute)
-        if count < 2 or chooser.split_and(number, count, tail, _to_thread) < 0:
+        if count < 2 or chooser.split_and(number, count, tail, to_thread) < 0:
             continue
         most //= count
         left = chooser.extent(number) or 1
-        if number == first and 1 < left <= copies and _is_loop(chooser, number):
+        if number == first and 1 < left <= copies and is_loop(chooser, number):
             chooser.take(Unroll(number))
-        elif number == first and left >= 2 * copies > 2 and _is_loop(chooser, number):
+        elif number == first and left >= 2 * copies > 2 and is_loop(chooser, number):
             chooser.split_and(number, copies, tail, Unroll)
-    return _bind_grid(chooser)
+    return bind_grid(chooser)
 
 
 def _threads_along(extent: int, most: int, compute: Simt) -> int:
@@ -223,7 +202,7 @@ def _share_out(chooser: Chooser, compute: Simt) -> None:
     """
     common, addresses = chooser.common_loops(), _addresses(chooser)
     for number in kinds_of(chooser.kernel):
-        is_stored = any(number in _own(store) for store in chooser.stores())
+        is_stored = any(number in stored_loops(store) for store in chooser.stores())
         if number in common or not is_stored:
             continue
         each, again = _work(chooser, number, common)
@@ -266,11 +245,11 @@ def _work(chooser: Chooser, number: int, common: list[int]) -> tuple[int, int]:
 
 def _rows(chooser: Chooser, compute: Simt) -> bool:
     """A group for each row, or for several; its threads read neighbors and keep them."""
-    _write_out_few(chooser)
+    write_out_few(chooser)
     loops = _row_loops(chooser)
     if not loops:
         return False
-    lanes = {number: _lanes(chooser, number) for number in loops}
+    lanes = {number: lanes_along(chooser, number) for number in loops}
     vectors = max((chooser.extent(n) or 1) // lanes[n] for n in loops)
     threads = _row_threads(vectors, VECTORS if max(lanes.values()) > 1 else COPIES, compute)
     longest = max(chooser.extent(n) or 1 for n in loops)
@@ -288,12 +267,12 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
     if threads > compute.warp:  # warps of several rows would wait for each other
         rows = max(rows // 2, 1)
     around = chooser.common_loops()
-    is_reduced = all(n in around for store in chooser.stores() for n in _own(store))
+    is_reduced = all(n in around for store in chooser.stores() for n in stored_loops(store))
     if is_reduced and vectors <= threads and _is_many(chooser, around, compute):
         chooser.split_and(around[-1], ROWS, chooser.safe_tail(), Unroll)
     if rows > 1 and around and (chooser.extent(around[-1]) or 1) >= 2 * rows:
-        chooser.split_and(around[-1], rows, chooser.safe_tail(), _to_thread)
-    return _bind_grid(chooser)
+        chooser.split_and(around[-1], rows, chooser.safe_tail(), to_thread)
+    return bind_grid(chooser)
 
 
 def _is_many(chooser: Chooser, around: list[int], compute: Simt) -> bool:
@@ -312,45 +291,25 @@ def _row_threads(vectors: int, each: int, compute: Simt) -> int:
 
 def _row_loops(chooser: Chooser) -> list[int]:
     """The loop along memory of each reduction and store that is not around all; [] for none."""
-    addresses, common = _addresses(chooser), chooser.common_loops()
+    addresses, common = addresses_of(chooser), chooser.common_loops()
     found: dict[int, None] = {}
     longest, has_reduction = 0, False
     for node, own in chooser.closers():
         inner = [number for number in own if number not in common]
         if not inner:
             continue
-        if node.op == Op.REDUCE and _is_product(chooser, node):
+        if node.op == Op.REDUCE and is_product(chooser, node):
             return []
-        number = max(inner, key=lambda n: (_share(chooser, n, addresses), chooser.extent(n) or 0))
-        if _share(chooser, number, addresses) < 0.5:
+        number = max(
+            inner, key=lambda n: (share_along(chooser, n, addresses), chooser.extent(n) or 0)
+        )
+        if share_along(chooser, number, addresses) < 0.5:
             return []
         found[number] = None
         if node.op == Op.REDUCE:
             has_reduction = True
             longest = max(longest, chooser.extent(number) or 0)
     return list(found) if has_reduction and longest >= SHORT else []
-
-
-def _is_product(chooser: Chooser, node: UOp) -> bool:
-    """Whether a reduction uses what it has read again for other results: a product of matrices."""
-    return min((size for size, _ in _sides(chooser, node)), default=1) > 1
-
-
-def _sides(chooser: Chooser, node: UOp) -> list[tuple[int, list[int]]]:
-    """How many rows and columns a contraction has, and their loops; none of other reductions."""
-    parts = contraction_of(node)
-    sides = () if parts is None else (parts.rows, parts.columns)
-    loops = [[n for n in range_ids(side) if _is_loop(chooser, n)] for side in sides]
-    return [(math.prod(chooser.extent(n) or 1 for n in each), each) for each in loops]
-
-
-def _write_out_few(chooser: Chooser) -> None:
-    """Each thread computes all results of the short side of a product, from what it has read."""
-    products = [node for node, _ in chooser.closers() if contraction_of(node) is not None]
-    sides = _sides(chooser, products[0]) if len(products) == 1 else []
-    if sides and min(sides)[0] <= FEW:
-        for number in min(sides)[1]:
-            chooser.take(Unroll(number))
 
 
 def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
@@ -360,16 +319,16 @@ def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
     """
     if lanes > 1 and chooser.split_and(number, lanes, "mask", Vectorize) < 0:
         return False
-    if not _is_loop(chooser, number):
+    if not is_loop(chooser, number):
         return False
     extent = chooser.extent(number) or 1
     if extent < threads:
         inner = chooser.next_number()
         if not chooser.take(Split(number, threads, "mask"), Bind(inner, THREAD)):
             return False
-    elif chooser.split_and(number, threads, "mask", _to_thread) < 0:
+    elif chooser.split_and(number, threads, "mask", to_thread) < 0:
         return False
-    if not _is_loop(chooser, number):
+    if not is_loop(chooser, number):
         return True
     left = chooser.extent(number) or 1
     if left * lanes <= KEPT_ELEMENTS:
@@ -377,56 +336,3 @@ def _share_row(chooser: Chooser, number: int, lanes: int, threads: int) -> bool:
     else:
         chooser.split_and(number, COPIES if lanes > 1 else 2 * COPIES, "mask", Unroll)
     return True
-
-
-def _columns(chooser: Chooser, compute: Simt) -> bool:
-    """Vectors and threads along the columns, and threads that share the rows."""
-    _write_out_few(chooser)
-    reductions = [(node, own) for node, own in chooser.closers() if node.op == Op.REDUCE]
-    if len(reductions) != 1 or _is_product(chooser, reductions[0][0]):
-        return False
-    addresses, common = _addresses(chooser), chooser.common_loops()
-    inner = [n for n in reductions[0][1] if n not in common]
-    stored = [n for store in chooser.stores() for n in _own(store) if _is_loop(chooser, n)]
-    if not common or not inner or any(n not in common for n in stored):
-        return False
-    column = max(common, key=lambda n: (_share(chooser, n, addresses), common.index(n)))
-    down = max(inner, key=lambda n: chooser.extent(n) or 0)
-    if _share(chooser, column, addresses) < 0.5:
-        return False
-    lanes = _lanes(chooser, column)
-    if lanes > 1 and chooser.split_and(column, lanes, "clamp", Vectorize) < 0:
-        return False
-    if not _is_loop(chooser, column):
-        return False
-    across = _columns_at_once(chooser, column, lanes, compute)
-    if across < compute.warp // 4:
-        return False
-    along = chooser.split_and(column, across, chooser.safe_tail(), _to_thread)
-    if along < 0:
-        return False
-    most = min(compute.group_threads // across, (chooser.extent(down) or 1) // VECTORS)
-    share = 1 << int(math.log2(max(most, 1)))
-    if share > 1 and chooser.split_and(down, share, "mask", _to_thread) < 0:
-        return False
-    if _is_loop(chooser, down) and (chooser.extent(down) or 1) > COPIES:
-        # Rows that are written out have accumulators enough.
-        has_few = UNROLL in kinds_of(chooser.kernel).values()
-        chooser.split_and(down, COPIES, "mask", lambda n: Unroll(n, sequential=has_few))
-    others = [number for number in kinds_of(chooser.kernel) if number != along]
-    return chooser.order([*others, along]) and _bind_grid(chooser)
-
-
-def _columns_at_once(chooser: Chooser, column: int, lanes: int, compute: Simt) -> int:
-    """Threads along the columns: a warp, or a line of memory where that leaves too few groups."""
-    extent = chooser.extent(column) or 1
-    around = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != column)
-    size = max(a.dtype.itemsize for a in _addresses(chooser))
-    across = 1 << int(math.log2(min(extent, compute.warp)))
-    while across * lanes * size > compute.line_bytes and around * extent < compute.units * across:
-        across //= 2
-    return across
-
-
-def _own(store: UOp) -> list[int]:
-    return [r.arg for r in own_ranges(store)]

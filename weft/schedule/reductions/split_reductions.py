@@ -58,7 +58,7 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
             if merged is not None:
                 return merged
         for axis in node.arg[1]:
-            count = max(n for n in range(1, goal + 1) if sizes[axis] % n == 0)
+            count = _count_of_parts(sizes[axis], goal)
             if 2 * count > goal:
                 joined = try_join_parts(node, axis, count, made) if is_joined else None
                 return joined if joined is not None else _in_two_steps(new, axis, count)
@@ -96,12 +96,25 @@ def _try_merged(node: UOp, goal: int) -> UOp | None:
     if list(axes) != list(range(axes[0], axes[-1] + 1)) or len(sizes) != len(axes):
         return None
     whole = math.prod(sizes)
-    count = max(n for n in range(1, goal + 1) if whole % n == 0)
+    count = _count_of_parts(whole, goal)
     if 2 * count <= goal:
         return None
     value = reshape(node.src[0], (*shape[: axes[0]], whole, *shape[axes[-1] + 1 :]))
     parts = _in_two_steps(reduce_axes(value, op, (axes[0],)), axes[0], count)
     return reshape(parts, shape_of(node))
+
+
+def _count_of_parts(size: int, goal: int) -> int:
+    """How many equal parts there are, at most as many as wanted.
+
+    Parts of whole vectors for all threads of a group need no masks, and are worth having fewer.
+
+    >>> _count_of_parts(128 * 56 * 56, 1056), _count_of_parts(1000, 64)
+    (784, 50)
+    """
+    counts = [n for n in range(1, goal + 1) if size % n == 0]
+    aligned = [n for n in counts if 2 * n > goal and size // n % ALIGNED_PART == 0]
+    return max(aligned or counts)
 
 
 def _try_with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:

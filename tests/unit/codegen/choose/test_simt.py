@@ -85,6 +85,17 @@ def column_sums(rows: int, columns: int) -> Case:
     return Case(kernel("columns", put(out, [j], reduce_ranges(at(x, k, j), Op.ADD, [k]))))
 
 
+def channels(rows: int, columns: int, dtype: DType = dtypes.bfloat16) -> Case:
+    """Both sums of the gradient of a normalization: they read one of two values together."""
+    one, two = param(0, F32, (columns,)), param(1, F32, (columns,))
+    x, y = param(2, dtype, (rows, columns)), param(3, dtype, (rows, columns))
+    j, k = range_(0, columns), range_(1, rows)
+    slope = at(y, k, j).cast(F32)
+    first = reduce_ranges(slope, Op.ADD, [k])
+    second = reduce_ranges(slope * at(x, k, j).cast(F32), Op.ADD, [k])
+    return Case(kernel("channels", put(one, [j], first), put(two, [j], second)))
+
+
 def by_the_total(parts: int, size: int) -> Case:
     """A short sum, stored, and a long loop that uses it."""
     out, total, x, y = (
@@ -127,6 +138,10 @@ CASES = {
     "columns": column_sums(32, 64),
     "odd columns": column_sums(33, 18),
     "few columns": column_sums(70, 4),
+    "columns in equal shares": column_sums(56, 64),
+    "channels": channels(64, 32),
+    "odd channels": channels(35, 24),
+    "one row of channels": channels(3, 16),
     "softmax": softmax_inline(6, 64),
     "softmax with a tail": softmax_inline(3, 72),
     "odd softmax": softmax_inline(3, 67),
@@ -208,6 +223,17 @@ def test_columns_are_read_along_memory():
     found = program(column_sums(4096, 4096))
     assert found.threads == (8, 32)
     assert kinds(column_sums(4096, 65536))[THREAD, 32] == 1
+
+
+def test_sums_of_channels_read_16_bytes_and_each_value_once():
+    case = channels(4096, 1 << 14)
+    assert program(case).threads == (8, 32)
+    assert loads(case)[8] == 2 * 8  # rows that are written out, of two values
+    assert kinds(case)[VECTOR, 8] == 1
+
+
+def test_parts_of_a_sum_come_in_sectors():
+    assert program(column_sums(512, 256)).threads == (2, 128)
 
 
 def test_a_transpose_waits_once():

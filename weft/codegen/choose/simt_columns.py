@@ -1,0 +1,153 @@
+"""Opts for threads that reduce columns: what is reduced lies across memory, what is kept along it.
+
+Threads of a warp lie along the columns, each with a vector of them, and further ones share the
+rows. A thread has several rows written out, so that their loads wait together, and adds them up
+in registers; at the end the threads of a column join theirs. Several reductions over the same
+rows, as those of a normalization and of its gradient, go through them together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from weft.codegen.analysis.accesses import Access
+from weft.codegen.analysis.loops import UNROLL, kinds_of
+from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_loops import (
+    bind_grid,
+    is_loop,
+    is_product,
+    lanes_of_narrow,
+    to_thread,
+    write_out_few,
+)
+from weft.codegen.choose.simt_share import addresses_of, share_along
+from weft.codegen.opts.table import Opt, Unroll, Vectorize
+from weft.ir.ops import Op
+from weft.target.compute import Simt
+
+# Rows that a thread has at least before another one shares them, and that are written out.
+LEAST_ROWS: Final = 4
+COPIES: Final = 8
+# Registers of a thread for what it has read, and for its sums: more would leave fewer threads.
+READ_REGISTERS: Final = 64
+SUMS: Final = 32
+# Bytes of memory that come together at least, where there are too few columns for whole lines.
+SECTOR_BYTES: Final = 32
+
+
+def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
+    """Vectors and threads along the columns, and threads that share the rows."""
+    write_out_few(chooser)
+    common = chooser.common_loops()
+    rows = _rows(chooser, common)
+    column = _column(chooser, common)
+    if not rows or column is None:
+        return False
+    down = max(rows, key=lambda n: chooser.extent(n) or 0)
+    count = sum(node.op == Op.REDUCE for node, _ in chooser.closers())
+    lanes = lanes_of_narrow(chooser, column, rows)
+    while lanes > 1 and lanes * count > SUMS:
+        lanes //= 2
+    copies = _copies(chooser, rows, lanes)
+    if lanes > 1 and chooser.split_and(column, lanes, "clamp", _vectors) < 0:
+        return False
+    if not is_loop(chooser, column):
+        return False
+    vector = lanes * max(access.dtype.itemsize for access in _read(chooser, rows))
+    across = _columns_at_once(chooser, column, vector, compute)
+    if across * vector < SECTOR_BYTES:
+        return False
+    along = chooser.split_and(column, across, chooser.safe_tail(), to_thread)
+    if along < 0:
+        return False
+    extent = chooser.extent(down) or 1
+    share, copies = _shares(extent, compute.group_threads // across, copies)
+    if share > 1 and chooser.split_and(down, share, "mask", to_thread) < 0:
+        return False
+    _write_out_rows(chooser, down, copies, lanes * count)
+    others = [number for number in kinds_of(chooser.kernel) if number != along]
+    return chooser.order([*others, along]) and bind_grid(chooser)
+
+
+def _vectors(number: int) -> Opt:
+    return Vectorize(number)
+
+
+def _rows(chooser: Chooser, common: list[int]) -> list[int]:
+    """The loops of all reductions; none where these differ, or there is something else to do."""
+    found: list[int] = []
+    for node, own in chooser.closers():
+        if node.op != Op.REDUCE:
+            if any(n not in common for n in own):
+                return []
+            continue
+        inner = [n for n in own if n not in common]
+        if is_product(chooser, node) or not inner or (found and inner != found):
+            return []
+        found = inner
+    return found
+
+
+def _column(chooser: Chooser, common: list[int]) -> int | None:
+    """The common loop along memory."""
+    addresses = addresses_of(chooser)
+    shares = {n: share_along(chooser, n, addresses) for n in common}
+    column = max(common, key=lambda n: (shares[n], common.index(n)), default=None)
+    return column if column is not None and shares[column] >= 0.5 else None
+
+
+def _copies(chooser: Chooser, rows: list[int], lanes: int) -> int:
+    """How many rows a thread has room for."""
+    registers = sum(-(-lanes * a.dtype.itemsize // 4) for a in _read(chooser, rows))
+    return max(min(READ_REGISTERS // max(registers, 1), COPIES), 1)
+
+
+def _read(chooser: Chooser, rows: list[int]) -> list[Access]:
+    """What each row has of its own."""
+    return [a for a in addresses_of(chooser) if any(a.stride(n) != 0 for n in rows)]
+
+
+def _columns_at_once(chooser: Chooser, column: int, vector: int, compute: Simt) -> int:
+    """Threads along the columns: a warp, or a line of memory where that leaves too few groups.
+
+    The parts of a sum that was done in parts come from a cache, which has them in sectors.
+    """
+    extent = chooser.extent(column) or 1
+    around = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != column)
+    across = 1 << int(math.log2(min(extent, compute.warp)))
+    while across * vector > compute.line_bytes and around * extent < compute.units * across:
+        across //= 2
+    while across * vector > SECTOR_BYTES and 2 * around * extent < compute.units * across:
+        across //= 2
+    return across
+
+
+def _shares(extent: int, most: int, copies: int) -> tuple[int, int]:
+    """How many threads share the rows, and how many of theirs are written out.
+
+    Where all have as many, no load needs a mask, and those of a thread are on their way together.
+
+    >>> _shares(512, 32, 8), _shares(392, 32, 8), _shares(1000, 64, 8), _shares(96, 256, 8)
+    ((32, 8), (8, 7), (64, 8), (16, 6))
+    """
+    most = 1 << int(math.log2(max(min(most, extent // LEAST_ROWS), 1)))
+    share = most
+    while share > max(most // 4, 1) and extent % share:
+        share //= 2
+    if extent % share == 0:
+        each = extent // share
+        exact = [n for n in range(LEAST_ROWS, copies + 1) if each % n == 0]
+        if each <= copies or exact:
+            return share, each if each <= copies else exact[-1]
+    return most, copies
+
+
+def _write_out_rows(chooser: Chooser, down: int, copies: int, sums: int) -> None:
+    """Rows of a thread side by side; each with sums of its own where there is room."""
+    if not is_loop(chooser, down) or copies < 2:
+        return
+    is_full = sums * copies > SUMS or UNROLL in kinds_of(chooser.kernel).values()
+    if (chooser.extent(down) or 1) > 1:
+        chooser.split_and(down, copies, "mask", lambda n: Unroll(n, sequential=is_full))
