@@ -200,7 +200,7 @@ def _share_out(chooser: Chooser, compute: Simt) -> None:
     are not inside of the loop are done by the first group. A loop that all reductions depend on,
     and stores without it do not, would be one after the other for these stores alone.
     """
-    common, addresses = chooser.common_loops(), _addresses(chooser)
+    common, addresses = chooser.common_loops(), addresses_of(chooser)
     for number in kinds_of(chooser.kernel):
         is_stored = any(number in stored_loops(store) for store in chooser.stores())
         if number in common or not is_stored:
@@ -209,7 +209,7 @@ def _share_out(chooser: Chooser, compute: Simt) -> None:
         if (
             not again
             and _is_reduced_in(chooser, number)
-            and _share(chooser, number, addresses) < 0.5
+            and share_along(chooser, number, addresses) < 0.5
         ):
             chooser.take(Bind(number, GRID))
         part = -(-SHARE_AGAIN * again // each)
