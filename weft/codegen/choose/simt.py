@@ -14,14 +14,12 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from weft.codegen.analysis.accesses import is_looked_up
 from weft.codegen.analysis.loops import (
     GRID,
     LOOP,
     ORDERED,
     THREAD,
     kinds_of,
-    own_ranges,
 )
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.simt_columns import reduce_columns
@@ -35,15 +33,15 @@ from weft.codegen.choose.simt_loops import (
     to_thread,
     write_out_few,
 )
+from weft.codegen.choose.simt_maps import spread_map, transpose
 from weft.codegen.choose.simt_share import addresses_of, share_along, share_anything
 from weft.codegen.choose.simt_tiles import tile_product
 from weft.codegen.choose.tensor_chain import use_tensor_chain
 from weft.codegen.choose.tensor_core import use_matrix_units
-from weft.codegen.lower.hardware import MOST_AXES, fits_a_group
-from weft.codegen.opts.table import Bind, Split, Stage, Unroll, Vectorize
+from weft.codegen.lower.hardware import fits_a_group
+from weft.codegen.opts.table import Bind, Split, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.uop import range_ids
-from weft.ir.views import behind
 from weft.target.compute import Simt
 from weft.target.target import Target
 
@@ -56,8 +54,6 @@ WIDEST: Final = 1024
 COPIES: Final = 8
 # Short rows of which a thread reads a vector each.
 ROWS: Final = 2
-# The share of threads that may have nothing to do.
-IDLE: Final = 0.125
 # A reduction that is shorter is best done by one thread.
 SHORT: Final = 32
 # How much more a group does than what it computes again.
@@ -74,7 +70,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         return False
     if not all(chooser.extent(number) for number in kinds):
         return False
-    shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (_map,)
+    shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (spread_map,)
     if ORDERED not in kinds.values():
         mark = chooser.mark()
         if use_tensor_chain(chooser, compute):
@@ -82,7 +78,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         chooser.undo_to(mark)
         _share_out(chooser, compute)
         shapes = (
-            *(use_matrix_units, tile_product, _rows, reduce_columns, _transpose, _map),
+            *(use_matrix_units, tile_product, _rows, reduce_columns, transpose, spread_map),
             share_anything,
         )
     for shape in shapes:
@@ -91,106 +87,6 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
             return True
         chooser.undo_to(mark)
     return False
-
-
-def _map(chooser: Chooser, compute: Simt) -> bool:
-    """A vector for each thread; where rows are not aligned, several elements a group apart."""
-    if chooser.kernel.ops >> Op.REDUCE & 1:
-        return False
-    addresses = addresses_of(chooser)
-    own = dict.fromkeys(r.arg for store in chooser.stores() for r in own_ranges(store))
-    common = [number for number in chooser.common_loops() if number in own]
-    if not common:
-        return False
-    number = max(common, key=lambda n: (share_along(chooser, n, addresses), common.index(n)))
-    if number != common[-1] and share_along(chooser, number, addresses) <= 0.5:
-        return False
-    lanes = lanes_along(chooser, number)
-    if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
-        return False
-    # What a thread has waited for, it uses several times; updates are one after the other.
-    gathers = any(is_looked_up(access.node) for access in addresses)
-    is_ordered = ORDERED in kinds_of(chooser.kernel).values()
-    copies = VECTORS if (lanes == 1 or gathers) and not is_ordered else 1
-    return _spread(chooser, compute, number, copies)
-
-
-def _transpose(chooser: Chooser, compute: Simt) -> bool:
-    """Squares that are read along one loop and written along another, by way of local memory.
-
-    A warp reads a row of a square and writes a column of it. Rows are rotated in local memory, so
-    that the elements of a column lie in different banks.
-    """
-    turned = _turned(chooser)
-    if turned is None:
-        return False
-    slot, along, across = turned
-    side, down = compute.warp, compute.group_threads // compute.warp
-    if min(chooser.extent(along) or 1, chooser.extent(across) or 1) < side:
-        return False
-    column, row = chooser.split(along, side), chooser.split(across, side)
-    fresh = chooser.next_number()
-    layout = ("i0", "i0 ^ i1")
-    if not chooser.take(Stage(("load", slot), (column, row), "local", layout)):
-        return False
-    filled, read = fresh, fresh + 1
-    rows, fills = chooser.split(row, down), chooser.split(filled, down)
-    inner = [row, rows, column, filled, fills, read]
-    outer = [number for number in kinds_of(chooser.kernel) if number not in inner]
-    binds = [Bind(number, THREAD) for number in (rows, column, fills, read)]
-    if not chooser.order([*outer, *inner]) or not chooser.take(*binds):
-        return False
-    return chooser.take(Unroll(row), Unroll(filled)) and all(
-        chooser.take(Bind(number, GRID)) for number in outer
-    )
-
-
-def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
-    """The argument that is read along another loop than the result, and the loops of both."""
-    stores, addresses = chooser.stores(), addresses_of(chooser)
-    if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:
-        return None
-    own = stored_loops(stores[0])
-    written = next(access for access in addresses if access.node is stores[0].src[0])
-    along = next((n for n in own if written.stride(n) == 1), None)
-    if along is None:
-        return None
-    apart = [a for a in addresses if a is not written and a.stride(along) not in (0, 1)]
-    across = [n for n in own if len(apart) == 1 and apart[0].stride(n) == 1]
-    memory = behind(apart[0].node.src[0]) if across else None
-    if memory is None or memory.op != Op.PARAM:
-        return None
-    return memory.arg[0], along, across[-1]
-
-
-def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
-    """Threads along a loop, then along those around it until a group is full; groups beyond."""
-    tail = chooser.safe_tail()
-    most = min(compute.group_threads, chooser.target.grid.group_threads)
-    others = [n for n in reversed(chooser.common_loops()) if n != first]
-    for number in [first, *others][:MOST_AXES]:
-        extent = chooser.extent(number) or 1
-        if not is_loop(chooser, number) or extent < 2 or most < 2:
-            continue
-        count = _threads_along(extent, most, compute)
-        if count < 2 or chooser.split_and(number, count, tail, to_thread) < 0:
-            continue
-        most //= count
-        left = chooser.extent(number) or 1
-        if number == first and 1 < left <= copies and is_loop(chooser, number):
-            chooser.take(Unroll(number))
-        elif number == first and left >= 2 * copies > 2 and is_loop(chooser, number):
-            chooser.split_and(number, copies, tail, Unroll)
-    return bind_grid(chooser)
-
-
-def _threads_along(extent: int, most: int, compute: Simt) -> int:
-    """A power of two of threads, of which few have nothing to do."""
-    largest = count = 1 << int(math.log2(max(min(extent, most), 1)))
-    while count > compute.warp and -(-extent // count) * count > extent * (1 + IDLE):
-        count //= 2
-    idle = -(-extent // count) * count > extent * (1 + IDLE)
-    return largest if idle else count
 
 
 def _share_out(chooser: Chooser, compute: Simt) -> None:

@@ -96,6 +96,14 @@ def channels(rows: int, columns: int, dtype: DType = dtypes.bfloat16) -> Case:
     return Case(kernel("channels", put(one, [j], first), put(two, [j], second)))
 
 
+def scaled(rows: int, columns: int, dtype: DType = dtypes.bfloat16) -> Case:
+    """Rows of channels, each of which has a scale."""
+    out, x = (param(slot, dtype, (rows, columns)) for slot in range(2))
+    i, j = range_(0, rows), range_(1, columns)
+    scale = make(Op.SQRT, F32, (at(param(2, F32, (columns,)), j).maximum(0.0),))
+    return Case(kernel("scaled", put(out, [i, j], (at(x, i, j).cast(F32) * scale).cast(dtype))))
+
+
 def by_the_total(parts: int, size: int) -> Case:
     """A short sum, stored, and a long loop that uses it."""
     out, total, x, y = (
@@ -125,6 +133,8 @@ CASES = {
     "map of odd size": doubled(67),
     "map of many": doubled(5, 64),
     "map of bytes": doubled(128, dtype=dtypes.int8),
+    "map of channels": scaled(64, 32),
+    "map of odd channels": scaled(34, 33),
     "square": transposed(16, 16),
     "odd square": transposed(9, 14),
     "thin": transposed(2, 40),
@@ -199,6 +209,13 @@ def loads(case: Case) -> Counter[int]:
 def test_a_thread_moves_16_bytes(dtype: DType, lanes: int):
     found = kinds(doubled(1 << 20, dtype=dtype))
     assert found[VECTOR, lanes] == 1 and found[THREAD, 256] == 1
+
+
+def test_a_thread_has_several_rows_of_its_channels():
+    case = scaled(1 << 16, 256)
+    assert kinds(case)[UNROLL, 4] == kinds(case)[VECTOR, 8] == 1
+    assert count(case, Op.SQRT) == 8  # once for all rows
+    assert not kinds(scaled(256, 256))[UNROLL, 4]  # too few threads
 
 
 def test_an_odd_map_reads_neighbors():

@@ -1,0 +1,166 @@
+"""Opts for maps on threads: a vector for each, or squares that are turned in local memory.
+
+Threads of a warp lie along memory. Where a map reads values of each channel, as a normalization
+does, a thread has several rows, so that it reads those and computes with them once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from weft.codegen.analysis.accesses import Access, is_looked_up
+from weft.codegen.analysis.loops import GRID, ORDERED, THREAD, kinds_of, own_ranges
+from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simt_loops import (
+    bind_grid,
+    is_loop,
+    lanes_along,
+    lanes_of_narrow,
+    stored_loops,
+    to_thread,
+)
+from weft.codegen.choose.simt_share import addresses_of, share_along
+from weft.codegen.lower.hardware import MOST_AXES
+from weft.codegen.opts.table import Bind, Stage, Unroll, Vectorize
+from weft.ir.ops import Op
+from weft.ir.views import behind
+from weft.target.compute import Simt
+
+# Elements of a thread that reads neighbors one by one, or waits for what it looks up.
+COPIES: Final = 4
+# The share of threads that may have nothing to do.
+IDLE: Final = 0.125
+# Rows of a thread that have values of channels in common.
+ROWS: Final = 4
+# Groups that a multiprocessor has at least before threads have several rows.
+GROUPS: Final = 2
+
+
+def spread_map(chooser: Chooser, compute: Simt) -> bool:
+    """A vector for each thread; where rows are not aligned, several elements a group apart."""
+    if chooser.kernel.ops >> Op.REDUCE & 1:
+        return False
+    addresses = addresses_of(chooser)
+    own = dict.fromkeys(r.arg for store in chooser.stores() for r in own_ranges(store))
+    common = [number for number in chooser.common_loops() if number in own]
+    if not common:
+        return False
+    number = max(common, key=lambda n: (share_along(chooser, n, addresses), common.index(n)))
+    if number != common[-1] and share_along(chooser, number, addresses) <= 0.5:
+        return False
+    rows = _rows_of_channels(chooser, number, addresses)
+    lanes = lanes_of_narrow(chooser, number, [rows]) if rows >= 0 else lanes_along(chooser, number)
+    if rows >= 0:
+        _write_out_rows(chooser, rows, lanes, compute)
+    if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
+        return False
+    # What a thread has waited for, it uses several times; updates are one after the other.
+    gathers = any(is_looked_up(access.node) for access in addresses)
+    is_ordered = ORDERED in kinds_of(chooser.kernel).values()
+    copies = COPIES if (lanes == 1 or gathers) and not is_ordered else 1
+    return _spread(chooser, compute, number, copies)
+
+
+def _rows_of_channels(chooser: Chooser, number: int, addresses: list[Access]) -> int:
+    """A loop across memory for whose iterations some values are the same; -1 where there is none.
+
+    `number` is the loop along memory.
+    """
+    near = [a for a in addresses if a.stride(number) == 1 and not is_looked_up(a.node)]
+    found = -1
+    for row in chooser.common_loops():
+        is_plain = row != number and is_loop(chooser, row)
+        is_shared = any(access.stride(row) == 0 for access in near)
+        if is_plain and is_shared and (chooser.extent(row) or 1) % 2 == 0:
+            found = row
+    return found
+
+
+def _write_out_rows(chooser: Chooser, rows: int, lanes: int, compute: Simt) -> None:
+    """Several rows for each thread, if there are threads enough without them."""
+    extents = [chooser.extent(n) or 1 for n in chooser.common_loops()]
+    threads = math.prod(extents) // (lanes * GROUPS * compute.units * compute.group_threads)
+    count = ROWS
+    while count > 1 and (count > threads or (chooser.extent(rows) or 1) % count):
+        count //= 2
+    if count > 1:
+        chooser.split_and(rows, count, chooser.safe_tail(), Unroll)
+
+
+def transpose(chooser: Chooser, compute: Simt) -> bool:
+    """Squares that are read along one loop and written along another, by way of local memory.
+
+    A warp reads a row of a square and writes a column of it. Rows are rotated in local memory, so
+    that the elements of a column lie in different banks.
+    """
+    turned = _turned(chooser)
+    if turned is None:
+        return False
+    slot, along, across = turned
+    side, down = compute.warp, compute.group_threads // compute.warp
+    if min(chooser.extent(along) or 1, chooser.extent(across) or 1) < side:
+        return False
+    column, row = chooser.split(along, side), chooser.split(across, side)
+    fresh = chooser.next_number()
+    layout = ("i0", "i0 ^ i1")
+    if not chooser.take(Stage(("load", slot), (column, row), "local", layout)):
+        return False
+    filled, read = fresh, fresh + 1
+    rows, fills = chooser.split(row, down), chooser.split(filled, down)
+    inner = [row, rows, column, filled, fills, read]
+    outer = [number for number in kinds_of(chooser.kernel) if number not in inner]
+    binds = [Bind(number, THREAD) for number in (rows, column, fills, read)]
+    if not chooser.order([*outer, *inner]) or not chooser.take(*binds):
+        return False
+    return chooser.take(Unroll(row), Unroll(filled)) and all(
+        chooser.take(Bind(number, GRID)) for number in outer
+    )
+
+
+def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
+    """The argument that is read along another loop than the result, and the loops of both."""
+    stores, addresses = chooser.stores(), addresses_of(chooser)
+    if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:
+        return None
+    own = stored_loops(stores[0])
+    written = next(access for access in addresses if access.node is stores[0].src[0])
+    along = next((n for n in own if written.stride(n) == 1), None)
+    if along is None:
+        return None
+    apart = [a for a in addresses if a is not written and a.stride(along) not in (0, 1)]
+    across = [n for n in own if len(apart) == 1 and apart[0].stride(n) == 1]
+    memory = behind(apart[0].node.src[0]) if across else None
+    if memory is None or memory.op != Op.PARAM:
+        return None
+    return memory.arg[0], along, across[-1]
+
+
+def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
+    """Threads along a loop, then along those around it until a group is full; groups beyond."""
+    tail = chooser.safe_tail()
+    most = min(compute.group_threads, chooser.target.grid.group_threads)
+    others = [n for n in reversed(chooser.common_loops()) if n != first]
+    for number in [first, *others][:MOST_AXES]:
+        extent = chooser.extent(number) or 1
+        if not is_loop(chooser, number) or extent < 2 or most < 2:
+            continue
+        count = _threads_along(extent, most, compute)
+        if count < 2 or chooser.split_and(number, count, tail, to_thread) < 0:
+            continue
+        most //= count
+        left = chooser.extent(number) or 1
+        if number == first and 1 < left <= copies and is_loop(chooser, number):
+            chooser.take(Unroll(number))
+        elif number == first and left >= 2 * copies > 2 and is_loop(chooser, number):
+            chooser.split_and(number, copies, tail, Unroll)
+    return bind_grid(chooser)
+
+
+def _threads_along(extent: int, most: int, compute: Simt) -> int:
+    """A power of two of threads, of which few have nothing to do."""
+    largest = count = 1 << int(math.log2(max(min(extent, most), 1)))
+    while count > compute.warp and -(-extent // count) * count > extent * (1 + IDLE):
+        count //= 2
+    idle = -(-extent // count) * count > extent * (1 + IDLE)
+    return largest if idle else count
