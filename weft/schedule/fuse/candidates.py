@@ -15,6 +15,7 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.schedule.fuse.code_size import CodeSize, is_full
 from weft.schedule.fuse.cost import ElementCost, ValueReads, size_of, sums_reused_products
+from weft.schedule.fuse.epilogues import Epilogues
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, scatter_kernel
 from weft.schedule.fuse.order import waiting_for
@@ -31,13 +32,19 @@ class Candidates:
     """All kernels, and those of equal extents that are still open, as a bit set."""
 
     def __init__(
-        self, work: ElementCost, reads: ValueReads, inliner: Inliner, code: CodeSize
+        self,
+        work: ElementCost,
+        reads: ValueReads,
+        inliner: Inliner,
+        code: CodeSize,
+        epilogues: Epilogues,
     ) -> None:
         self.kernels: list[Kernel] = []
         self._work = work
         self._reads = reads
         self._inliner = inliner
         self._code = code
+        self._epilogues = epilogues
         self._open: defaultdict[Shape, int] = defaultdict(int)
         self._readers: defaultdict[int, int] = defaultdict(int)  # of each memory, and of none
 
@@ -133,6 +140,8 @@ class Candidates:
             if self._code.must_cut(node, (kernel,)):
                 continue
             if kernel.has_contraction and sums_reused_products(node):
+                continue
+            if self._epilogues.is_better_apart(node, kernel, is_stored):
                 continue
             if not self._is_seen_once(node, use, uses, is_stored):
                 continue

@@ -20,6 +20,7 @@ from weft.schedule.fuse.cost import (
     sums_reused_products,
     widens,
 )
+from weft.schedule.fuse.epilogues import Epilogues
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.recompute import Revised
@@ -44,6 +45,7 @@ class Decisions:
         inliner: Inliner,
         code: CodeSize,
         chains: Chains,
+        epilogues: Epilogues,
         revised: Revised = Revised(),  # noqa: B008 -- it never changes
     ) -> None:
         self.log: list[Decision] = []
@@ -52,6 +54,7 @@ class Decisions:
         self._inliner = inliner
         self._code = code
         self._chains = chains
+        self._epilogues = epilogues
         self._revised = revised
 
     def wants_memory(self, node: UOp, uses: list[Use]) -> bool:
@@ -101,6 +104,9 @@ class Decisions:
         if len(kernels) > 1 and depends_on_order(node):
             # Another kernel would sum in another order, to another number.
             self._refuse(node, "several kernels read it, and each would sum in its own order")
+            return True
+        if len(kernels) == 1 and self._epilogues.is_better_apart(node, uses[0].kernel, False):
+            self._refuse(node, "what follows the product moves more bytes than tiles can hide")
             return True
         return self._is_cheaper(node, uses, len(kernels))
 

@@ -29,6 +29,7 @@ from weft.schedule.fuse.chains import find_chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import ElementCost, ValueReads
 from weft.schedule.fuse.decisions import Decisions
+from weft.schedule.fuse.epilogues import Epilogues
 from weft.schedule.fuse.inline import LEAVES, Inliner, Reductions
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.materialize import Materializer
@@ -87,10 +88,11 @@ def _walked(
     work, reads, code, writes = ElementCost(target), ValueReads(order), CodeSize(order), Writes()
     chains = find_chains(sink, order, target)
     inliner = Inliner(code, chains)
-    candidates = Candidates(work, reads, inliner, code)
+    epilogues = Epilogues(target, reads)
+    candidates = Candidates(work, reads, inliner, code, epilogues)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
     calls = Calls(order, candidates, materializer, writes)
-    decided = decisions(work, reads, inliner, code, chains, revised)
+    decided = decisions(work, reads, inliner, code, chains, epilogues, revised)
     walk = _Walk(inliner, materializer, calls, writes, decided)
     for node in reversed(order):
         walk.visit(node)

@@ -1,5 +1,6 @@
 """Values that readers compute again: all parts of an activation but one, none that is costly."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -113,3 +114,22 @@ def test_a_reduction_is_kept_rather_than_what_it_takes() -> None:
         if node.op == Op.STORE
     ]
     assert max(sizes) <= 32 * 1024
+
+
+def test_products_that_are_rounded_are_kept_rounded() -> None:
+    """A normalized convolution and its slopes read it in several kernels: half the bytes."""
+    x, w, weights = (
+        Tensor(param(n, dtypes.bfloat16, shape))
+        for n, shape in enumerate(((128, 64, 28, 28), (256, 64, 1, 1), (128, 256, 28, 28)))
+    )
+    y = x.conv2d(w).float()
+    y = (y - y.mean((0, 2, 3), keepdim=True)) / (y.var((0, 2, 3), keepdim=True) + 1e-5).sqrt()
+    (slope,) = (y.bfloat16().relu().float() * weights.float()).sum().gradient(w)
+    made = make_schedule(sink(store(param(3, slope.dtype, slope.shape), slope.uop)), CUDA)
+    kept = [
+        store.src[0].dtype
+        for call in made.kernels.src
+        for store in call.arg.src
+        if math.prod(shape_of(store.src[0].src[0])) == math.prod(y.shape)
+    ]
+    assert kept == [dtypes.bfloat16] * 3
