@@ -44,9 +44,11 @@ class Backend:
     barrier: str = ""
     # The intrinsic that exchanges words of 32 bits between threads of a warp.
     shuffle: str = ""
-    # What lets the next kernel start, and what waits for the kernels before.
+    # What lets the next kernel start, what waits for the kernels before, and what asks for memory
+    # that will be read.
     let_start: str = ""
     wait_for_others: str = ""
+    fetch: str = ""
     # Address spaces of arguments and of the memory of a group; 0 is the stack.
     global_space: int = 0
     local_space: int = 0
@@ -107,6 +109,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         shuffle="llvm.nvvm.shfl.sync.bfly.i32",
         let_start="griddepcontrol.launch_dependents;",
         wait_for_others="griddepcontrol.wait;",
+        fetch="prefetch.global.L2 [$0];",
         global_space=1,
         local_space=3,
         has_wide_indices=False,

@@ -254,6 +254,7 @@ class Tensor(SpecialMethods, Core):
     take, take_along_dim, put = selection.take, selection.take_along_dim, selection.put
     select, narrow, index_select = selection.select, selection.narrow, selection.index_select
     index_add, index_copy = selection.index_add, selection.index_copy
+    index_copy_ = selection.index_copy_
     index_put, index_fill = selection.index_put, selection.index_fill
     masked_scatter = selection.masked_scatter
     slice, slice_scatter = parts.slice_, parts.slice_scatter

@@ -24,6 +24,7 @@ from weft.render.llvm.async_copies import allocate_dynamic, map_arguments
 from weft.render.llvm.code import Code
 from weft.render.llvm.facts import is_narrow
 from weft.render.llvm.memory import allocate
+from weft.render.llvm.start import write_start
 from weft.support.errors import InternalError
 from weft.target.compute import Simt
 from weft.target.llvm import KERNEL, SLICE
@@ -150,7 +151,7 @@ def _open_kernel(code: Code, write_node: WriteNode) -> str:
             _write_special(code, node)
     allocate(code)
     allocate_dynamic(code)
-    _start(code)
+    write_start(code, write_node)
     slots = [f"{pointer_type} %p{parameter.slot}" for parameter in code.program.parameters]
     variables = [f"i64 %n{i}" for i in range(len(code.program.variables))]
     name = symbol(code.program.name)
@@ -161,13 +162,6 @@ def _open_kernel(code: Code, write_node: WriteNode) -> str:
         attributes += f' "{backend.resident_attribute}"="{resident}"'
     arguments = ", ".join(slots + variables + map_arguments(code))
     return f"define {backend.convention} void {name}({arguments}) {attributes} {{"
-
-
-def _start(code: Code) -> None:
-    """Let the next kernel start, and wait for those before: nothing has touched memory yet."""
-    if code.program.waits:
-        for text in (code.backend.let_start, code.backend.wait_for_others):
-            code.writer.do(f'call void asm sideeffect "{text}", "~{{memory}}"() nounwind')
 
 
 def _resident_groups(code: Code) -> int:

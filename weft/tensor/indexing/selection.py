@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir import movement
 from weft.ir.build import scatter as scatter_nodes
 from weft.ir.dtypes import BOOL, INTEGER, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import const
+from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentTypeError, DTypeError, IndexOutOfRange, ShapeError
 from weft.tensor.checks import (
     axis_of,
@@ -30,6 +30,9 @@ from weft.tensor.methods.elementwise import lift
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
+
+# Slices that are written one by one, in order.
+FEW: Final = 16
 
 
 def _require_integers(name: str, index: Tensor) -> None:
@@ -186,6 +189,24 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
     return _replaced(moved, [vector], values).movedim(0, axis).reshape(self.shape)
 
 
+def index_copy_(self: Tensor, dim: int, index: Tensor, source: Any) -> Tensor:
+    """Replace the slices that an index names along an axis, here. PyTorch: index_copy_.
+
+    A few slices are written one after the other, and all else stays untouched.
+
+    >>> from weft.tensor import Tensor
+    >>> Tensor([1, 2, 3]).index_copy_(0, Tensor([2, 0]), Tensor([8, 9])).tolist()
+    [9, 2, 8]
+    """
+    axis, vector = _axis_and_vector("index_copy", self, dim, index)
+    count = vector.shape[0]
+    if not self.ndim or not isinstance(count, int) or not 0 < count <= FEW:
+        return self._update(self.index_copy(dim, index, source), "index_copy")
+    values = _sources("index_copy", self, axis, vector, source)
+    self[(*(slice(None),) * axis, vector)] = values.movedim(0, axis)
+    return self
+
+
 def index_put(
     self: Tensor, indices: Sequence[Tensor], values: Any, accumulate: bool = False
 ) -> Tensor:
@@ -259,6 +280,10 @@ def _replaced(self: Tensor, indices: list[Tensor], values: Tensor) -> Tensor:
     require_broadcast_to("index", values.shape, shape)
     _, mask, *positions = target.src
     updates = math.prod(map(known, shape[:count]))
+    if updates == 1 and len(indices):
+        rows = values.cast(self.dtype).expand(shape)
+        rows = rows.reshape((*[1] * len(indices), *shape[count:]))
+        return _replaced_once(self, [mask, *positions], rows)
     number = self.__class__.arange(updates, dtype=dtypes.int32, device=self.device)
     number = number.reshape((*shape[:count], *[1] * (len(shape) - count))).expand(shape)
     none = movement.full(dtypes.int32, -1, self.shape)
@@ -269,6 +294,18 @@ def _replaced(self: Tensor, indices: list[Tensor], values: Tensor) -> Tensor:
         return self._same()
     chosen = last.clamp(min_=0).reshape((-1, *rest)) if rest else last.clamp(min_=0).flatten()
     return (last < 0).where(self, rows.gather(0, chosen).reshape(self.shape))
+
+
+def _replaced_once(self: Tensor, where: Sequence[UOp], value: Tensor) -> Tensor:
+    """The tensor with one element, or one slice of its last axes, replaced.
+
+    `where` says whether that is inside, and its position on each of the first axes.
+    """
+    mask, *positions = [self._new(node).reshape(()) for node in where]
+    for axis, position in enumerate(positions):
+        number = self._new(movement.positions(self.shape, axis).cast(position.dtype))
+        mask = mask & (number == position)
+    return mask.where(value, self)
 
 
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

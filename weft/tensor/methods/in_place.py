@@ -22,7 +22,7 @@ NAMES: Final = """
     bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh cumprod
     cumsum deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix float_power
     floor floor_divide fmod frac gcd ge greater greater_equal gt hardsigmoid hardswish hardtanh
-    heaviside hypot i0 igamma igammac index_add index_copy index_fill index_put index_reduce
+    heaviside hypot i0 igamma igammac index_add index_fill index_put index_reduce
     lcm ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logical_and
     logical_not logical_or logical_xor logit lshift lt masked_fill masked_scatter mish mul
     multiply mvlgamma nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg

@@ -227,3 +227,37 @@ def test_pairs_are_rounded_at_once(name: str, lanes: int):
     text = compile_ptx(render(generate(call.arg, TARGET, opts), TARGET), TARGET)
     short = {"float16": "f16", "bfloat16": "bf16"}[name]
     assert text.count(f"cvt.rn.{short}x2.f32") == max(lanes // 2, 1)
+
+
+def times_a_vector(rows: int, columns: int, arch: str) -> list[str]:
+    """The lines of the kernel that multiplies a matrix and a vector."""
+    target = cuda_target(arch)
+    out = param(0, F32, (rows,))
+    x, w = Tensor(param(1, F32, (columns,))), Tensor(param(2, F32, (rows, columns)))
+    (call,) = make_schedule(sink(store(out, (w @ x).uop)), target).kernels.src
+    program = generate(call.arg, target)
+    assert program.waits == (arch != "sm_80")
+    return compile_ptx(render(program, target), target).splitlines()
+
+
+def places(lines: list[str], text: str) -> list[int]:
+    return [number for number, line in enumerate(lines) if text in line]
+
+
+@pytest.mark.parametrize("rows", [1024, 65536])
+def test_what_is_read_once_is_asked_for_before_the_wait(rows: int):
+    lines = times_a_vector(rows, 2048, "sm_90a")
+    (let_start,), (wait,) = (
+        places(lines, ".launch_dependents"),
+        places(lines, "griddepcontrol.wait"),
+    )
+    asked, loads = places(lines, "prefetch.global.L2"), places(lines, "ld.global")
+    assert let_start < asked[0] <= asked[-1] < wait < loads[0]
+    assert len(loads) == 2 * len(asked)  # the vector is near
+    # Of many groups only those of the beginning wait.
+    assert len(places(lines[let_start:wait], "bra")) == (rows == 65536)
+
+
+def test_older_gpus_start_kernels_one_by_one():
+    lines = times_a_vector(1024, 2048, "sm_80")
+    assert not places(lines, "griddepcontrol") and not places(lines, "prefetch")

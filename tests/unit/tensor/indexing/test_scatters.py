@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from weft.engine.counters import GlobalCounters
 from weft.support.settings import Context
 from weft.tensor.tensor import Tensor
 
@@ -144,3 +145,24 @@ def test_gradients_of_sort_topk_and_masks():
             made = make(each)
             (made * made).sum().backward()
         np.testing.assert_allclose(mine.grad.numpy(), theirs.grad.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 40])
+def test_slices_are_copied_in_place(count):
+    generator = np.random.default_rng(count)
+    x, rows = numbers("float32", (4, 50)), generator.integers(-50, 50, count)
+    values = numbers("float32", (4, count), 1)
+    whole = Tensor(np.stack((x, x)))
+    whole[1].index_copy_(1, Tensor(rows), Tensor(values))
+    x[:, rows] = values
+    np.testing.assert_array_equal(whole.numpy()[1], x)
+
+
+def test_a_slice_in_place_leaves_the_others_alone():
+    cache = Tensor(np.zeros((64, 128), np.float32)).realize()
+    row, values = Tensor([5]).realize(), Tensor(np.ones((1, 128), np.float32)).realize()
+    GlobalCounters.reset()
+    cache.index_copy_(0, row, values).realize()
+    assert GlobalCounters.kernel_count == 1
+    assert GlobalCounters.global_mem < 4 * 128 * 4
+    assert cache.numpy().sum() == 128
