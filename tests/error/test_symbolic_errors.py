@@ -129,13 +129,14 @@ ShapeError: reshape: bind(n, 3) elements cannot become (2, -1)
  every value it can have""",
     ),
     "step": (
-        lambda: x()[: N.bind(3)][::2],
+        lambda: x()[: N.bind(3)][2::-1],
         """\
-NotSupported: index: the step 2 along a symbolic size
+NotSupported: index: the step -1 along a symbolic size
 
   shape  (bind(n, 3),)
 
-  a slice of symbolic size has the step 1; [::-1] reads an axis backwards""",
+  a step is an int above 0, or below 0 where the slice is the whole axis: [::-1] reads it\
+ backwards""",
     ),
     "padding": (
         lambda: x().pad((K.bind(3) - 1, 0)),

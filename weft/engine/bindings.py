@@ -62,7 +62,11 @@ def _rewritten(
         if new is not None:
             return new
         new = with_sources(node, made)
-        return make(Op.CALL, new.dtype, new.src, called(new.arg)) if new.op == Op.CALL else new
+        if new.op == Op.CALL:
+            return make(Op.CALL, new.dtype, new.src, called(new.arg))
+        if new.op == Op.CUSTOM_GRADIENT:
+            return make(new.op, new.dtype, new.src, (called(new.arg[0]), *new.arg[1:]))
+        return new
 
     return map_graph(root, changed, enter=lambda node: node.op != Op.BIND)
 

@@ -15,7 +15,7 @@ from weft.ir.build import Size, split_symbolic
 from weft.ir.dtypes import DType, Number, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, same_shape, shape_of
-from weft.ir.sizes import shape_value, size_value
+from weft.ir.sizes import ceil_quotient, minus, shape_value, size_value, times
 from weft.ir.uop import UOp, const, make
 
 # A movement op without its source: the op, its arg, and the sources for symbolic sizes.
@@ -154,18 +154,18 @@ def positions(shape: Shape, axis: int, dtype: DType = dtypes.int32) -> UOp:
 
 
 def strided_steps(shape: Shape, axis: int, step: int) -> list[Movement]:
-    """Every `step`-th element along an axis whose size is an int, from the first on.
+    """Every `step`-th element along an axis, from the first on.
 
     The axis is filled up to whole blocks of `step`, and the first of each block is taken.
     """
     size = shape[axis]
-    assert isinstance(size, int)
-    blocks = -(-size // step)
+    blocks = ceil_quotient(size, step)
+    missing = minus(times(blocks, step), size)
     before, after = shape[:axis], shape[axis + 1 :]
     steps = []
-    if blocks * step != size:
+    if missing != 0:
         edges: list[tuple[Size, Size]] = [(0, 0)] * len(shape)
-        edges[axis] = (0, blocks * step - size)
+        edges[axis] = (0, missing)
         steps.append(boxed_step(Op.PAD, edges))
     steps.append(sized_step(Op.RESHAPE, (*before, blocks, step, *after)))
     box: list[tuple[Size, Size]] = [(0, n) for n in (*before, blocks, step, *after)]

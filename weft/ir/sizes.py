@@ -14,16 +14,13 @@ from collections.abc import Mapping, Sequence
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, index
 from weft.ir.dtypes import dtypes
+from weft.ir.extremes import Polynomial, Product, greatest, without_factors
 from weft.ir.linear import from_linear, in_order, order
 from weft.ir.ops import Op
 from weft.ir.scalar import evaluate
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
 from weft.support.errors import ArgumentError
-
-# Factors of a product, in order; and the sum of products with their coefficients.
-Product = tuple[UOp, ...]
-Polynomial = dict[Product, int]
 
 
 def normal_size(size: Size) -> Size:
@@ -72,21 +69,54 @@ def try_quotient(a: Size, b: Size) -> Size | None:
     ((product, factor),) = divisor.items()
     result: Polynomial = {}
     for each, coefficient in dividend.items():
-        rest = _without(each, product)
+        rest = without_factors(each, product)
         if rest is None or coefficient % factor:
             return None
         result[rest] = coefficient // factor
     return _size(result)
 
 
+def floor_quotient(size: Size, divisor: int) -> Size:
+    """How many times a divisor above 0 fits into a size.
+
+    >>> from weft.ir.build import variable
+    >>> n = variable("n", 1, 8)
+    >>> floor_quotient(plus(n, -2), 2) is minus(floor_quotient(n, 2), 1)
+    True
+    """
+    return size // divisor if isinstance(size, int) else _size(_quotient(size, divisor))
+
+
+def ceil_quotient(size: Size, divisor: int) -> Size:
+    """How many parts of at most `divisor` a size has."""
+    return floor_quotient(plus(size, divisor - 1), divisor)
+
+
 def least(size: Size) -> int:
     """The least value that a size can have."""
-    return size if isinstance(size, int) else bounds(size)[0]
+    if isinstance(size, int):
+        return size
+    low = bounds(size)[0]
+    if size.op in (Op.VARIABLE, Op.BIND):
+        return low
+    limit = greatest({product: -factor for product, factor in _polynomial(size).items()})
+    return low if limit is None else max(low, -limit)
 
 
 def most(size: Size) -> int:
     """The greatest value that a size can have."""
-    return size if isinstance(size, int) else bounds(size)[1]
+    if isinstance(size, int):
+        return size
+    high = bounds(size)[1]
+    limit = None if size.op in (Op.VARIABLE, Op.BIND) else greatest(_polynomial(size))
+    return high if limit is None else min(high, limit)
+
+
+def at_least(size: Size, low: int) -> Size:
+    """The greater of a size and a number."""
+    if isinstance(size, int):
+        return max(size, low)
+    return size if least(size) >= low else make(Op.MAX, dtypes.index, (size, index(low)))
 
 
 def size_value(size: Size, variables: Mapping[str, int] | None = None) -> int:
@@ -151,9 +181,51 @@ def _polynomial(size: Size) -> Polynomial:
     if size.op in (Op.VARIABLE, Op.BIND):
         return {(size,): 1}
     parts = tuple(index(normal_size(source)) for source in size.src)
-    if size.op == Op.FLOORDIV and (exact := try_quotient(*parts)) is not None:
-        return _polynomial(exact)
+    if size.op == Op.FLOORDIV:
+        if (exact := try_quotient(*parts)) is not None:
+            return _polynomial(exact)
+        if parts[1].op == Op.CONST and parts[1].arg > 0:
+            return _quotient(parts[0], int(parts[1].arg))
     return {(rebuild(size, parts),): 1}
+
+
+def _quotient(size: UOp, divisor: int) -> Polynomial:
+    """A quotient with the multiples of its divisor taken out: (n*2 + 3)//2 is n + 1.
+
+    What is left has one form, in which sizes that were computed in different ways meet.
+    """
+    total = _polynomial(size)
+    whole: Polynomial = {}
+    rest: Polynomial = {}
+    for product, factor in total.items():
+        residue = factor % divisor if factor > 0 or not product else -(-factor % divisor)
+        if factor != residue:
+            whole[product] = (factor - residue) // divisor
+        if residue:
+            rest[product] = residue
+    for product, factor in _proper_quotient(rest, divisor).items():
+        whole[product] = whole.get(product, 0) + factor
+    return whole
+
+
+def _proper_quotient(total: Polynomial, divisor: int) -> Polynomial:
+    """A quotient of a sum whose factors are all smaller than the divisor."""
+    constant = total.get((), 0)
+    factors = [factor for product, factor in total.items() if product]
+    low, high = bounds(index(_size(total)))
+    if not factors or low // divisor == high // divisor:
+        return {(): low // divisor} if low // divisor else {}
+    common = math.gcd(divisor, *factors)
+    if common > 1:
+        less = {product: factor // common for product, factor in total.items() if product}
+        return _quotient(index(_size({**less, (): constant // common})), divisor // common)
+    (product, factor), *others = [pair for pair in total.items() if pair[0]]
+    inner = product[0]
+    is_one = not others and factor == len(product) == 1
+    if is_one and inner.op == Op.FLOORDIV and inner.src[1].op == Op.CONST:
+        by = int(inner.src[1].arg)  # (a//c + b)//d is (a + b*c)//(c*d)
+        return _quotient(index(plus(inner.src[0], constant * by)), by * divisor)
+    return {(index(_size(total)) // divisor,): 1}
 
 
 def _multiplied(a: Polynomial, b: Polynomial) -> Polynomial:
@@ -163,16 +235,6 @@ def _multiplied(a: Polynomial, b: Polynomial) -> Polynomial:
             product = tuple(sorted(x + y, key=order))
             total[product] = total.get(product, 0) + c * d
     return total
-
-
-def _without(product: Product, factors: Product) -> Product | None:
-    """A product divided by some of its factors."""
-    rest = list(product)
-    for factor in factors:
-        if factor not in rest:
-            return None
-        rest.remove(factor)
-    return tuple(rest)
 
 
 def _size(polynomial: Polynomial) -> Size:

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from weft.ir.dtypes import DType, dtypes
+from weft.ir.sizes import times
 from weft.nn.arguments import also_named
 from weft.nn.initial import constant, require_positive, state
 from weft.nn.module import Layer
 from weft.support.errors import ArgumentError, NotSupported, ShapeError
 from weft.tensor.autodiff.custom_gradient import with_body
-from weft.tensor.checks import known
+from weft.tensor.neural.normalization import unbiased
 from weft.tensor.tensor import Tensor
 
 
@@ -90,8 +90,7 @@ class BatchNorm(Layer):
         axes = (0, *range(2, x.ndim))
         mean, variance = _moments(x, axes)
         if self.track_running_stats and Tensor.training:
-            count = math.prod(known(x.shape[axis]) for axis in axes)
-            self._move(mean, variance * (count / max(count - 1, 1)))
+            self._move(mean, unbiased(variance, times(*[x.shape[axis] for axis in axes])))
         result = self._scaled(x, mean, variance, self.weight, self.bias)
         if not x.dtype.is_float:
             return result

@@ -11,6 +11,7 @@ import math
 
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import BOOL, EXACT, INDEX, INTEGER
+from weft.ir.extremes import SYMBOLS, is_surely_less
 from weft.ir.linear import LONGEST, from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, bool_like, const
@@ -29,7 +30,13 @@ def decide_less(node: UOp, x: UOp, y: UOp) -> UOp | None:
     before: i < const(100)
     after:  true
     """
-    return _decided(node)
+    decided = _decided(node)
+    if decided is None and node.ops & SYMBOLS and x.dtype.kind == INDEX:
+        if is_surely_less(x, y):
+            return const(node.dtype, True)
+        if is_surely_less(y, x + 1):
+            return const(node.dtype, False)
+    return decided
 
 
 @structural(x.equal(y), over=EXACT)

@@ -12,7 +12,15 @@ from collections.abc import Iterable
 
 from weft.ir.bounds import bounds
 from weft.ir.dtypes import FLOAT, INDEX, INTEGER
-from weft.ir.linear import LONGEST, from_linear, linear
+from weft.ir.extremes import (
+    Polynomial,
+    is_surely_less,
+    multiplied_out,
+    product_polynomial,
+    sum_polynomial,
+    without_factors,
+)
+from weft.ir.linear import LONGEST, from_linear, linear, order
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.rewrite.pattern import any_, const_, fold, node_
@@ -148,11 +156,22 @@ def is_below(x: UOp, y: UOp) -> bool:
     """Whether 0 <= x < y is certain."""
     if bounds(x)[0] < 0:
         return False
-    return bounds(x)[1] < bounds(y)[0] or (x.op == Op.RANGE and x.src[0] is y)
+    if bounds(x)[1] < bounds(y)[0] or (x.op == Op.RANGE and x.src[0] is y):
+        return True
+    return is_surely_less(x, y)
 
 
 def part_by_symbol(x: UOp, y: UOp) -> tuple[UOp | None, UOp]:
-    """Write x = y*q + r: the terms that hold y as a factor, divided by it, and the others."""
+    """Write x = y*q + r: the terms that hold y as a factor, divided by it, and the others.
+
+    With a sum for y, j*n + j + i is j*(n + 1) + i, which is said only where 0 <= i < n + 1.
+    """
+    if y.op == Op.ADD:
+        return part_by_sum(x, y)
+    if any(part.op == Op.ADD for term, _ in linear(x)[1] for part in term.src):
+        found = part_by_sum(x, y)
+        if found[0] is not None:
+            return found
     constant, terms = linear(x)
     quotient: UOp | None = None
     rest: Terms = []
@@ -164,6 +183,34 @@ def part_by_symbol(x: UOp, y: UOp) -> tuple[UOp | None, UOp]:
             part = other * factor
             quotient = part if quotient is None else quotient + part
     return quotient, from_linear(x.dtype, constant, rest)
+
+
+def part_by_sum(x: UOp, y: UOp) -> tuple[UOp | None, UOp]:
+    """Write x = y*q + r with 0 <= r < y, where y is a sum; q is None where that is not known."""
+    total, by = multiplied_out(x), multiplied_out(y)
+    lead = max(by, key=lambda product: (len(product), [order(part) for part in product]))
+    quotient: Polynomial = {}
+    for product, factor in total.items():
+        rest = without_factors(product, lead)
+        if rest is not None and factor % by[lead] == 0:
+            quotient[rest] = factor // by[lead]
+    if not quotient:
+        return None, x
+    remainder = added_up(sum_polynomial(total, product_polynomial(quotient, by), -1), x)
+    if is_below(remainder, y):
+        return added_up(quotient, x), remainder
+    return None, x
+
+
+def added_up(total: Polynomial, like: UOp) -> UOp:
+    """The expression that a sum of products is."""
+    result = like.const_like(0)
+    for product, factor in total.items():
+        part = like.const_like(factor)
+        for each in product:
+            part = each * part
+        result = result + part
+    return result
 
 
 def _cofactor(term: UOp, y: UOp) -> UOp | None:

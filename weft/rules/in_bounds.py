@@ -2,17 +2,27 @@
 
 The schedule asks it for every access and guards what it cannot prove; codegen asks again after
 every opt. Indices are proven by intervals, with what the mask says; symbolic extents by putting in
-the last iteration of each range.
+the last iteration of each range, and by adding up inequalities of the mask.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Final
 
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, index, variable
+from weft.ir.dtypes import INDEX
+from weft.ir.extremes import (
+    Polynomial,
+    greatest,
+    is_symbolic,
+    multiplied_out,
+    sum_polynomial,
+    without_quotients,
+)
 from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
 from weft.ir.uop import Interval, UOp
@@ -21,6 +31,8 @@ from weft.rules.simplify import simplify
 from weft.rules.validity import limits, substitute_values
 
 _FAR: Final = 1 << 62
+# So many inequalities of a mask are added up.
+_MOST_FACTS: Final = 2
 
 
 def is_in_bounds(each: UOp, size: Size, mask: UOp | None) -> bool:
@@ -37,7 +49,64 @@ def is_in_bounds(each: UOp, size: Size, mask: UOp | None) -> bool:
         low, high = max(low, least), min(high, most)
         if low >= 0 and high < limit:
             return True
-    return low >= 0 and (_is_below(each, simplify(index(size)), mask) or _ends(each, size))
+    if low >= 0 and (_is_below(each, simplify(index(size)), mask) or _ends(each, size)):
+        return True
+    nodes = [node for node in (each, size, mask) if isinstance(node, UOp)]
+    return is_symbolic(*nodes) and _is_between(each, index(size), mask)
+
+
+def _is_between(each: UOp, size: UOp, mask: UOp | None) -> bool:
+    """Whether 0 <= index < size follows from the mask's inequalities, of symbols too."""
+    facts = _nonnegative_sums(conditions(mask) if mask is not None else [])
+    index_sum = multiplied_out(each)
+    below = sum_polynomial(index_sum, multiplied_out(size), -1)
+    negative = sum_polynomial({(): -1}, index_sum, -1)
+    return all(_is_negative(total, facts, _MOST_FACTS) for total in (negative, below))
+
+
+def _nonnegative_sums(parts: list[UOp]) -> list[Polynomial]:
+    """What is 0 or more where conditions hold."""
+    found = []
+    for condition in parts:
+        inner = condition.src[0] if condition.op == Op.NOT else condition
+        if inner.op not in (Op.LESS, Op.EQUAL) or inner.src[0].dtype.kind != INDEX:
+            continue
+        left, right = map(multiplied_out, inner.src)
+        if inner.op == Op.EQUAL:
+            if condition is inner:
+                found += [sum_polynomial(left, right, -1), sum_polynomial(right, left, -1)]
+        elif condition is inner:
+            found.append(sum_polynomial(sum_polynomial(right, left, -1), {(): -1}))
+        else:
+            found.append(sum_polynomial(left, right, -1))
+    return found
+
+
+def _is_negative(total: Polynomial, facts: list[Polynomial], most: int) -> bool:
+    """Whether a sum is below 0 if facts are not: it is, if it is so with facts added to it."""
+    limit = greatest(total)
+    if limit is not None and limit < 0:
+        return True
+    forms = [larger for larger, _ in without_quotients(total)]
+    return any(_is_negative_with(form, facts, most) for form in forms if most)
+
+
+def _is_negative_with(total: Polynomial, facts: list[Polynomial], most: int) -> bool:
+    """Whether one of the facts, added so often that a product leaves the sum, shows it."""
+    for fact in facts:
+        tried = set()
+        for product, factor in fact.items():
+            own = total.get(product, 0)
+            if not product or own * factor >= 0:
+                continue
+            common = math.gcd(own, factor)
+            times = abs(factor) // common, abs(own) // common
+            if times not in tried:
+                tried.add(times)
+                scaled = {each: by * times[0] for each, by in total.items()}
+                if _is_negative(sum_polynomial(scaled, fact, times[1]), facts, most - 1):
+                    return True
+    return False
 
 
 def _is_below(each: UOp, size: UOp, mask: UOp | None) -> bool:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from weft.ir.build import Size, index, true
+from weft.ir.extremes import is_symbolic
 from weft.ir.ops import Op
-from weft.ir.shapes import Shape, fill_pairs, same_shape, shape_of
+from weft.ir.shapes import Shape, fill_pairs, same_shape, same_size, shape_of
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
 
@@ -89,8 +90,24 @@ def reshape_indices(indices: Indices, shape: Shape, source: Shape) -> Indices:
     """The indices into `source` of the element that `indices` mean in `shape`."""
     if same_shape(shape, source):
         return indices
-    flat = flatten(indices, shape)
-    return unflatten(flat, source)
+    if not is_symbolic(*[size for size in (*shape, *source) if isinstance(size, UOp)]):
+        return unflatten(flatten(indices, shape), source)
+    before, after = _common(shape, source)  # products of symbols are long: only what changes
+    stop, end = len(shape) - after, len(source) - after
+    flat = flatten(indices[before:stop], shape[before:stop])
+    between = unflatten(flat, source[before:end])
+    return (*indices[:before], *between, *indices[stop:])
+
+
+def _common(shape: Shape, source: Shape) -> tuple[int, int]:
+    """How many sizes two shapes have in common at the front, and how many at the end."""
+    most = min(len(shape), len(source))
+    before = after = 0
+    while before < most and same_size(shape[before], source[before]):
+        before += 1
+    while after < most - before and same_size(shape[-1 - after], source[-1 - after]):
+        after += 1
+    return before, after
 
 
 def flatten(indices: Indices, shape: Shape) -> UOp:

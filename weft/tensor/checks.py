@@ -158,6 +158,19 @@ def symbolic_fix(*sizes: Size) -> str:
     )
 
 
+def least_fix(*sizes: Size) -> str:
+    """What to do where a symbolic size can be too small; nothing to say otherwise."""
+    is_known = all(isinstance(size, int) for size in sizes)
+    return "" if is_known else "give the Variable a greater min"
+
+
+def symbolic_multiples(*sizes: Size) -> str:
+    """What a rule says more where one of its sizes is symbolic."""
+    if all(isinstance(size, int) for size in sizes):
+        return ""
+    return ", for every value that a Variable can have: as in x[:, : 8 * n]"
+
+
 def shape_from(name: str, sizes: Sequence[Size]) -> Shape:
     """The sizes of a new tensor, none below 0."""
     for size in sizes:

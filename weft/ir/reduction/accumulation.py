@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weft.ir.bounds import bounds
+from weft.ir.extremes import multiplied_out
 from weft.ir.linear import linear
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
@@ -65,8 +66,10 @@ def hidden(store: UOp) -> int:
         return 0
     shown = 0
     for index in address.src[2:]:
-        for term, _ in linear(index)[1]:
-            shown |= 0 if term.ops >> Op.LOAD & 1 else term.ranges
+        for product in multiplied_out(index):
+            if not any(part.ops >> Op.LOAD & 1 for part in product):
+                for part in product:
+                    shown |= part.ranges
     return _bits(ranges) & ~shown
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.ir.shapes import same_size
+from weft.ir.sizes import most, times
 from weft.support.errors import ArgumentError
+from weft.tensor.neural.normalization import unbiased
 from weft.tensor.small_floats import rounded_once, widened
 from weft.tensor.tensor import Tensor
 
@@ -65,8 +68,8 @@ def batch_norm(
         return input
     if training:
         axes = (0, *range(2, input.ndim))
-        count = input.numel() // max(int(input.shape[1]), 1)
-        if count == 1:
+        count = times(*[input.shape[axis] for axis in axes])
+        if same_size(count, 1):
             raise ArgumentError(
                 f"batch_norm: one value for each channel of {input.shape}",
                 rule="a batch in training has several values for each channel",
@@ -74,7 +77,7 @@ def batch_norm(
         wide = widened(input)
         mean, variance = wide.mean(axes), wide.var(axes, correction=0)
         _run(running_mean, mean, momentum)
-        _run(running_var, variance * (count / max(count - 1, 1)), momentum)
+        _run(running_var, unbiased(variance, count), momentum)
     elif running_mean is None or running_var is None:
         raise ArgumentError(
             "batch_norm: no running statistics", rule="they are needed outside of training"
@@ -117,10 +120,9 @@ def instance_norm(
     axes = tuple(range(2, input.ndim))
     x = widened(input)
     mean, variance = x.mean(axes, keepdim=True), x.var(axes, keepdim=True, correction=0)
-    count = input.numel() // max(int(input.shape[0] * input.shape[1]), 1)
+    count = times(*input.shape[2:])
     _run(running_mean, mean.flatten(1).mean(0), momentum)
-    unbiased = variance.flatten(1).mean(0) * (count / max(count - 1, 1))
-    _run(running_var, unbiased, momentum)
+    _run(running_var, unbiased(variance.flatten(1).mean(0), count), momentum)
     result = (x - mean) * (variance + eps).rsqrt()
     shape = (1, -1, *[1] * (input.ndim - 2))
     result = result if weight is None else result * weight.reshape(shape)
@@ -132,11 +134,11 @@ def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
     """x / (k + alpha · mean of squares of neighbouring channels) ** beta."""
-    if not input.numel():
+    if not most(input.numel()):
         return input
-    channels = int(input.shape[1])
     shape = input.shape
-    squares = input.square().reshape((int(shape[0]), channels, -1)).movedim(1, -1)
+    squares = input.square().flatten(2) if input.ndim > 2 else input.square().unsqueeze(2)
+    squares = squares.movedim(1, -1)
     padded = squares.pad((size // 2, (size - 1) // 2))
     mean = padded.unfold(-1, size, 1).mean(-1).movedim(-1, 1).reshape(shape)
     return input / (mean * alpha + k) ** beta

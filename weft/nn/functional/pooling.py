@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.support.errors import ShapeError
+from weft.tensor.checks import known
 from weft.tensor.small_floats import rounded_once
 from weft.tensor.tensor import Tensor
 
@@ -137,7 +139,7 @@ def _avg_pool(
 def _tap_counts(ones: Tensor, kernel: Any, stride: Any, *rest: Any) -> Tensor:
     """How many taps of each window are inside of the padded input."""
     rank = len(kernel)
-    sizes = [int(size) for size in ones.shape[-rank:]]
+    sizes = [known(size) for size in ones.shape[-rank:]]
     total: Any = 1.0
     for axis, (size, taps, step) in enumerate(zip(sizes, kernel, stride, strict=True)):
         count = -(-(size - taps) // step) + 1
@@ -223,8 +225,8 @@ def _adaptive_max(rank: int, input: Tensor, output_size: Any, return_indices: bo
     values = input.adaptive_max_pool2d(sizes)
     if not return_indices:
         return values
-    spatial = [int(size) for size in input.shape[-rank:]]
-    flat = Tensor.arange(int(np.prod(spatial)), device=input.device).reshape(spatial)
+    spatial = tuple([known(size) for size in input.shape[-rank:]])
+    flat = Tensor.arange(math.prod(spatial), device=input.device).reshape(spatial)
     # The first element of each window that equals the greatest.
     return values, _first_equal(input, values, flat, sizes, rank)
 
@@ -251,12 +253,13 @@ def _first_equal(x: Tensor, values: Tensor, flat: Tensor, sizes: Any, rank: int)
     return is_found.where(places, int(flat.numel())).min(axes).cast("int64")
 
 
-def _adaptive_sizes(x: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+def _adaptive_sizes(x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:
+    """A number for each spatial axis; None where a symbolic size stays."""
     listed = (output_size,) * rank if isinstance(output_size, int) else tuple(output_size)
     listed = listed * rank if len(listed) == 1 else listed
-    spatial = [int(size) for size in x.shape[-rank:]]
     return tuple(
-        have if size is None else size for size, have in zip(listed, spatial, strict=True)
+        have if size is None and isinstance(have, int) else size
+        for size, have in zip(listed, x.shape[-rank:], strict=True)
     )
 
 

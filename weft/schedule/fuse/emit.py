@@ -213,7 +213,7 @@ class _Emitter:
         effects = node.src[1:] if node.op == Op.AFTER else ()
         seen = self._version(memory, effects if found is None else [found.effect], kernel)
         before = self._written(memory, [call], kernel)
-        return _after(seen, before.src[1:])
+        return _after(seen, before.src[1:] if before.op == Op.AFTER else ())
 
 
 def _after(memory: UOp, effects: Sequence[UOp]) -> UOp:

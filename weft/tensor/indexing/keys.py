@@ -17,7 +17,7 @@ from weft.ir.build import Size
 from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
-from weft.ir.sizes import least, minus, most, plus
+from weft.ir.sizes import ceil_quotient, least, minus, most, plus
 from weft.ir.uop import UOp
 from weft.support.errors import (
     ArgumentError,
@@ -268,11 +268,13 @@ class _KeyReader:
     def _symbolic_slice(self, part: slice, size: Size) -> None:
         """A slice with a symbolic end or size. It is not cut to the axis: it must lie inside."""
         is_whole = part.start is None and part.stop is None
-        if part.step not in (None, 1, -1) or (part.step == -1 and not is_whole):
+        step = 1 if part.step is None else part.step
+        if not isinstance(step, int) or not step or (step < 0 and not is_whole):
             raise NotSupported(
                 f"index: the step {part.step} along a symbolic size",
                 facts=[("shape", self.shape)],
-                rule="a slice of symbolic size has the step 1; [::-1] reads an axis backwards",
+                rule="a step is an int above 0, or below 0 where the slice is the whole axis:"
+                " [::-1] reads it backwards",
             )
         given = [
             each if each is None else size_of("index", each) for each in (part.start, part.stop)
@@ -280,11 +282,11 @@ class _KeyReader:
         start = 0 if given[0] is None else self._from_start(given[0], size)
         stop = size if given[1] is None else self._from_start(given[1], size)
         require_box("index", self.axis, start, stop, size)
-        if part.step == -1:
+        if step < 0:
             self.flipped.append(self.axis)
         self.box.append((start, stop))
-        self.strides.append(1)
-        self.final.append(minus(stop, start))
+        self.strides.append(abs(step))
+        self.final.append(ceil_quotient(minus(stop, start), abs(step)))
 
     def steps(self) -> list[Movement]:
         """The box, then flips, strides, and axes dropped and inserted."""
@@ -296,9 +298,8 @@ class _KeyReader:
         shape: list[Size] = [minus(b, a) for a, b in self.box]
         for axis, stride in enumerate(self.strides):
             if stride > 1:
-                shape[axis] = size = known(shape[axis])
                 steps += movement.strided_steps(tuple(shape), axis, stride)
-                shape[axis] = -(-size // stride)
+                shape[axis] = ceil_quotient(shape[axis], stride)
         if shape != self.final:
             steps.append(movement.sized_step(Op.RESHAPE, self.final))
         return steps

@@ -9,10 +9,10 @@ from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
 from weft.ir.ops import Op
-from weft.ir.sizes import least, minus, most
+from weft.ir.sizes import least, minus, most, plus
 from weft.ir.uop import UOp, const
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known, require_number_fits, size_of, symbolic_number
+from weft.tensor.checks import known, least_fix, require_number_fits, size_of, symbolic_number
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -60,10 +60,12 @@ def _clamped(self: Tensor, pairs: list[tuple[Size, Size]]) -> Tensor:
     result = self
     for axis, (before, after) in enumerate(pairs):
         if before != 0 or after != 0:
-            size, low = known(self.shape[axis]), known(before)
-            count = size + low + known(after)
-            number = self.__class__.arange(max(count, 0), device=self.device) - low
-            result = result.index_select(axis, number.clamp(0, size - 1))
+            low = known(before)
+            last = minus(self.shape[axis], 1)
+            count = plus(last, low + known(after) + 1)
+            count = max(count, 0) if isinstance(count, int) else count
+            number = self.__class__.arange(count, device=self.device) - low
+            result = result.index_select(axis, number.maximum(0).minimum(last))
     return result
 
 
@@ -124,31 +126,34 @@ def _with_constant(self: Tensor, pairs: list[tuple[Size, Size]], value: Scalar) 
 
 def _continued(self: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     """One axis, continued past its ends by what the mode says."""
-    size = known(self.shape[axis])
-    limit = {"reflect": size - 1, "circular": size, "replicate": before + after}[mode]
-    if max(before, after) > limit or (mode == "replicate" and not size and before + after):
+    size = self.shape[axis]
+    lowest = least(size)
+    limit = {"reflect": lowest - 1, "circular": lowest, "replicate": before + after}[mode]
+    if max(before, after) > limit or (mode == "replicate" and not lowest and before + after):
         raise ShapeError(
             f"pad: mode {mode!r} cannot add {max(before, after)} to axis {axis} of size {size}",
             rule=f"{mode} adds at most {max(limit, 0)} on each side here",
+            fix=least_fix(size),
         )
 
-    def part(start: int, stop: int) -> Tensor:
+    def part(start: Size, stop: Size) -> Tensor:
         box: list[Any] = [None] * self.ndim
         box[axis] = (start, stop)
         return self.shrink(box)
 
-    def edge(position: int, count: int) -> Tensor:
+    def edge(position: Size, count: int) -> Tensor:
         shape = [*self.shape]
         shape[axis] = count
-        return part(position, position + 1).expand(shape)
+        return part(position, plus(position, 1)).expand(shape)
 
     if mode == "reflect":
-        ends = part(1, before + 1).flip(axis), part(size - 1 - after, size - 1).flip(axis)
+        last = minus(size, 1)
+        ends = part(1, before + 1).flip(axis), part(minus(last, after), last).flip(axis)
     elif mode == "circular":
-        ends = part(size - before, size), part(0, after)
+        ends = part(minus(size, before), size), part(0, after)
     elif before + after:
-        ends = edge(0, before), edge(size - 1, after)
+        ends = edge(0, before), edge(minus(size, 1), after)
     else:
         return self
-    parts = [each for each in (ends[0], self, ends[1]) if each.shape[axis]]
+    parts = [each for each in (ends[0], self, ends[1]) if least(each.shape[axis])]
     return parts[0].cat(*parts[1:], dim=axis) if len(parts) > 1 else self

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.ir.ops import MOVEMENT, Op
+from weft.ir.sizes import least, minus, plus, times
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.autocast import lowered
-from weft.tensor.checks import known
+from weft.tensor.checks import known, least_fix
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural import convolution_gradient
 from weft.tensor.neural.windows import window_count, windows
@@ -105,7 +106,7 @@ def conv2d(
     )
     result = convolved_padded(self, weight, groups, strides, gaps, edges, dtype)
     has_slopes = groups == 1 and self.dtype.is_float and weight.dtype.is_float
-    if has_slopes and isinstance(self.shape[0], int) and result.numel():
+    if has_slopes and least(result.numel()):
         shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
         result = convolution_gradient.with_slopes(result, self, weight, shape)
     return result if bias is None else biased(result, bias, result.dtype)
@@ -203,19 +204,24 @@ def require_windows(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> None:
-    sizes = [known(size) for size in x.shape[-len(kernel) :]] if kernel else []
+    """Refuse windows that do not fit; of a symbolic size, into its least value."""
+    sizes = x.shape[-len(kernel) :] if kernel else ()
     for size, taps, step, gap in zip(sizes, kernel, stride, dilation, strict=True):
-        if taps < 1 or step < 1 or gap < 1 or window_count(size, taps, step, gap) < 1:
-            raise ShapeError(
-                f"{name}: no window of {taps} taps fits in {size} elements",
-                facts=[
-                    ("padded input", x.shape),
-                    ("kernel", kernel),
-                    ("stride", stride),
-                    ("dilation", dilation),
-                ],
-                rule="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
-            )
+        is_legal = taps >= 1 and step >= 1 and gap >= 1
+        if is_legal and least(window_count(size, taps, step, gap)) >= 1:
+            continue
+        shown = str(size) if isinstance(size, int) else f"{least(size)} (the least {size})"
+        raise ShapeError(
+            f"{name}: no window of {taps} taps fits in {shown} elements",
+            facts=[
+                ("padded input", x.shape),
+                ("kernel", kernel),
+                ("stride", stride),
+                ("dilation", dilation),
+            ],
+            rule="size >= dilation * (kernel - 1) + 1 on every spatial axis, all from 1 on",
+            fix=least_fix(size),
+        )
 
 
 def conv_transpose2d(
@@ -262,7 +268,7 @@ def conv_transpose2d(
 def _is_strided(x: Tensor, weight: Tensor, strides: tuple[int, ...]) -> bool:
     is_float = x.dtype.is_float and weight.dtype is x.dtype
     fits = x.ndim == weight.ndim and x.shape[1] == weight.shape[0]
-    return max(strides, default=1) > 1 and is_float and fits and bool(x.numel())
+    return max(strides, default=1) > 1 and is_float and fits and least(x.numel()) > 0
 
 
 def _transposed(
@@ -280,9 +286,9 @@ def _transposed(
     for axis, (taps, step, gap, (low, high), more) in enumerate(
         zip(kernel, strides, gaps, edges, extra, strict=True)
     ):
-        sizes.append((known(self.shape[2 + axis]) - 1) * step + gap * (taps - 1) + 1)
-        sizes[-1] += more - low - high
-    if min(sizes) < 1:
+        whole = times(minus(self.shape[2 + axis], 1), step)
+        sizes.append(plus(whole, gap * (taps - 1) + 1 + more - low - high))
+    if min(map(least, sizes)) < 1:
         raise ShapeError(
             "conv_transpose2d: nothing is left of the output",
             facts=[("input", self.shape), ("kernel", kernel), ("padding", tuple(edges))],
@@ -300,12 +306,11 @@ def with_zeros_between(self: Tensor, strides: tuple[int, ...]) -> Tensor:
         if stride == 1:
             continue
         axis = 2 + number
-        size = known(x.shape[axis])
         apart = x.unsqueeze(axis + 1)
         room = [(0, 0)] * apart.ndim
         room[axis + 1] = (0, stride - 1)
         box: list[Any] = [None] * x.ndim
-        box[axis] = (0, (size - 1) * stride + 1)
+        box[axis] = (0, plus(times(minus(x.shape[axis], 1), stride), 1))
         x = apart.pad(room).flatten(axis, axis + 1).shrink(box)
     return x
 

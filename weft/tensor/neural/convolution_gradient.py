@@ -11,13 +11,17 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
+from weft.ir.build import Size
 from weft.ir.dtypes import DType
-from weft.tensor.checks import known
+from weft.ir.sizes import ceil_quotient, minus, plus
 from weft.tensor.methods.matmul import contract
-from weft.tensor.neural.windows import apart, windows
+from weft.tensor.neural.windows import apart, pad_or_cut, windows
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
+
+
+Sizes = tuple[Size, ...]
 
 
 class Shape(NamedTuple):
@@ -38,14 +42,14 @@ def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tens
         (x, weight),
         shape,
         lambda inputs, _, slope: (
-            _slope_of_input(slope, inputs[1], _spatial(inputs[0]), shape),
+            _slope_of_input(slope, inputs[1], inputs[0].shape[2:], shape),
             _slope_of_weight(slope, inputs[1], inputs[0], shape),
         ),
     )
 
 
 def transposed(
-    x: Tensor, weight: Tensor, shape: Shape, sizes: tuple[int, ...], dtype: DType | None = None
+    x: Tensor, weight: Tensor, shape: Shape, sizes: Sizes, dtype: DType | None = None
 ) -> Tensor:
     """A convolution the other way: what its input's gradient is, with gradients of its own.
 
@@ -68,7 +72,7 @@ def transposed(
 def _slope_of_input(
     slope: Tensor,
     weight: Tensor,
-    sizes: tuple[int, ...],
+    sizes: Sizes,
     shape: Shape,
     dtype: DType | None = None,
 ) -> Tensor:
@@ -84,7 +88,7 @@ def _slope_of_input(
     )
     rest = tuple(step // by for step, by in zip(shape.strides, steps, strict=True))
     spread = with_zeros_between(slope, rest)
-    counts = tuple(-(-size // step) for size, step in zip(sizes, steps, strict=True))
+    counts = tuple(ceil_quotient(size, step) for size, step in zip(sizes, steps, strict=True))
     total: Tensor | None = None
     for starts in itertools.product(*map(range, steps)):
         part = _phase(spread, weight, counts, shape, steps, starts, dtype)
@@ -95,14 +99,10 @@ def _slope_of_input(
     return total.shrink((None, None, *((0, size) for size in sizes)))
 
 
-def _spatial(x: Tensor) -> tuple[int, ...]:
-    return tuple([known(size) for size in x.shape[2:]])
-
-
 def _phase(
     slope: Tensor,
     weight: Tensor,
-    counts: tuple[int, ...],
+    counts: Sizes,
     shape: Shape,
     steps: tuple[int, ...],
     starts: tuple[int, ...],
@@ -116,7 +116,7 @@ def _phase(
 
     rank = len(shape.kernel)
     taps: list[slice] = []
-    borders: list[tuple[int, int]] = [(0, 0), (0, 0)]
+    borders: list[tuple[int, Size]] = [(0, 0), (0, 0)]
     for axis, (size, gap, (low, _)) in enumerate(
         zip(shape.kernel, shape.gaps, shape.edges, strict=True)
     ):
@@ -124,14 +124,14 @@ def _phase(
         taps.append(slice(first, None, steps[axis]))
         reach = gap * max((size - 1 - first) // steps[axis], 0)
         before = reach - (starts[axis] + low) // steps[axis]
-        have = known(slope.shape[2 + axis])
-        borders.append((before, counts[axis] + reach - before - have))
+        after = minus(plus(counts[axis], reach - before), slope.shape[2 + axis])
+        borders.append((before, after))
     some = weight[(slice(None), slice(None), *taps)]
     if 0 in some.shape:
         return None
     turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
     product = functools.partial(contract, dtype=dtype)
-    found = convolved(slope.pad(borders), turned, 1, (1,) * rank, shape.gaps, product)
+    found = convolved(pad_or_cut(slope, borders), turned, 1, (1,) * rank, shape.gaps, product)
     return found if max(steps, default=1) == 1 else found.contiguous()
 
 

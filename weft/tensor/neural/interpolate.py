@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from weft.ir.build import Size
 from weft.ir.dtypes import dtypes
-from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known
+from weft.ir.sizes import at_least, floor_quotient, least, minus, times
+from weft.support.errors import ArgumentError, NotSupported, ShapeError
+from weft.tensor.checks import known, least_fix, size_node, size_of
 from weft.tensor.methods.unary import as_float
 
 if TYPE_CHECKING:
@@ -24,15 +27,17 @@ _MODES = {
 }
 # The slope parameter of cubic convolution, as in PyTorch and OpenCV.
 _CUBIC = -0.75
+# Of a scale factor: floats that are no such fraction are rounded, and so would be the sizes.
+_MOST_DENOMINATOR = 1 << 10
 
 
 class _Axis(NamedTuple):
     """An axis that gets another size, and how far apart its new elements are in the old ones."""
 
     axis: int
-    size: int
-    new: int
-    step: float
+    size: Size
+    new: Size
+    step: float | Tensor  # a tensor where a size is symbolic
     align_corners: bool
 
 
@@ -64,7 +69,7 @@ def interpolate(
         )
     axes = _axes(self, size, scale_factor, align_corners)
     if kind == "area":
-        return self.adaptive_avg_pool2d([axis.new for axis in axes])
+        return self.adaptive_avg_pool2d([known(axis.new) for axis in axes])
     x = self if kind.startswith("nearest") else as_float(self)
     dtype = x.dtype
     x = x.float() if dtype.is_float and dtype.bits < 32 else x
@@ -92,18 +97,49 @@ def _axes(self: Tensor, size: Any, scale_factor: Any, align_corners: bool) -> li
     found = []
     for number, each in enumerate(listed):
         axis = self.ndim - len(listed) + number
-        old = known(self.shape[axis])
-        new = int(old * each) if size is None else int(each)
-        if new < 1 or old < 1:
+        old = self.shape[axis]
+        new = scaled_size(old, each) if size is None else size_of("interpolate", each)
+        if least(new) < 1 or least(old) < 1:
             raise ShapeError(
                 f"interpolate: axis {axis} of size {old} cannot become {new}",
                 rule="sizes are 1 or more",
+                fix=least_fix(old, new),
             )
-        step = 1 / each if size is None else old / new
+        step = 1 / each if size is None else _ratio(self, old, new)
         if align_corners:
-            step = (old - 1) / (new - 1) if new > 1 else 0.0
+            step = _ratio(self, minus(old, 1), minus(new, 1))
         found.append(_Axis(axis, old, new, step, align_corners))
     return found
+
+
+def scaled_size(size: Size, factor: float) -> Size:
+    """The size that a scale factor makes, rounded down.
+
+    >>> from weft.ir.build import variable
+    >>> scaled_size(5, 1.5), scaled_size(variable("n", 1, 8) * 2, 1.5)
+    (7, (n * 3))
+    """
+    if isinstance(size, int):
+        return int(size * factor)
+    exact = Fraction(factor)
+    if exact.denominator > _MOST_DENOMINATOR:
+        raise NotSupported(
+            f"interpolate: the scale factor {factor} of a symbolic size",
+            facts=[("size", size)],
+            rule="a factor of a symbolic size is a whole number, or a fraction such as 0.5, 0.75",
+            fix="give the sizes: size=(...), made of the Variable",
+        )
+    return floor_quotient(times(size, exact.numerator), exact.denominator)
+
+
+def _ratio(x: Tensor, a: Size, b: Size) -> float | Tensor:
+    """a / b; 0 where b is 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a / b if b else 0.0
+    dtype = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    above, below = (x._new(size_node(size, dtype)) for size in (a, at_least(b, 1)))
+    ratio = above / below
+    return ratio if least(b) else (x._new(size_node(b, dtype)) > 0).where(ratio, 0.0)
 
 
 def _counted(x: Tensor, axis: _Axis) -> Tensor:
@@ -113,13 +149,13 @@ def _counted(x: Tensor, axis: _Axis) -> Tensor:
 
 
 def _picked(x: Tensor, axis: _Axis, index: Tensor) -> Tensor:
-    inside = index.clamp(0, axis.size - 1).int()
+    inside = index.maximum(0).minimum(minus(axis.size, 1)).int()
     return x[(*(slice(None),) * axis.axis, inside)]
 
 
 def _along(weights: Tensor, x: Tensor, axis: _Axis) -> Tensor:
     """Weights for an axis, in a shape that multiplies the tensor."""
-    return weights.cast(x.dtype).reshape((axis.new, *[1] * (x.ndim - axis.axis - 1)))
+    return weights.cast(x.dtype).reshape((-1, *[1] * (x.ndim - axis.axis - 1)))
 
 
 def _nearest(x: Tensor, axis: _Axis) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.tensor.checks import known
+from weft.ir.sizes import times
+from weft.tensor.neural.normalization import unbiased
 from weft.tensor.small_floats import rounded_to_input, widened
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ def native_batch_norm(
         found = (x - mean.reshape(shape)) * scale.reshape(shape)
         return _affine(found, weight, bias, shape).cast(self.dtype), empty, empty
     mean, scale = _statistics(x, axes, eps)
-    count = self.numel() // max(known(self.shape[1]), 1)
+    count = times(*[self.shape[axis] for axis in axes])
     flat, variance = mean.flatten(), scale.flatten() ** -2 - eps
     for running, new in (
         (running_mean, flat),
-        (running_var, variance * (count / max(count - 1, 1))),
+        (running_var, unbiased(variance, count)),
     ):
         if running is not None:
             moved = running * (1 - momentum) + new.detach() * momentum

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from weft.ir.build import Size
 from weft.ir.ops import Op
+from weft.ir.sizes import at_least, minus
 from weft.tensor.autocast import in_float32
 from weft.tensor.checks import Axes, axes_of
 from weft.tensor.methods.reduce import DTypeLike, reduction
@@ -93,6 +95,13 @@ def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     total = (x - top).exp().sum(axis, keepdim=True).log() + top
     axes = axes_of("logsumexp", axis, x.ndim)
     return total if keepdim else total.squeeze(axes) if axes else total
+
+
+def unbiased(variance: Tensor, count: Size) -> Tensor:
+    """The variance of which so many numbers are a sample, from theirs."""
+    if isinstance(count, int):
+        return variance * (count / max(count - 1, 1))
+    return variance * count / at_least(minus(count, 1), 1)
 
 
 @in_float32

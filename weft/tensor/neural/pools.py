@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
+from weft.ir.sizes import ceil_quotient, floor_quotient, least, minus, plus, times, try_quotient
 from weft.support.errors import ShapeError
-from weft.tensor.checks import known
+from weft.tensor.checks import size_of
 from weft.tensor.methods.unary import as_float
 from weft.tensor.neural.convolution import Ints, each_axis, padding_pairs, require_windows
 from weft.tensor.neural.windows import Frame, summed_windows, windows
@@ -31,6 +33,7 @@ class _Pool(NamedTuple):
     dilation: tuple[int, ...]
     edges: list[tuple[int, int]]
     room: list[tuple[int, int]]  # what ceil_mode adds after the edges
+    counts: tuple[Size | None, ...]  # the windows that count, where room may be for one more
 
     @property
     def of(self) -> Frame:
@@ -40,7 +43,7 @@ class _Pool(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return (self.kernel, self.stride, self.dilation, *self.edges, *self.room)
+        return (self.kernel, self.stride, self.dilation, *self.edges, *self.room, *self.counts)
 
 
 def _frame(
@@ -58,10 +61,13 @@ def _frame(
     kernel, gaps = each_axis(name, kernel_size, rank), each_axis(name, dilation, rank)
     strides = kernel if stride is None else each_axis(name, stride, rank)
     edges = padding_pairs(name, padding, rank)
-    sizes = [known(size) for size in self.shape[self.ndim - rank :]]
-    each = zip(sizes, edges, kernel, strides, gaps, strict=True)
-    room = [(0, _missing(*one) if ceil_mode else 0) for one in each]
-    return _Pool(kernel, strides, gaps, edges, room)
+    room = [(0, 0)] * rank
+    counts: list[Size | None] = [None] * rank
+    if ceil_mode:
+        sizes = self.shape[self.ndim - rank :]
+        each = list(zip(sizes, edges, kernel, strides, gaps, strict=True))
+        room, counts = [(0, _missing(*one)) for one in each], [_counted(*one) for one in each]
+    return _Pool(kernel, strides, gaps, edges, room, tuple(counts))
 
 
 def _windows_of(name: str, self: Tensor, frame: _Pool, edge: Scalar, rest: Scalar) -> Tensor:
@@ -72,12 +78,31 @@ def _windows_of(name: str, self: Tensor, frame: _Pool, edge: Scalar, rest: Scala
         if any(map(any, pairs)):
             padded = padded.pad([*none, *pairs], value=value)
     require_windows(name, padded, frame.kernel, frame.stride, frame.dilation)
-    return windows(padded, frame.kernel, frame.stride, frame.dilation)
+    taps = windows(padded, frame.kernel, frame.stride, frame.dilation)
+    if all(count is None for count in frame.counts):
+        return taps
+    box = [None if count is None else (0, count) for count in frame.counts]
+    return taps.shrink((*[None] * len(none), *box, *[None] * len(box)))
 
 
-def _missing(size: int, edges: tuple[int, int], kernel: int, stride: int, dilation: int) -> int:
+def _counted(
+    size: Size, edges: tuple[int, int], kernel: int, stride: int, dilation: int
+) -> Size | None:
+    """How many windows of a symbolic size start inside the input or its padding.
+
+    None where all do that have room.
+    """
+    low, high = edges
+    if isinstance(size, int) or stride + high <= dilation * (kernel - 1) + 1:
+        return None
+    return ceil_quotient(plus(size, low), stride)
+
+
+def _missing(size: Size, edges: tuple[int, int], kernel: int, stride: int, dilation: int) -> int:
     """How much a last, partial window lacks; it must start inside the input or its padding."""
     low, high = edges
+    if not isinstance(size, int):
+        return stride - 1
     reach = dilation * (kernel - 1) + 1
     count = -(-(size + low + high - reach) // stride) + 1
     if (count - 1) * stride >= size + low:
@@ -104,16 +129,16 @@ def max_pool2d(
     [[4]]
     """
     frame = _frame("max_pool2d", self, kernel_size, stride, dilation, padding, ceil_mode)
-    least = self.dtype.min
-    taps = _windows_of("max_pool2d", self, frame, least, least)
+    lowest = self.dtype.min
+    taps = _windows_of("max_pool2d", self, frame, lowest, lowest)
     axes = tuple(range(self.ndim, taps.ndim))
     greatest = taps.max(axes)
-    if self.dtype.is_float and greatest.numel():
+    if self.dtype.is_float and least(greatest.numel()):
         greatest = _with_slope_of_first(greatest, taps, self, frame)
     if not return_indices:
         return greatest
-    spatial = [known(size) for size in self.shape[self.ndim - len(axes) :]]
-    beyond = math.prod(spatial)
+    spatial = self.shape[self.ndim - len(axes) :]
+    beyond: Any = times(*spatial)
     numbers = self.arange(beyond, dtype=dtypes.int64, device=self.device).reshape(spatial)
     indices = _windows_of("max_pool2d", numbers, frame, beyond, beyond)
     is_found = (taps == greatest.reshape((*greatest.shape, *[1] * len(axes)))) | taps.isnan()
@@ -132,7 +157,7 @@ def _with_slope_of_first(greatest: Tensor, taps: Tensor, x: Tensor, frame: _Pool
     rank = len(frame.kernel)
     count = math.prod(frame.kernel)
     dtype = dtypes.uint8 if count < 256 else dtypes.int32
-    spatial = [known(size) for size in x.shape[x.ndim - rank :]]
+    spatial = x.shape[x.ndim - rank :]
 
     is_shared = frame.of.is_shared
 
@@ -163,7 +188,7 @@ def max_unpool2d(
     stride: Ints | None = None,
     dilation: Ints = 1,
     padding: Ints = 0,
-    output_size: Sequence[int] | None = None,
+    output_size: Sequence[Size] | None = None,
 ) -> Tensor:
     """Put the values of a max pool back where they were found, with zeros elsewhere.
 
@@ -188,16 +213,16 @@ def max_unpool2d(
     edges = padding_pairs("max_unpool2d", padding, rank)
     lead = self.shape[: self.ndim - rank]
     if output_size is not None:
-        sizes = [int(size) for size in tuple(output_size)[-rank:]]
+        sizes = [size_of("max_unpool2d", size) for size in tuple(output_size)[-rank:]]
     else:
         sizes = [
-            (known(size) - 1) * step - sum(pair) + gap * (taps - 1) + 1
+            plus(times(minus(size, 1), step), gap * (taps - 1) + 1 - sum(pair))
             for size, step, pair, gap, taps in zip(
                 self.shape[self.ndim - rank :], strides, edges, gaps, kernel, strict=True
             )
         ]
-    rows = math.prod(known(size) for size in lead)
-    flat = self.zeros((rows, math.prod(sizes)), dtype=self.dtype, device=self.device)
+    rows = times(*lead)
+    flat = self.zeros((rows, times(*sizes)), dtype=self.dtype, device=self.device)
     if not self.numel():
         return flat.reshape((*lead, *sizes))
     index, values = (each.reshape((rows, -1)) for each in (indices, self))
@@ -235,7 +260,7 @@ def avg_pool2d(
         ones = _windows_of("avg_pool2d", spatial, frame, float(count_include_pad), 0.0)
         counts = ones.sum(tuple(range(len(axes), 2 * len(axes))))
     average = taps.sum(axes) / counts
-    if not frame.of.is_shared or not average.numel():
+    if not frame.of.is_shared or not least(average.numel()):
         return average
     counted = (count_include_pad, ceil_mode)  # all that the counts depend on, beside the frame
     return _with_slope_of_taps(average, x, taps.shape, counts, (*counted, *frame.key), frame)
@@ -270,6 +295,10 @@ def adaptive_avg_pool2d(self: Tensor, output_size: Ints) -> Tensor:
     """
     x = as_float(self)
     for axis, size in _adaptive_sizes("adaptive_avg_pool2d", self, output_size):
+        parts = _even_parts(x, axis, size)
+        if parts is not None:
+            x = parts.mean(axis + 1)
+            continue
         taps, inside = _adaptive_windows(x, axis, size)
         count = inside.sum(-1).cast(x.dtype).reshape((size, *[1] * (x.ndim - axis - 1)))
         x = inside.where(taps.movedim(axis + 1, -1).movedim(axis, -2), 0.0).sum(-1)
@@ -288,6 +317,10 @@ def adaptive_max_pool2d(self: Tensor, output_size: Ints) -> Tensor:
     """
     x = self
     for axis, size in _adaptive_sizes("adaptive_max_pool2d", self, output_size):
+        parts = _even_parts(x, axis, size)
+        if parts is not None:
+            x = parts.max(axis + 1)
+            continue
         taps, inside = _adaptive_windows(x, axis, size)
         last = taps.movedim(axis + 1, -1).movedim(axis, -2)
         x = inside.where(last, self.dtype.min).max(-1).movedim(-1, axis)
@@ -306,12 +339,42 @@ def _adaptive_sizes(name: str, self: Tensor, output_size: Any) -> list[tuple[int
     return [(first + i, size) for i, size in enumerate(listed) if size is not None]
 
 
+def _even_parts(x: Tensor, axis: int, size: int) -> Tensor | None:
+    """An axis of symbolic size in parts of one symbolic size; None where they are not equal."""
+    have = x.shape[axis]
+    part = None if isinstance(have, int) else try_quotient(have, size)
+    if part is None or least(part) < 1:
+        return None
+    return x.reshape((*x.shape[:axis], size, part, *x.shape[axis + 1 :]))
+
+
 def _adaptive_windows(x: Tensor, axis: int, size: int) -> tuple[Tensor, Tensor]:
     """Windows along an axis, their taps after it, and which (window, tap) are inside."""
-    have = known(x.shape[axis])
+    have = x.shape[axis]
+    if not isinstance(have, int):
+        return _adaptive_symbolic(x, axis, size)
     starts = np.arange(size) * have // size
     stops = -(-(np.arange(size) + 1) * have // size)
     reach = int((stops - starts).max())
     numbers = starts[:, None] + np.arange(reach)[None]
     taps = x[(*(slice(None),) * axis, np.minimum(numbers, have - 1))]
     return taps, x.__class__(numbers < stops[:, None], device=x.device)
+
+
+def _adaptive_symbolic(x: Tensor, axis: int, size: int) -> tuple[Tensor, Tensor]:
+    """The same along an axis of symbolic size: as many taps as the longest window may have."""
+    have = x.shape[axis]
+    if least(have) < 1:
+        raise ShapeError(
+            "adaptive pool: an axis can be empty",
+            facts=[("shape", x.shape), ("axis", axis)],
+            rule="the axes that are pooled have at least one element",
+            fix="give the Variable a min of 1",
+        )
+    window = x.arange(size, dtype=dtypes.int64, device=x.device).unsqueeze(1)
+    starts = window * have // size
+    stops = ((window + 1) * have + (size - 1)) // size
+    tap = x.arange(plus(floor_quotient(have, size), 2), dtype=dtypes.int64, device=x.device)
+    numbers = starts + tap
+    taps = x[(*(slice(None),) * axis, numbers.minimum(stops - 1))]
+    return taps, numbers < stops

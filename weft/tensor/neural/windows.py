@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from weft.ir import movement
 from weft.ir.ops import Op
-from weft.tensor.checks import known
+from weft.ir.sizes import ceil_quotient, floor_quotient, least, minus, plus, times
+from weft.ir.uop import UOp
 
 if TYPE_CHECKING:
     from weft.ir.build import Size
@@ -25,28 +26,28 @@ if TYPE_CHECKING:
 _MOST_TAPS: Final = 64
 
 
-def window_count(size: int, kernel: int, stride: int, dilation: int) -> int:
+def window_count(size: Size, kernel: int, stride: int, dilation: int) -> Size:
     """How many windows fit; below 1 for none."""
-    return (size - dilation * (kernel - 1) - 1) // stride + 1
+    return plus(floor_quotient(minus(size, dilation * (kernel - 1) + 1), stride), 1)
 
 
 def windows_along(self: Tensor, axis: int, kernel: int, stride: int, dilation: int) -> Tensor:
     """All windows along an axis, with their taps in a new last axis."""
-    size = known(self.shape[axis])
+    size = self.shape[axis]
     count = window_count(size, kernel, stride, dilation)
     last = self.permute([*(i for i in range(self.ndim) if i != axis), axis])
     lead = last.shape[:-1]
     order = [*range(axis), self.ndim - 1, *range(axis, self.ndim - 1), self.ndim]
     if stride == kernel and dilation == 1:  # windows side by side: every element is in one
         keep = [(0, extent) for extent in lead]
-        whole = last.shrink((*keep, (0, count * kernel)))
+        whole = last.shrink((*keep, (0, times(count, kernel))))
         apart = whole.reshape((*lead, count, kernel))
         return apart._view((Op.PERMUTE, tuple(order), ()))
     copies = last.reshape((*lead, 1, size)).expand((*lead, kernel, size))
-    flat = copies.reshape((*lead, kernel * size)).pad((0, kernel * dilation))
-    rows = flat.reshape((*lead, kernel, size + dilation))
+    flat = copies.reshape((*lead, times(kernel, size))).pad((0, kernel * dilation))
+    rows = flat.reshape((*lead, kernel, plus(size, dilation)))
     keep = [(0, extent) for extent in (*lead, kernel)]
-    starts = rows.shrink((*keep, (0, (count - 1) * stride + 1)))
+    starts = rows.shrink((*keep, (0, plus(times(minus(count, 1), stride), 1))))
     if stride > 1:
         starts = starts._view(*movement.strided_steps(starts.shape, starts.ndim - 1, stride))
     # (other axes…, tap, window) to the axes in their old order, with the taps last.
@@ -92,8 +93,8 @@ def summed_windows(taps: Tensor, shape: Sequence[Size], frame: Frame) -> Tensor:
     In memory the phases are vectors.
     """
     rank = len(frame.kernel)
-    sizes = [known(size) for size in shape[len(shape) - rank :]]
-    counts = [-(-size // step) for size, step in zip(sizes, frame.stride, strict=True)]
+    sizes = shape[len(shape) - rank :]
+    counts = [ceil_quotient(size, step) for size, step in zip(sizes, frame.stride, strict=True)]
     total: Tensor | None = None
     for starts in itertools.product(*map(range, frame.stride)):
         part = _phase(taps, starts, counts, frame)
@@ -107,7 +108,7 @@ def summed_windows(taps: Tensor, shape: Sequence[Size], frame: Frame) -> Tensor:
 
 
 def _phase(
-    taps: Tensor, starts: Sequence[int], counts: Sequence[int], frame: Frame
+    taps: Tensor, starts: Sequence[int], counts: Sequence[Size], frame: Frame
 ) -> Tensor | None:
     """The sums for the elements at start + stride * i; None where they meet no tap."""
     met: list[list[tuple[int, int]]] = []  # along each axis: a tap, and how far it is behind
@@ -121,16 +122,27 @@ def _phase(
     return total
 
 
-def _shifted(taps: Tensor, pairs: Sequence[tuple[int, int]], counts: Sequence[int]) -> Tensor:
+def _shifted(taps: Tensor, pairs: Sequence[tuple[int, int]], counts: Sequence[Size]) -> Tensor:
     """One tap of all windows: along each axis behind so many others, `counts` elements long."""
     rank = len(counts)
     lead = taps.ndim - 2 * rank
     box = [None] * (taps.ndim - rank) + [(tap, tap + 1) for tap, _ in pairs]
     value = taps.shrink(tuple(box)).reshape(taps.shape[: taps.ndim - rank])
-    room = [(0, 0)] * lead
+    room: list[tuple[int, Size]] = [(0, 0)] * lead
     for axis, ((_, shift), count) in enumerate(zip(pairs, counts, strict=True)):
-        room.append((shift, count - shift - known(value.shape[lead + axis])))
-    return value.pad(room)
+        room.append((shift, minus(minus(count, shift), value.shape[lead + axis])))
+    return pad_or_cut(value, room)
+
+
+def pad_or_cut(x: Tensor, pairs: Sequence[tuple[int, Size]]) -> Tensor:
+    """Padding whose symbolic amounts, all behind, may be below 0 for some values: that cuts."""
+    spare = [min(least(after), 0) if isinstance(after, UOp) else 0 for _, after in pairs]
+    room = [(low, minus(high, less)) for (low, high), less in zip(pairs, spare, strict=True)]
+    padded = x.pad(room)
+    if not any(spare):
+        return padded
+    shape = zip(padded.shape, spare, strict=True)
+    return padded.shrink(tuple([(0, plus(size, less)) for size, less in shape]))
 
 
 def apart(phase: Tensor, steps: Sequence[int], starts: Sequence[int]) -> Tensor:
