@@ -103,6 +103,13 @@ SCHEDULE: Final = Phase(
             gives=NORMALIZED_SPEC,
         ),
         Pass(
+            "exchange-sums",
+            exchange_sums,
+            because="the slope of a softmax needs a sum of weights that the output has already",
+            needs={Op.REDUCE},
+            gives=NORMALIZED_SPEC,
+        ),
+        Pass(
             "align-factors",
             align_factors,
             because="matrix units are fed by copies whose rows begin at multiples of 16 bytes",
@@ -113,13 +120,6 @@ SCHEDULE: Final = Phase(
             "narrow-results",
             narrow_results,
             because="memory holds a sum in the type in which all read it",
-            needs={Op.REDUCE},
-            gives=NORMALIZED_SPEC,
-        ),
-        Pass(
-            "exchange-sums",
-            exchange_sums,
-            because="the slope of a softmax needs a sum of weights that the output has already",
             needs={Op.REDUCE},
             gives=NORMALIZED_SPEC,
         ),

@@ -148,6 +148,9 @@ def _needed(value: UOp, neutral: Scalar, is_carried: bool = False) -> list[UOp]:
         elif value.op == Op.READ and behind(value.src[0]).op == Op.STAGE:
             # One of the elements that are staged, so what none of them needs it does not either.
             value = behind(value.src[0]).src[0]
+        elif value.op == Op.CONTRACT and neutral == 0:
+            tile = behind(value.src[0])  # that threads compute, or memory, which says nothing
+            return found + (_unless_zero(tile) if tile.op == Op.STAGE else [])
         elif value.op == Op.MUL and is_carried and neutral == 0:
             blocks = [behind(each.src[0]) for each in value.src if each.op == Op.READ]
             stages = [each for each in blocks if each.op == Op.STAGE]
@@ -171,9 +174,16 @@ def _unless_zero(stage: UOp) -> list[UOp]:
         elif value.op == Op.DIV:
             stack.append(value.src[0])
         elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
-            exponents = [_choice(source, -math.inf) for source in value.src[0].src]
+            exponents = [_choice(_unscaled(each), -math.inf) for each in value.src[0].src]
             found += [c for each in exponents if each is not None for c in conditions(each[0])]
     return found
+
+
+def _unscaled(exponent: UOp) -> UOp:
+    """An exponent without a factor that makes it one of 2: what is -inf stays that."""
+    if exponent.op == Op.MUL and exponent.src[1].op == Op.CONST and exponent.src[1].arg > 0:
+        return exponent.src[0]
+    return exponent
 
 
 def _choice(value: UOp, neutral: Scalar) -> tuple[UOp, UOp] | None:

@@ -78,9 +78,7 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     """The chains of a graph that are cheaper as one kernel."""
     if settings.FUSE_PRODUCTS == NEVER:
         return Chains()
-    is_on_cores = isinstance(target.compute, Simd) and bool(target.access_bits)
-    is_on_units = has_tile_units(target)
-    if not is_on_cores and not is_on_units:
+    if not can_chain(target):
         return Chains()
     products = [node for node in order if node.op == Op.REDUCE and sums_reused_products(node)]
     if len(products) < 2:
@@ -97,9 +95,18 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
             taken |= nodes
             gradients += len(chains) > 1
     every = Chains(found, gradients)
-    if is_on_units:
+    if not _is_on_cores(target):
         every.factors = {factor for chain in found for factor in factors_on_units(chain)}
     return every
+
+
+def can_chain(target: Target) -> bool:
+    """Whether a target has kernels that are chains."""
+    return _is_on_cores(target) or has_tile_units(target)
+
+
+def _is_on_cores(target: Target) -> bool:
+    return isinstance(target.compute, Simd) and bool(target.access_bits)
 
 
 def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> list[Chain]:
@@ -108,8 +115,7 @@ def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> li
     if chain is None:
         return []
     if not isinstance(target.compute, Simd):
-        is_alone = not _is_read_elsewhere(chain, readers)
-        return [chain] if is_alone and fits_units(chain) and _wins(chain, target) else []
+        return _chains_on_units(chain, readers, target)
     if not _wins(chain, target):
         return []
     if not _is_read_elsewhere(chain, readers):
@@ -118,6 +124,18 @@ def _chains(result: UOp, readers: Mapping[UOp, list[UOp]], target: Target) -> li
         return []
     others = _gradient_chains(chain, readers)
     return [] if others is None else [*others, chain]
+
+
+def _chains_on_units(
+    chain: Chain, readers: Mapping[UOp, list[UOp]], target: Target
+) -> list[Chain]:
+    """A chain and those of its gradient if matrix units multiply the tiles of all; else none."""
+    if not fits_units(chain) or not _wins(chain, target):
+        return []
+    others: list[Chain] | None = []
+    if _is_read_elsewhere(chain, readers):
+        others = _gradient_chains(chain, readers) if chain.rows else None
+    return [*others, chain] if others is not None and all(map(fits_units, others)) else []
 
 
 def _is_read_elsewhere(chain: Chain, readers: Mapping[UOp, list[UOp]]) -> bool:

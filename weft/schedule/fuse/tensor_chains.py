@@ -11,7 +11,7 @@ import math
 from typing import Final, NamedTuple
 
 from weft.ir.build import range_
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import dtypes, holds_exactly
 from weft.ir.linear import linear
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
@@ -127,15 +127,15 @@ def _is_score(product: UOp) -> bool:
         return False
     (depth,) = product.arg[1]
     left, right = body.src
-    rows = [axis for axis in _alone_axes(body, left, right) if axis != depth]
-    columns = [axis for axis in _alone_axes(body, right, left) if axis != depth]
-    if len(rows) != 1 or len(columns) != 1 or shape_of(body)[depth] > MOST_DEPTH:
+    row = _longest(body, [axis for axis in _alone_axes(body, left, right) if axis != depth])
+    column = _longest(body, [axis for axis in _alone_axes(body, right, left) if axis != depth])
+    if row is None or column is None or shape_of(body)[depth] > MOST_DEPTH:
         return False
     bases = [_base(factor) for factor in (left, right)]
     if bases[0] is None or bases[1] is None or bases[0].dtype is not bases[1].dtype:
         return False
-    is_left = _is_tensor(body, left, (rows[0], depth))
-    return is_left and _is_tensor(body, right, (columns[0], depth))
+    is_left = _is_tensor(body, left, (row, depth))
+    return is_left and _is_tensor(body, right, (column, depth))
 
 
 def _alone_axes(body: UOp, factor: UOp, other: UOp) -> list[int]:
@@ -151,9 +151,13 @@ def _alone(body: UOp, factor: UOp, other: UOp) -> int | None:
 
 def _row(body: UOp, weights: UOp, values: UOp, key: int) -> int | None:
     """The axis of the queries: the longest one that values do not have."""
-    found = [axis for axis in _alone_axes(body, weights, values) if axis != key]
+    return _longest(body, [axis for axis in _alone_axes(body, weights, values) if axis != key])
+
+
+def _longest(body: UOp, axes: list[int]) -> int | None:
+    """The axis that tiles lie along, of several: heads have queries of their own, and one key."""
     sizes = shape_of(body)
-    return max(found, key=lambda axis: sizes[axis], default=None)
+    return max(axes, key=lambda axis: sizes[axis], default=None)
 
 
 def _varies(body: UOp, factor: UOp) -> list[bool]:
@@ -175,7 +179,18 @@ def _base(factor: UOp) -> UOp | None:
     while factor.op in MOVEMENT or (factor.op == Op.CAST and not has_cast):
         has_cast = has_cast or factor.op == Op.CAST
         factor = factor.src[0]
-    return factor if has_cast and factor.dtype in _ROUNDED else None
+    return _behind_round_trips(factor) if has_cast and factor.dtype in _ROUNDED else None
+
+
+def _behind_round_trips(narrow: UOp) -> UOp:
+    """What is widened and rounded back to what it was, as slopes of a result in float32 are."""
+    found = node = narrow
+    while node.op in MOVEMENT or node.op == Op.CAST:
+        if node.op == Op.CAST and not holds_exactly(node.dtype, narrow.dtype):
+            return found
+        node = node.src[0]
+        found = node if node.dtype is narrow.dtype and node.op not in MOVEMENT else found
+    return found
 
 
 def _is_tensor(body: UOp, factor: UOp, contiguous: tuple[int, int]) -> bool:

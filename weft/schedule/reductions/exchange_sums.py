@@ -28,10 +28,9 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, users, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import NEVER, find_chains
+from weft.schedule.fuse.chains import NEVER, can_chain, find_chains
 from weft.schedule.fuse.cost import size_of, sums_reused_products
 from weft.support.settings import settings
-from weft.target.compute import Simd
 
 # Terms of a sum from which on it is exchanged.
 LEAST_TERMS: Final = 8
@@ -41,7 +40,7 @@ LEAST_PRODUCTS: Final = 3
 
 def exchange_sums(sink: UOp, context: ScheduleContext) -> UOp:
     """Exchange the sums of which another order is known."""
-    if settings.FUSE_PRODUCTS == NEVER or not isinstance(context.target.compute, Simd):
+    if settings.FUSE_PRODUCTS == NEVER or not can_chain(context.target):
         return sink
     order = topological(sink)
     sums = [node for node in order if _is_sum(node)]

@@ -18,8 +18,9 @@ from weft.ir.movement import reshape, shrink
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
-from weft.ir.walk import map_graph, with_sources
+from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
+from weft.schedule.fuse.chains import find_chains
 from weft.schedule.reductions.split_joins import try_join_parts
 from weft.schedule.reductions.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
@@ -41,10 +42,12 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
         return root
     is_joined = settings.JOIN != "never"
     is_threaded = isinstance(context.target.compute, Simt)
+    # What ends two products in one kernel has no parts, or scores would be in memory after all.
+    chains = find_chains(root, topological(root), context.target)
 
     def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
-        if new.op != Op.REDUCE:
+        if new.op != Op.REDUCE or node in chains.results or node in chains.of:
             return new
         sizes = _known_sizes(new, context.target)
         product = parts_of_product(new, context.target) if sizes else None
