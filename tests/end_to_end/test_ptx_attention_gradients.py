@@ -1,13 +1,16 @@
 """Gradients of attention on matrix units: schedules are what NumPy says, thread by thread."""
 
 import math
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from tests.end_to_end.test_ptx import ptxas
 from weft import Tensor, dtypes
 from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
@@ -22,6 +25,8 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.reference.memory import ElementMemory
 from weft.reference.program import run_program
+from weft.render.llvm.renderer import render
+from weft.runtime.llvm.compiler import compile_ptx
 from weft.schedule.schedule import Schedule, make_schedule
 from weft.support.settings import Context
 from weft.target.cuda import cuda_target
@@ -41,7 +46,7 @@ class Case(NamedTuple):
     bias: np.ndarray | None = None
 
 
-def schedule_of(case: Case) -> Schedule:
+def schedule_of(case: Case, setting: str = "always") -> Schedule:
     """Output and gradients; the arguments are q, k, v, the slopes of the output and the bias."""
     shapes = [case.queries, case.keys, case.keys, case.queries]
     memory = [param(slot, BF16, shape) for slot, shape in enumerate((*shapes, *shapes))]
@@ -53,7 +58,7 @@ def schedule_of(case: Case) -> Schedule:
     results = [out.uop, *gradients(out.uop, [q.uop, k.uop, v.uop], slopes.uop)]
     pairs = zip((memory[7], *memory[4:7]), results, strict=True)
     stores = [store(at, value) for at, value in pairs if value is not None]
-    with Context(FUSE_PRODUCTS="always"):
+    with Context(FUSE_PRODUCTS=setting):
         return make_schedule(sink(*stores), TARGET)
 
 
@@ -171,3 +176,36 @@ def test_gradients_are_those_of_whole_rows(name: str):
     for got, want in zip(computed(made, case, arrays), expected(case, arrays), strict=True):
         scale = np.abs(want).max()
         np.testing.assert_allclose(got / scale, want / scale, atol=2e-2)
+
+
+def test_the_assembler_spills_nothing(tmp_path: Path):
+    assembler = ptxas()
+    if assembler is None:
+        pytest.skip("ptxas is not installed")
+    for size, heads, is_causal in ((128, 8, True), (64, 8, False), (64, 2, True)):
+        shape = (1, 8, 1000 if heads == 2 else 1024, size)
+        case = Case(
+            shape,
+            (1, heads, *shape[2:]),
+            lambda q, k, v, ends=is_causal: q.scaled_dot_product_attention(
+                k, v, is_causal=ends, enable_gqa=True
+            ),
+        )
+        for kernel in chains_of(schedule_of(case)):
+            text = compile_ptx(render(generate(kernel, TARGET), TARGET), TARGET)
+            (tmp_path / "kernel.ptx").write_text(text)
+            command = [assembler, "-arch=sm_90a", "-O3", "-v", "kernel.ptx", "-o", "kernel.cubin"]
+            done = subprocess.run(
+                command, cwd=tmp_path, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
+            assert "C75" not in done.stderr, "multiplications wait for each other"
+
+
+def test_nothing_for_each_query_and_key_is_in_memory():
+    """Without being asked; the products of a gradient of so many heads have no parts either."""
+    case = Case((2, 4, 1024, 64), (2, 4, 1024, 64), causal)
+    made = schedule_of(case, "")
+    assert len(chains_of(made)) == 4
+    assert all(largest_size(shape_of(each)) < 2 * 4 * 1024 * 1024 for each in made.temporaries)

@@ -23,6 +23,8 @@ from weft.target.compute import Simt
 
 # Rows of a group and keys of a block, the fastest first.
 TILES: Final = ((128, 128), (128, 64), (64, 64))
+# Registers of a thread for sums, scores, and weights in pairs: others are for what is computed.
+MOST_REGISTERS: Final = 176
 # Blocks of keys and values that are in local memory at once.
 STAGES: Final = 2
 
@@ -71,6 +73,8 @@ def _tiled(chooser: Chooser, row: int, column: int) -> str:
     for tile in TILES:
         opt = TensorChain(row, column, tile, STAGES)
         reason = next(iter(opt.reasons(chooser.kernel)), "")
+        if not reason and opt.registers(chooser.kernel) > MOST_REGISTERS:
+            reason = f"sums and scores of {tile[1]} keys do not fit into registers"
         bytes_ = opt.local_bytes(chooser.kernel) if not reason else 0
         if bytes_ > target.memory(DYNAMIC).size - 2 * DYNAMIC_ALIGNMENT:
             reason = f"{bytes_} bytes of local memory are more than a group has"

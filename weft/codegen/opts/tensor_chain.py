@@ -30,10 +30,12 @@ from weft.codegen.analysis.loops import (
 )
 from weft.codegen.analysis.tensor_chains import SPAN, Chain, Score, chain_of, weighed
 from weft.codegen.analysis.tensor_factors import Axis, tensor_of
+from weft.codegen.lower.trim_loops import trim_loops
 from weft.codegen.opts import legality
 from weft.codegen.opts.join import JoinPlan, join_reductions, plan_join
 from weft.codegen.opts.opt import Opt
 from weft.codegen.opts.split_range import split_range
+from weft.ir.bounds import bounds
 from weft.ir.build import index, range_, reduce_ranges
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -131,12 +133,19 @@ class TensorChain(Opt):
         found = chain_of(kernel, self.row, self.column)
         assert isinstance(found, Chain)
         rows, keys = self.tile
-        depths = {each.loads: _whole(found.extents[each.depth]) for each in found.scores}
         columns = _whole(found.extents[self.column])
+        depths = _distinct_scores(found)
         kept = {loads[0]: depth for loads, depth in depths.items()}
-        streamed = {_without(loads[1], found.keys): depth for loads, depth in depths.items()}
+        streamed = {loads[1]: depth for loads, depth in depths.items()}
         stage = sum(streamed.values()) + columns
         return 2 * (rows * sum(kept.values()) + self.stages * keys * stage)
+
+    def registers(self, kernel: UOp) -> int:
+        """Registers of a thread for sums, scores of a block, and weights, two in each."""
+        found = chain_of(kernel, self.row, self.column)
+        assert isinstance(found, Chain)
+        scores = len(_distinct_scores(found)) * self.tile[1]
+        return (found.extents[self.column] + scores) // 2 + self.tile[1] // 4
 
     def rewritten(self, kernel: UOp) -> UOp:
         found = chain_of(kernel, self.row, self.column)
@@ -147,6 +156,25 @@ class TensorChain(Opt):
 def _whole(size: int) -> int:
     """A size in whole rows of 128 bytes, as copies bring it."""
     return -(-size // SPAN) * SPAN
+
+
+def _distinct_scores(chain: Chain) -> dict[tuple[UOp, UOp], int]:
+    """The factors of products for each row and key, however often these are read: their sums."""
+    return {
+        (each.loads[0], _without(each.loads[1], chain.keys)): _whole(chain.extents[each.depth])
+        for each in chain.scores
+    }
+
+
+def _is_first_longest(kernel: UOp, block: int, row: int) -> bool:
+    """Whether the loop over blocks is longer for the first tile than for the last one."""
+    loop = ranges_of(kernel)[row]
+    extent = ranges_of(trim_loops(kernel))[block].src[0]
+    if not extent.ranges >> row & 1:
+        return False
+    ends = [simplify(substitute(extent, {loop: at})) for at in (index(0), loop.src[0] - 1)]
+    first, last = (bounds(end)[1] for end in ends)
+    return first > last
 
 
 def _without(load: UOp, keys: Iterable[int]) -> UOp:
@@ -395,8 +423,11 @@ class _Tiling:
     def turn(self) -> None:
         """Number tiles of rows from the last one on: where a mask ends rows, that is the longest.
 
-        A long tile that begins last would be waited for alone.
+        A long tile that begins last would be waited for alone. Where a mask lets rows begin late,
+        as queries of a key, the first tile is the longest as it is.
         """
+        if _is_first_longest(self.kernel, self.block, self.opt.row):
+            return
         row = ranges_of(self.kernel)[self.opt.row]
         turned = simplify(row.src[0] - 1 - row)
         self.kernel = replace_ranges(
