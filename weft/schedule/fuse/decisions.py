@@ -25,6 +25,8 @@ from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.recompute import Revised
 from weft.schedule.fuse.uses import Use
+from weft.schedule.layout.view_axes import base_of
+from weft.target.compute import Simt
 
 # Ops of a mask or bias that is computed for each score, for every head anew.
 MOST_OF_A_SCORE: Final = 16
@@ -79,6 +81,9 @@ class Decisions:
             return True
         if not self._reads.memory_below[node]:
             return False
+        if self._is_an_edge(node):
+            self.log.append(Decision(node, False, "memory holds what it puts an edge around"))
+            return False
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
@@ -121,6 +126,18 @@ class Decisions:
     def _refuse(self, node: UOp, why: str) -> None:
         """Note a value that cannot be inlined, whatever it costs."""
         self.log.append(Decision(node, True, f"inlining refused: {why}"))
+
+    def _is_an_edge(self, node: UOp) -> bool:
+        """Whether a value is another one with a constant around it, which threads need no copy of.
+
+        Each looks where it is anyway. A core reads lanes side by side, past ends too.
+        """
+        if node.op != Op.WHERE or not isinstance(self._work.target.compute, Simt):
+            return False
+        inside, value, edge = node.src
+        below = base_of(value)
+        is_constant = base_of(edge).op == Op.CONST and not self._reads.memory_below[inside]
+        return is_constant and below is not value and size_of(below) <= size_of(node)
 
     def _narrows_a_sum(self, node: UOp, kernels: set[Kernel]) -> bool:
         """Whether a value is all that is read of a wider sum, which kernels need in memory."""

@@ -36,8 +36,10 @@ from weft.schedule.layout.view_axes import (
     with_last,
 )
 
-# A value is laid out as an operand is that has at least this part of its elements.
+# A value is laid out as an operand is that has at least this part of its elements, or at least
+# the other part and no larger operand in another order: windows show an image many times.
 LEAST_SHARE: Final = 0.5
+LEAST_SHOWN: Final = 1 / 64
 _TURNED: Final = ELEMENTWISE | {Op.STAGE, Op.REDUCE}
 
 
@@ -152,12 +154,18 @@ class _Layouts:
             if base not in self.last or len(shape_of(source)) != len(sizes):
                 continue
             count = _count(sizes_of(base))
-            if not has_windows and count < LEAST_SHARE * _count(sizes_of(source)):
+            least = LEAST_SHARE if self._is_outdone(count, sources) else LEAST_SHOWN
+            if not has_windows and count < least * _count(sizes_of(source)):
                 continue
             axis = axis_above(source, base, len(shape_of(base)) - 1)
             if axis is not None and (found is None or count > found[0]):
                 found = count, axis
         return None if found is None else found[1]
+
+    def _is_outdone(self, count: int, sources: Sequence[UOp]) -> bool:
+        """Whether a source in an order of its own has more elements."""
+        others = [base for base in map(base_of, sources) if base not in self.last]
+        return any(_count(sizes_of(base)) > count for base in others)
 
     def stored(self, store: UOp) -> UOp:
         """A store in the order of its memory: a convolution is materialized in its own first."""
