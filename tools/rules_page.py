@@ -1,4 +1,4 @@
-"""The reference page of rules: every rule of the algebra, with its law or its examples."""
+"""The reference page of rules: every rule of the algebra, with its identity or its examples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rules_page() -> Iterator[str]:
     yield from head("Rules", "weft/rules/")
     yield from wrapped("""
         Every rule of `SIMPLIFY`, the one rule set of the algebra that all levels share, in the
-        order in which it holds them. A law has terms on both sides; a structural rule is a
+        order in which it holds them. An identity has terms on both sides; a structural rule is a
         function, shown by its examples. `x`, `y`, `z`, `a` and `b` match any node, `c0` and `c1` a
         constant, and `fold(…)` is computed when the rule fires. A pattern over a commutative op
         matches both ways round.
@@ -48,10 +48,12 @@ def rules_page() -> Iterator[str]:
         yield f"## {family.name.capitalize()}"
         yield ""
         yield f"[weft/rules/{module}.py](../../weft/rules/{module}.py)"
-        laws = [item for item in family.all_rules if item.rhs is not None]
-        if laws:
+        identities = [item for item in family.all_rules if item.rhs is not None]
+        if identities:
             yield ""
-            yield from markdown_table(["rule", "law", "over", "where"], map(law_row, laws))
+            yield from markdown_table(
+                ["rule", "identity", "over", "where"], map(identity_row, identities)
+            )
         functions = {item.function: item for item in family.all_rules if item.rhs is None}
         for item in functions.values():
             yield ""
@@ -78,13 +80,13 @@ def defined_in(family: RuleSet, module: object) -> bool:
     return getattr(module, "__name__", "").endswith(f".{family.name}")
 
 
-def law_row(item: Rule) -> tuple[str, ...]:
+def identity_row(item: Rule) -> tuple[str, ...]:
     assert item.rhs is not None
-    law = f"{pattern_text(item.lhs)} -> {pattern_text(item.rhs)}"
+    identity = f"{pattern_text(item.lhs)} -> {pattern_text(item.rhs)}"
     notes = [code(guard_text(item.when))] if item.when is not None else []
     notes += [f"assumes {', '.join(item.assumes)}"] if item.assumes else []
     notes += [item.why.translate(BRACES)] if item.why else []
-    return anchor(item.name) + code(item.name), code(law), over_text(item), "; ".join(notes)
+    return anchor(item.name) + code(item.name), code(identity), over_text(item), "; ".join(notes)
 
 
 def over_text(item: Rule) -> str:

@@ -97,7 +97,7 @@ OP_COLUMNS: tuple[tuple[str, Callable[[OpInfo], str]], ...] = (
     ("sources", sources_text),
     ("arg", lambda row: code(row.arg)),
     ("kinds", lambda row: kinds_text(KINDS.get(row.number, 0))),
-    ("laws", lambda row: ", ".join(sorted(row.laws))),
+    ("properties", lambda row: ", ".join(sorted(row.properties))),
     ("levels", levels_text),
     ("meaning", lambda row: row.meaning),
 )

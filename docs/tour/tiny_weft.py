@@ -99,7 +99,7 @@ def toposort(*roots: UOp) -> tuple[UOp, ...]:
     return tuple(dict.fromkeys(n for root in roots for n in (*toposort(*root.src), root)))
 
 
-# ---- 2. Rules. A law is data: a pattern with holes, what replaces it, and when it holds. --------
+# ---- 2. Rules. A rule is data: a pattern with holes, what replaces it, and when it holds. -------
 def rule(name: str, pattern: str, replacement: str, when: str = "True") -> tuple:
     return name, eval(pattern, HOLES), replacement, when  # each is Python; names are holes
 
@@ -133,7 +133,7 @@ def vmax(node: UOp) -> int:  # of an index; the least is never below 0, as nothi
     return {"ADD": a + b, "MUL": a * b, "DIV": a // (b or 1), "MOD": min(a, b - 1)}[node.op]
 
 
-# These laws hold for integers. For floats even x + 0 -> x is false: -0.0 + 0.0 is 0.0.
+# These rules hold for integers. For floats even x + 0 -> x is false: -0.0 + 0.0 is 0.0.
 zero = UOp("CONST", index, (), 0)
 HOLES = {"zero": zero} | {name: UOp("ANY", index, (), name) for name in "xyz"}
 HOLES |= {name: UOp("ANY_CONST", index, (), name) for name in ("c0", "c1")}

@@ -422,7 +422,7 @@ def test_message(name: str):
     assert message_of(function, __file__) == expected
 
 
-def test_there_are_laws_or_fixes():
+def test_there_are_rules_or_fixes():
     """A message that only says no teaches nothing."""
     for name, (_, text) in MESSAGES.items():
         assert "\n" in text, name

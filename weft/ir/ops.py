@@ -2,8 +2,9 @@
 
 `Op.ADD` is a small int: comparing ints is several times cheaper than comparing Enum members, and
 the engine compares ops more often than it does anything else. `INFO[op]` is the row of an op: its
-name, how many sources it takes, its class, its laws and its meaning. Everything that is said about
-an op in general (the specs, the text form, the interpreters, the docs) reads this table.
+name, how many sources it takes, its class, its algebraic properties and its meaning. Everything
+that is said about an op in general (the specs, the text form, the interpreters, the docs) reads
+this table.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class OpClass(Enum):
     STRUCTURE = "structure"
 
 
-# The laws an op can obey on exact numbers; floats round, so their sums are not associative.
+# The properties an op can have on exact numbers; floats round, so their sums are not associative.
 COMMUTATIVE: Final = "commutative"
 ASSOCIATIVE: Final = "associative"
 IDEMPOTENT: Final = "idempotent"
@@ -43,7 +44,7 @@ class OpInfo(NamedTuple):
     op_class: OpClass
     least: int
     most: int | None
-    laws: frozenset[str]
+    properties: frozenset[str]
     arg: str
     meaning: str
 
@@ -52,13 +53,15 @@ INFO: Final[list[OpInfo]] = []
 BY_NAME: Final[dict[str, int]] = {}
 
 
-def _op(name: str, op_class: OpClass, arity: str, meaning: str, *laws: str, arg: str = "") -> int:
+def _op(
+    name: str, op_class: OpClass, arity: str, meaning: str, *properties: str, arg: str = ""
+) -> int:
     """Add a row; `arity` is "2" for exactly two sources, "2+" for two or more, "1-2" for both."""
     low, _, high = arity.partition("-")
     least = int(low.rstrip("+"))
     most = None if arity.endswith("+") else int(high or low)
     number = len(INFO)
-    INFO.append(OpInfo(number, name, op_class, least, most, frozenset(laws), arg, meaning))
+    INFO.append(OpInfo(number, name, op_class, least, most, frozenset(properties), arg, meaning))
     BY_NAME[name] = number
     return number
 
@@ -402,7 +405,7 @@ COMPLEX_OPS: Final = frozenset((Op.COMPLEX, Op.REAL, Op.IMAG))
 TRANSCENDENTAL: Final = frozenset(
     (Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.SIN, Op.COS, Op.TANH, Op.ERF, Op.POW, Op.LOGADD)
 )
-COMMUTATIVE_OPS: Final = frozenset(row.number for row in INFO if COMMUTATIVE in row.laws)
+COMMUTATIVE_OPS: Final = frozenset(row.number for row in INFO if COMMUTATIVE in row.properties)
 
 
 def name(op: int) -> str:

@@ -2,8 +2,8 @@
 
 A pattern is written as an expression over variables, `(x * c0) // c1`. `any_` matches every node,
 `const_` a constant, a Python literal exactly that constant, and the same variable twice the same
-node twice. The same expressions are templates on the right-hand side of a law; there `fold(e)`
-computes `e` on the values of the constants when the rule fires.
+node twice. The same expressions are templates on the right-hand side of an identity; there
+`fold(e)` computes `e` on the values of the constants when the rule fires.
 """
 
 from __future__ import annotations

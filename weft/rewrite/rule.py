@@ -1,4 +1,4 @@
-"""Rules as data. A law has a template; structure that needs code is a function.
+"""Rules as data. An identity has a template; structure that needs code is a function.
 
     rule("div-one", x // 1, x)
 
@@ -26,7 +26,7 @@ CONTEXT: Final = "context"
 class Rule(NamedTuple):
     """One rule. `over` masks the kinds of dtype it holds for: that of the root's last source.
 
-    `why` is a format string over the variables, shown in traces. `assumes` lists what the law
+    `why` is a format string over the variables, shown in traces. `assumes` lists what the rule
     takes for granted beyond its dtypes; such a rule is off unless a rule set allows the
     assumption.
     """
@@ -50,7 +50,7 @@ def rule(
     why: str = "",
     assumes: tuple[str, ...] = (),
 ) -> Rule:
-    """A law: where `lhs` matches and `when` holds, `rhs` is put instead."""
+    """An identity: where `lhs` matches and `when` holds, `rhs` is put instead."""
     template = rhs if isinstance(rhs, Pattern) else Pattern(Op.CONST, (), literal=rhs)
     return Rule(name, lhs, template, None, when, over, why, assumes)
 

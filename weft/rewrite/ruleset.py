@@ -191,7 +191,7 @@ def rules(name: str, *items: Rule | RuleSet, constants_right: bool = False) -> R
 
 
 def _require_unique_names(made: RuleSet) -> None:
-    """A name stands for one law; several rules may share it only by sharing their function."""
+    """A name is that of one identity; several rules may share it only with their function."""
     seen: dict[str, Rule] = {}
     for item in made.all_rules:
         other = seen.setdefault(item.name, item)

@@ -1,4 +1,4 @@
-"""Sums. Integer sums have one normal form, which `collect_terms` builds; floats have laws."""
+"""Sums. Integer sums have one normal form, made by `collect_terms`; floats have identities."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Index arithmetic is exact, so a quotient is taken apart: what the divisor divides leaves it, common
 factors cancel, and a small rest that cannot carry is dropped. Fixed-width integers wrap, so only
-laws that hold for every value are applied to them.
+identities that hold for every value are applied to them.
 """
 
 from __future__ import annotations

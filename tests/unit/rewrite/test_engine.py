@@ -23,7 +23,7 @@ def number(value):
     return const(dtypes.index, value)
 
 
-def test_a_law_fires_where_it_matches():
+def test_an_identity_fires_where_it_matches():
     some = rules("some", rule("add-zero", x + 0, x))
     assert rewrite(i + 0, some) is i
     assert rewrite((i + 0) * (j + 0), some) is i * j
@@ -111,7 +111,7 @@ def test_unbound_names_are_refused():
         rules("some", rule("wrong", x + 0, y))
 
 
-def test_two_laws_of_one_name_are_refused():
+def test_two_identities_of_one_name_are_refused():
     with pytest.raises(weft.InternalError, match="two rules are called same"):
         rules("some", rule("same", x + 0, x), rule("same", x * 1, x))
 
@@ -225,7 +225,7 @@ def test_a_trace_shows_rule_before_after_and_why():
 def test_the_generated_code_is_cached(monkeypatch):
     from weft.rewrite import matcher
 
-    made = rules("cached", rule("some-law", (x + c0) * c1, x * fold(c0 * c1 * 77)))
+    made = rules("cached", rule("some-rule", (x + c0) * c1, x * fold(c0 * c1 * 77)))
     made.compile(None)
     monkeypatch.setattr(matcher, "generate", lambda *_: pytest.fail("generated again"))
-    rules("another name", rule("same-law", (x + c0) * c1, x * fold(c0 * c1 * 77))).compile(None)
+    rules("another name", rule("same-rule", (x + c0) * c1, x * fold(c0 * c1 * 77))).compile(None)

@@ -19,7 +19,7 @@ def test_lines_of_source_keep_their_indentation():
     assert render_message("what", place) == "what\n\n  at a.py:3\n    f(\n        x,\n    )"
 
 
-def test_law_and_fix_may_have_several_lines():
+def test_rule_and_fix_may_have_several_lines():
     text = render_message("what", NOWHERE, rule="one\ntwo", fix="do this\nthen that")
     assert text == "what\n\n  one\n  two\n\n  fix: do this\n       then that"
 

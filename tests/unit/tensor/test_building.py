@@ -89,7 +89,7 @@ def test_nothing_is_realized_by_building(monkeypatch: pytest.MonkeyPatch):
         assert "lazy" in repr(each)
 
 
-def test_graphs_keep_the_laws():
+def test_graphs_keep_the_invariants():
     from weft.ir.spec.spec import verify
 
     for each in everything(Tensor([1.0, 2.0, 3.0, 4.0])):

@@ -52,7 +52,7 @@ FEW: Final = 16
 _SIZE: Final = 3
 
 
-class _Law(NamedTuple):
+class _Recurrence(NamedTuple):
     """Which of two tensors decays the other, and its sizes among the axes of that."""
 
     decay: int
@@ -63,17 +63,17 @@ def try_linear_scan(fn: Combine, rows: list[Tensor], size: int) -> list[Tensor] 
     """The scan of a linear recurrence along axis 0; None where it is none, or pairs are better."""
     if len(rows) != 2 or size < LEAST_SIZE or any(r.dtype is not dtypes.float32 for r in rows):
         return None
-    law = _law(fn, rows)
-    if law is None:
+    recurrence = _recurrence(fn, rows)
+    if recurrence is None:
         return None
-    a, b = rows[law.decay], rows[1 - law.decay]
+    a, b = rows[recurrence.decay], rows[1 - recurrence.decay]
     share = math.prod(map(known, b.shape[1:])) // max(math.prod(map(known, a.shape[1:])), 1)
     chunk = _chunk(size, share)
     if chunk is None:
         return None
-    states = _states(a.reshape([size, *law.sizes]), b, chunk)
+    states = _states(a.reshape([size, *recurrence.sizes]), b, chunk)
     decays = a.cumprod(0)
-    return [decays, states] if law.decay == 0 else [states, decays]
+    return [decays, states] if recurrence.decay == 0 else [states, decays]
 
 
 def _chunk(size: int, share: int) -> int | None:
@@ -135,7 +135,7 @@ def _slopes_of_decays(inputs: tuple[Tensor], decays: Tensor, slopes: Tensor) -> 
 # ---- what is a linear recurrence
 
 
-def _law(fn: Combine, rows: list[Tensor]) -> _Law | None:
+def _recurrence(fn: Combine, rows: list[Tensor]) -> _Recurrence | None:
     """The linear recurrence that a function of two slices is, if it is one."""
     found = _looked_at(fn, rows)
     if found is None:
@@ -147,7 +147,7 @@ def _law(fn: Combine, rows: list[Tensor]) -> _Law | None:
             continue
         sizes = _places(made[other], first[other], then[other], then[decay])
         if sizes is not None:
-            return _Law(decay, sizes)
+            return _Recurrence(decay, sizes)
     return None
 
 

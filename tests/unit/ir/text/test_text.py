@@ -130,7 +130,7 @@ def test_uniform_form_holds_an_unusual_node(op: int):
         assert_round_trip(odd)
 
 
-def test_nodes_that_break_laws_come_back():
+def test_nodes_that_break_invariants_come_back():
     for root in (
         make(Op.ADD, f32, (x, r0)),
         make(Op.ADD, f32, (load(address), const(index, 2))),
