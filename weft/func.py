@@ -47,7 +47,7 @@ def functional_call(
     kwargs: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> Any:
-    """Call a module with other tensors in the place of some of its own.
+    """Call a module with other tensors instead of some of its own.
 
     >>> from weft import Tensor, nn
     >>> functional_call(nn.Linear(2, 1, bias=False), {"weight": Tensor([[1.0, 2.0]])},

@@ -78,7 +78,7 @@ def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """The array with axes in other places."""
+    """The array with axes in another order."""
     return x.movedim(source, destination)
 
 

@@ -215,9 +215,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     values, inverse, counts = flat.unique(return_inverse=True, return_counts=True)
     inverse = inverse.cast(INDEX)
     count = int(flat.shape[0])
-    places = Tensor.arange(count, dtype=INDEX, device=x.device)
+    positions = Tensor.arange(count, dtype=INDEX, device=x.device)
     first = Tensor.full((int(values.shape[0]),), count, dtype=INDEX, device=x.device)
-    first = first.scatter_reduce(0, inverse, places, "amin") if count else first
+    first = first.scatter_reduce(0, inverse, positions, "amin") if count else first
     return UniqueAll(values, first, inverse.reshape(x.shape), counts.cast(INDEX))
 
 

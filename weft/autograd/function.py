@@ -67,13 +67,13 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """The result of `forward`, whose gradient is that of `backward`."""
-        places = [
+        positions = [
             number
             for number, each in enumerate(args)
             if isinstance(each, Tensor) and each.dtype.is_inexact
         ]
         wanted = tuple(
-            number in places and each.requires_grad is not False
+            number in positions and each.requires_grad is not False
             for number, each in enumerate(args)
         )
         ctx = FunctionCtx(wanted)
@@ -83,7 +83,7 @@ class Function:
         else:
             result = cls.forward(ctx, *args)
         results = result if isinstance(result, tuple) else (result,)
-        if not places or not all(isinstance(each, Tensor) for each in results):
+        if not positions or not all(isinstance(each, Tensor) for each in results):
             return result
 
         def gradient(inputs: Any, outputs: Any, grads: Any) -> list[Any]:
@@ -96,9 +96,9 @@ class Function:
                     f"for {len(args)} arguments",
                     rule="there is one for each argument, None where it has none",
                 )
-            return [listed[number] for number in places]
+            return [listed[number] for number in positions]
 
-        inputs = [args[number].uop for number in places]
+        inputs = [args[number].uop for number in positions]
         device = results[0].device
         nodes = with_gradient([each.uop for each in results], inputs, gradient, device)
         made = tuple(each._new(node) for each, node in zip(results, nodes, strict=True))

@@ -47,7 +47,7 @@ def _note(failure: Exception, is_dry: bool) -> str:
     """Why the profile ends where it does."""
     first = (str(failure).splitlines() or [""])[0]
     if is_dry:
-        place = getattr(failure, "where", NOWHERE)
-        read = f"{place.file}:{place.line}"
+        location = getattr(failure, "where", NOWHERE)
+        read = f"{location.file}:{location.line}"
         return f"a dry run up to {read}, where a value is read: memory is counted, nothing ran"
     return f"the program raised {type(failure).__name__}: {first}; this is what it did to there"

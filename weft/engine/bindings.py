@@ -1,7 +1,7 @@
 """Values of symbolic sizes, taken out of a graph before it is scheduled.
 
-A graph that a user built has BIND nodes: a variable and its value. `take_bindings` puts the
-variable in the place of each, so that graphs which differ in values alone are the same node and
+A graph that a user built has BIND nodes: a variable and its value. `take_bindings` replaces
+each by the variable, so that graphs which differ in values alone are the same node and
 share a schedule and its kernels, and returns the values by name. That mapping, name -> int, is
 what `Prepared.run` takes: the values are arguments of each launch. Whoever keeps a graph to run it
 many times (a traced function) keeps the graph without bindings and gives a mapping at each call.
@@ -24,7 +24,7 @@ _HIDDEN: Final = MAY_BIND | 1 << Op.BUFFER
 
 
 def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
-    """The graph with variables in the places of bound ones, in called bodies too; and the values.
+    """The graph with variables instead of bound ones, in called bodies too; and the values.
 
     >>> from weft.ir.build import bind, variable
     >>> graph, values = take_bindings(bind(variable("n", 1, 8), 3) + 1)
@@ -36,7 +36,7 @@ def take_bindings(root: UOp) -> tuple[UOp, dict[str, int]]:
 
 
 def give_bindings(root: UOp, bound: Mapping[UOp, UOp]) -> UOp:
-    """The graph with bound variables in the places of variables, in called bodies too.
+    """The graph with bound variables instead of variables, in called bodies too.
 
     >>> from weft.ir.build import bind, variable
     >>> n = variable("n", 1, 8)

@@ -2,9 +2,9 @@
 
 Memory is allocated when something is first written to it.
 
-Memory of the host can be lent: an array of another library reads it in place. While such an array
-lives, its bytes stay as they are: a write goes to a copy, and freed memory is not used again.
-Foreign memory is shared instead: `keep` owns it, and writes of both sides are seen by both.
+Memory of the host can be lent: an array of another library reads it in place. While such an
+array lives, its bytes stay as they are: a write goes to a copy, and freed memory is not used
+again. Foreign memory is shared instead: `keep` owns it, and writes of both sides are seen by both.
 
 Memory over several devices is BUFFER nodes, one on each; a node of its own stands for all of them.
 """
@@ -205,14 +205,14 @@ def _alive(device: Device) -> Iterator[tuple[str, str, str, str]]:
     for memory in BUFFERS.values():
         if memory.device is device and memory.has_contents:
             what, line = describe_buffer(memory)
-            place = "" if line is None or not line.file else f"{line.file}:{line.line}"
-            sizes.setdefault((what, place), []).append(memory.size)
+            location = "" if line is None or not line.file else f"{line.file}:{line.line}"
+            sizes.setdefault((what, location), []).append(memory.size)
     used = GlobalCounters.mem_used_by.get(device.name, 0)
     yield "in use", "all tensors", bytes_text(used), ""
     rows = sorted(sizes.items(), key=lambda row: -sum(row[1]))
-    for (what, place), several in rows[:_TENSORS_SHOWN]:
+    for (what, location), several in rows[:_TENSORS_SHOWN]:
         count = f"{len(several)} tensors alive" if len(several) > 1 else "a tensor alive"
-        yield count, what, bytes_text(sum(several)), place
+        yield count, what, bytes_text(sum(several)), location
     if len(rows) > _TENSORS_SHOWN:
         rest = [size for _, several in rows[_TENSORS_SHOWN:] for size in several]
         yield "and others", f"{len(rest)} tensors", bytes_text(sum(rest)), ""

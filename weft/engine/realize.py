@@ -182,7 +182,7 @@ def _copied(
         else:
             tape.actions.append(Copy(buffer_of(source), buffer_of(done[copy])))
     for source in {copy.src[0] for copy in ready}:
-        # What needs no memory is computed anywhere, and a view is also a place that is written.
+        # What needs no memory is computed anywhere, and a view is also memory that is written.
         if not source.ops >> Op.BUFFER & 1 or _is_view(source):
             done.pop(source, None)
     return done

@@ -65,7 +65,7 @@ class Prepared:
 
     `temporaries` and `arena`, the bytes of all of them together, have room for the greatest
     symbolic sizes; `arena_for` plans by the values of a run. A schedule from disk may have a
-    function in the place of its body: who looks for lines or values in it makes it.
+    function instead of its body: who looks for lines or values in it makes it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Prepared:
         self.variables = variables
         self.temporaries = temporaries
         self.arena = arena
-        self.places: list[int] | None = None
+        self.line_nodes: list[int] | None = None
         # Whether nothing about a run depends on what it is run on.
         self._is_plain = not (arena or variables) and all(
             step.groups is not None and 0 not in step.groups for step in steps
@@ -124,16 +124,16 @@ class Prepared:
     def named_steps(self) -> list[PlannedLaunch]:
         """The steps with the lines they come from; a schedule from disk finds them now.
 
-        It has `places`, the numbers of nodes of the body, because lines belong to a program and
-        the disk is shared by many.
+        It has `line_nodes`, the numbers of nodes of the body, because lines belong to a program
+        and the disk is shared by many.
         """
-        if self.places is not None:
+        if self.line_nodes is not None:
             nodes = topological(self.body)
             self.steps = [
-                step._replace(line=None if place < 0 else nodes[place].line)
-                for step, place in zip(self.steps, self.places, strict=True)
+                step._replace(line=None if number < 0 else nodes[number].line)
+                for step, number in zip(self.steps, self.line_nodes, strict=True)
             ]
-            self.places = None
+            self.line_nodes = None
         return self.steps
 
     @property

@@ -32,7 +32,7 @@ from weft.support.settings import cache_key, settings
 from weft.support.workers import Workers
 
 _CACHE: Final = DiskCache("opts", 2)
-# A candidate has to be this much faster than the default to take its place.
+# A candidate has to be this much faster than the default to replace it.
 GAIN: Final = 0.97
 # How often it has to be, one after the other: on a busy machine a single win is luck.
 ROUNDS: Final = 3

@@ -153,15 +153,15 @@ def _print_schedule(name: str, schedule: Schedule) -> None:
     count, size = len(schedule.kernels.src), schedule.plan.size
     what = "1 kernel" if count == 1 else f"{count} kernels"
     where = user_line()
-    place = f"  {where.file}:{where.line}" if where.file else ""
-    print(f"schedule on {name}: {what}, {bytes_text(size)} of temporaries{place}")
+    location = f"  {where.file}:{where.line}" if where.file else ""
+    print(f"schedule on {name}: {what}, {bytes_text(size)} of temporaries{location}")
     if settings.DEBUG >= 5:
         for report in schedule.reports:
             print(report)
     if settings.DEBUG >= 3:
         for decision in schedule.log:
             line = try_line(decision.node)
-            place = f"  {line.file}:{line.line}" if line is not None else ""
-            print(f"  {decision}{place}")
+            location = f"  {line.file}:{line.line}" if line is not None else ""
+            print(f"  {decision}{location}")
         for call in schedule.kernels.src:
             print(dump(call.arg))

@@ -53,14 +53,14 @@ def repeated(node: UOp, size: int) -> UOp:
 
 
 def _broadcast(node: UOp, shape: Shape) -> UOp:
-    """A scalar in every place of a shape; anything else has that shape already."""
+    """A scalar in every element of a shape; anything else has that shape already."""
     if shape_of(node) or not shape:
         return node
     return expand(reshape(node, (1,) * len(shape)), shape)
 
 
 def _scalars_in(node: UOp, shape: Shape) -> UOp:
-    """Numbers (batch,), one for each example, in every place of an example of a shape."""
+    """Numbers (batch,), one for each example, in every element of an example of a shape."""
     size = shape_of(node)[0]
     return expand(as_shape(node, (size, *(1,) * len(shape))), (size, *shape))
 

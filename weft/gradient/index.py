@@ -46,7 +46,7 @@ def _chosen(node: UOp, values: UOp, positions: Shape, aligned: dict[int, int]) -
     if condition is not true():
         hit = expand(as_shape(condition, (*named, *(1,) * len(rest))), whole)
         moved = where(hit, moved, values.const_like(0))
-    return as_shape(_in_place(moved, len(positions), count, aligned), shape)
+    return as_shape(_with_aligned_axes(moved, len(positions), count, aligned), shape)
 
 
 def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
@@ -64,8 +64,8 @@ def _aligned(node: UOp, positions: Shape) -> dict[int, int]:
     return found
 
 
-def _in_place(reduced: UOp, rank: int, count: int, aligned: dict[int, int]) -> UOp:
-    """The axes of positions that are indexed axes in the place of those, the others in front."""
+def _with_aligned_axes(reduced: UOp, rank: int, count: int, aligned: dict[int, int]) -> UOp:
+    """The axes of positions: those of indexed axes where these are, the others in front."""
     if not aligned:
         return reduced
     indexed = [aligned.get(axis, rank + axis) for axis in range(count)]

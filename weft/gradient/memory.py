@@ -1,6 +1,6 @@
 """Gradients of STAGE, COPY, STORE and AFTER.
 
-A write is a function: AFTER(x, STORE(view of x, v)) is x with v in the place of the view. So v has
+A write is a function: AFTER(x, STORE(view of x, v)) is x with v instead of the view. So v has
 the view of the gradient, and x has the gradient with zeros in the view. To say that with rules,
 the gradient of a STORE (which has no value) is that of the whole memory after it: AFTER hands it
 to its stores, each without what later stores overwrite, and STORE hands its view on to the value.
@@ -211,7 +211,7 @@ def receivers(node: UOp) -> tuple[UOp, ...]:
     """The nodes to which the contributions of an AFTER belong.
 
     These are its sources, but a write to another version than that which is read leaves the rest
-    of that version: AFTER(x, STORE(view of y, v)) is y with v in the place of the view.
+    of that version: AFTER(x, STORE(view of y, v)) is y with v instead of the view.
     """
     survivor = _writes(node).survivor
     first = node.src[0]

@@ -76,7 +76,7 @@ def _recurrence(factor: UOp, value: UOp, axis: int) -> UOp:
 
 
 def _later(value: UOp, axis: int, by: int) -> UOp:
-    """The element so many places further along an axis, 0 behind the end."""
+    """The element so many positions further along an axis, 0 behind the end."""
     shape = shape_of(value)
     room = [(0, by if i == axis else 0) for i in range(len(shape))]
     cut: list[tuple[Size, Size]] = [(0, size) for size in shape]

@@ -69,11 +69,11 @@ def _nibbles(part: Tensor) -> Tensor:
 def _with_fifth_bits(codes: Tensor, part: Tensor) -> Tensor:
     """32 codes of four bits, and above them the bits of four bytes in order.
 
-    As one word the bytes are shifted by a place for each lane, which machines do with words.
+    As one word the bytes are shifted by one bit more for each lane, which machines do with words.
     """
     word = part.bitcast(dtypes.uint32)  # (count, 1)
-    places = Tensor.arange(32, device=part.device).cast(dtypes.uint32).unsqueeze(0)
-    return codes.cast(dtypes.int32) | (word >> places & 1).cast(dtypes.int32) << 4
+    amounts = Tensor.arange(32, device=part.device).cast(dtypes.uint32).unsqueeze(0)
+    return codes.cast(dtypes.int32) | (word >> amounts & 1).cast(dtypes.int32) << 4
 
 
 def _number(part: Tensor) -> Tensor:
@@ -225,7 +225,7 @@ def _tq1_0(blocks: Tensor) -> Tensor:
 
 def _digits(part: Tensor, count: int) -> Tensor:
     """The first digits of each byte: all first ones, then all second ones."""
-    powers = Tensor([3**place for place in range(count)], dtype=dtypes.uint16, device=part.device)
+    powers = Tensor([3**digit for digit in range(count)], dtype=dtypes.uint16, device=part.device)
     left = (part.cast(dtypes.uint16).unsqueeze(1) * powers.reshape(1, count, 1)) & 255
     return ((left * 3) >> 8).flatten(1)
 

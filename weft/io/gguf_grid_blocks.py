@@ -27,9 +27,9 @@ def _half(blocks: Tensor) -> Tensor:
 
 
 def _shifted(part: Tensor, amounts: Sequence[int], mask: int) -> Tensor:
-    """Each number at several places, along a new last axis, flattened into the one before."""
-    places = Tensor(list(amounts), dtype=part.dtype, device=part.device)
-    return ((part.unsqueeze(-1) >> places) & mask).flatten(1)
+    """Each number shifted by amounts, along a new last axis, flattened into the one before."""
+    shifts = Tensor(list(amounts), dtype=part.dtype, device=part.device)
+    return ((part.unsqueeze(-1) >> shifts) & mask).flatten(1)
 
 
 def _nibbles(part: Tensor) -> Tensor:

@@ -126,8 +126,8 @@ def _tq1_0(blocks: Array) -> Array:
     for begin, count, width in ((0, 5, 32), (160, 5, 16), (240, 4, 4)):
         digits = codes[:, begin : begin + count * width].reshape(-1, count, width)
         number: Array = np.zeros((len(codes), width), np.uint16)
-        for place in range(5):
-            number = number * 3 + (digits[:, place] if place < count else 0)
+        for digit in range(5):
+            number = number * 3 + (digits[:, digit] if digit < count else 0)
         parts.append(((number * 256 + 242) // 243).astype(np.uint8))
     return np.concatenate([*parts, scale], -1)
 
@@ -136,8 +136,8 @@ def _tq2_0(blocks: Array) -> Array:
     scale, codes = _ternary(blocks)
     fields = codes.reshape(-1, 2, 4, 32)
     joined = fields[:, :, 0].copy()
-    for place in range(1, 4):
-        joined |= fields[:, :, place] << np.uint8(2 * place)
+    for index in range(1, 4):
+        joined |= fields[:, :, index] << np.uint8(2 * index)
     return np.concatenate([joined.reshape(-1, 64), scale], -1)
 
 

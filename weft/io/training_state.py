@@ -74,7 +74,7 @@ def load_training_state(fn: str | Path, into: Any = None, random: bool = True) -
         state = _matched(state, into, "state", _written)
     if has_random:
         restore_random_state(whole["random"])
-    # Writes that wait would be scheduled with the next step, which then rounds in other places.
+    # Writes that wait would be scheduled with the next step, which then rounds elsewhere.
     realize_all(_tensors(state))
     return state
 
@@ -153,7 +153,7 @@ class _Reader:
 
 
 def _matched(saved: Any, into: Any, name: str, write: Callable[[Any, Any, str], Any]) -> Any:
-    """The saved values, with the tensors of `into` in the places of theirs."""
+    """The saved values, with the tensors of `into` instead of theirs."""
     if isinstance(into, Tensor) or isinstance(saved, Tensor):
         return write(saved, into, name)
     if isinstance(saved, dict) and isinstance(into, dict):

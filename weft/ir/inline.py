@@ -1,8 +1,8 @@
 """Calls that are written out where they stand: a body under INLINE is a way to build a graph once.
 
 Random numbers are of this kind: a hundred nodes over one piece of memory. As a CALL they are one
-node for whoever builds, names or copies a graph, and the scheduler puts the nodes of the body in
-its place, so that fusion sees what it would have seen.
+node for whoever builds, names or copies a graph, and the scheduler replaces it
+by the nodes of the body, so that fusion sees what it would have seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def is_inline(node: UOp) -> bool:
 
 
 def written_out(root: UOp) -> UOp:
-    """The graph with the bodies of such calls in their places.
+    """The graph with the bodies of such calls instead of them.
 
     >>> from weft.ir.build import call, param
     >>> from weft.ir.dtypes import dtypes
@@ -52,7 +52,7 @@ def written_out(root: UOp) -> UOp:
 
 
 def filled(body: UOp, arguments: list[UOp]) -> UOp:
-    """A body with arguments in the places of its parameters, whose number is their slot."""
+    """A body with arguments instead of its parameters, whose number is their slot."""
     made: dict[UOp, UOp] = {}
     for node in topological(body):
         if node.op == Op.PARAM:

@@ -11,7 +11,7 @@ from weft.ir.walk import rebuild, topological
 
 
 def over_parameters(roots: Sequence[UOp], memory_op: int) -> tuple[list[UOp], list[UOp]]:
-    """The memory below the roots, and the roots with a parameter in the place of each.
+    """The memory below the roots, and the roots with a parameter for each.
 
     `memory_op` says what memory is: BUFFERs, or the PARAMs of a larger graph.
 

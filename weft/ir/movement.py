@@ -52,7 +52,7 @@ def step_pairs(step: Movement) -> list[tuple[Size, Size]]:
 
 
 def with_values(step: Movement) -> Movement:
-    """A step with the values of its variables in the places of its symbolic sizes."""
+    """A step with the values of its variables instead of its symbolic sizes."""
     op, _, symbolic = step
     if not symbolic:
         return step

@@ -62,7 +62,7 @@ def largest_size(shape: Shape) -> int:
 
 
 def fill_sizes(node: UOp, static: tuple[int | None, ...], first: int) -> Shape:
-    """The sizes of an arg, with the sources from `first` on in the places of the Nones."""
+    """The sizes of an arg, with the sources from `first` on for the Nones."""
     if len(node.src) == first:
         return static  # type: ignore[return-value]  # no None without a source
     symbolic = iter(node.src[first:])
@@ -70,7 +70,7 @@ def fill_sizes(node: UOp, static: tuple[int | None, ...], first: int) -> Shape:
 
 
 def fill_pairs(node: UOp) -> tuple[tuple[Size, Size], ...]:
-    """The pairs of a PAD or SHRINK, with its further sources in the places of the Nones."""
+    """The pairs of a PAD or SHRINK, with its further sources for the Nones."""
     symbolic = iter(node.src[1:])
     return tuple((_filled(low, symbolic), _filled(high, symbolic)) for low, high in node.arg)
 

@@ -140,10 +140,10 @@ class Module:
             result = result if changed is None else changed
         return result
 
-    def _hook(self, place: int, hook: Any, with_kwargs: bool, prepend: bool) -> Handle:
+    def _hook(self, kind: int, hook: Any, with_kwargs: bool, prepend: bool) -> Handle:
         if self._hooks is None:
             self.__dict__["_hooks"] = ({}, {})
-        hooks = self.__dict__["_hooks"][place]
+        hooks = self.__dict__["_hooks"][kind]
         number = min(hooks, default=0) - 1 if prepend else max(hooks, default=0) + 1
         hooks[number] = (hook, with_kwargs)
         if prepend:
@@ -178,7 +178,7 @@ class Module:
 
     # What a module has.
     def register_parameter(self, name: str, param: Tensor | None) -> None:
-        """Give the module a parameter, or None in its place."""
+        """Give the module a parameter, or None instead of one."""
         _require_name(name)
         if param is not None:
             if param.requires_grad is None:

@@ -176,11 +176,11 @@ def _load(
     return loaded, found
 
 
-def _copied(value: Tensor, place: Tensor) -> Tensor:
+def _copied(value: Tensor, target: Tensor) -> Tensor:
     """The value in a storage of its own, as the model's tensor needs it."""
     value = value.detach()
-    moved = value.to(place.device) if isinstance(place.device, str) else value.shard_like(place)
-    return moved.cast(place.dtype)._same()
+    moved = value.to(target.device) if isinstance(target.device, str) else value.shard_like(target)
+    return moved.cast(target.dtype)._same()
 
 
 def _compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool) -> _Mismatch:

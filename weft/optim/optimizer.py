@@ -118,7 +118,7 @@ class Optimizer(NamedErrors):
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with numbers in the place of parameters."""
+        """Options and state, with numbers for parameters."""
         numbers: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
@@ -211,9 +211,9 @@ class _Group:
         for name, value in state.items():
             if not isinstance(value, list):
                 continue
-            for place, row in zip(value, rows, strict=False):
+            for target, row in zip(value, rows, strict=False):
                 if row is not None and name in row:
-                    place.assign(row[name].detach().to(place.device).cast(place.dtype))
+                    target.assign(row[name].detach().to(target.device).cast(target.dtype))
         listed = [each for value in state.values() for each in _tensors(value)]
         listed[0].realize(*listed[1:])
 

@@ -148,8 +148,8 @@ def _joined(dtype: DType, real: Array, imag: Array) -> Array:
 def _dot_bytes(x: Array, y: Array) -> Array:
     """The sum over the bytes of words, unsigned ones of x by signed ones of y."""
     wide, other = x.astype(np.int64), y.astype(np.int64)
-    places = range(0, x.dtype.itemsize * 8, 8)
-    parts = [(wide >> low & 255) * (((other >> low & 255) ^ 128) - 128) for low in places]
+    shifts = range(0, x.dtype.itemsize * 8, 8)
+    parts = [(wide >> low & 255) * (((other >> low & 255) ^ 128) - 128) for low in shifts]
     return np.asarray(sum(parts, np.zeros_like(wide))).astype(x.dtype)
 
 

@@ -1,7 +1,7 @@
 """The interpreter of tensor graphs, in NumPy: what every later form of a program must compute.
 
 Nothing here is lazy or in place. A node has one value; a write makes a new array, and AFTER is its
-first source read again with the new arrays in the places of the old. So what was read before a
+first source read again with the new arrays instead of the old. So what was read before a
 write keeps the old version without any care for order. Arrays hold values in the form of
 `weft.ir.arrays.values`; memory goes through `from_storage` before and `to_storage` after.
 """

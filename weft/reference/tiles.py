@@ -101,12 +101,12 @@ def contract_value(
         tiles[key] = tile_product(parts, factors, (first, second))
     tile, at = tiles[key], [number(x) for x in parts.positions]
     if node.dtype.lanes == 1:
-        place = element_position(*at, is_in_pairs=parts.is_in_pairs)
-        return as_element(tile[place], parts, node.dtype)
+        position = element_position(*at, is_in_pairs=parts.is_in_pairs)
+        return as_element(tile[position], parts, node.dtype)
     warp, lane, quad = at
     kept = parts.is_in_pairs
     terms = [thread_position(warp, lane, quad, n, kept) for n in range(parts.elements)]
-    return tuple([as_element(tile[place], parts, node.dtype.scalar) for place in terms])
+    return tuple([as_element(tile[position], parts, node.dtype.scalar) for position in terms])
 
 
 def whole_tile(

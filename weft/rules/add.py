@@ -39,7 +39,7 @@ def collect_terms(node: UOp, x: UOp, y: UOp) -> UOp | None:
 
 
 def _follows(last: UOp, extra: tuple[tuple[UOp, int], ...], more: int) -> bool:
-    """Whether `x + y` is in normal form already: y is one term, and its place is the last."""
+    """Whether `x + y` is in normal form already: y is one term, and it comes last."""
     return len(extra) == 1 and not more and order(extra[0][0]) > order(last)
 
 

@@ -133,7 +133,7 @@ def _intervals_under(each: UOp, mask: UOp | None) -> Iterator[Interval]:
     """Intervals of an index where the mask holds, the cheap ones first.
 
     What the mask compares are sums with known intervals. The index is a sum and a rest, or it is
-    written with sums in the places of some of its terms: one sum for each of its terms, then two.
+    written with sums for some of its terms: one sum for each of its terms, then two.
     """
     yield bounds(each)
     spans = limits(conditions(mask)) if mask is not None else {}

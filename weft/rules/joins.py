@@ -103,7 +103,7 @@ def _op_of(reference: UOp) -> int | None:
 
 
 def _template(need: Need, node: UOp) -> tuple[UOp, UOp, UOp]:
-    """A node over two slots, in the place of the element and of the reference."""
+    """A node over two slots, one for the element and one for the reference."""
     old, new = join_slots(need.element.dtype, [])
     return substitute(node, {need.element: old, need.reference: new}), old, new
 
@@ -193,7 +193,7 @@ def _is_zero(node: UOp) -> bool:
 
 
 class _Difference(NamedTuple):
-    """An exponent e - R times a scale; R may be 0 in the place of an infinity."""
+    """An exponent e - R times a scale; R may be 0 for an infinity."""
 
     subtracted: UOp
     scale: float
@@ -218,7 +218,7 @@ def _difference(need: Need, node: UOp, holds: set[UOp]) -> _Difference | None:
 
 
 def _is_same(node: UOp, reference: UOp) -> bool:
-    """Whether a node is a reference, or 0 in its place where that is infinite."""
+    """Whether a node is a reference, or 0 where that is infinite."""
     if node is reference:
         return True
     if node.op != Op.WHERE or node.src[2] is not reference or not _is_zero(node.src[1]):
@@ -281,8 +281,8 @@ def _chosen(need: Need) -> Join | None:
 
     def moved(x: UOp, part: Part, whole: Part) -> UOp:
         old, new = (each.reference.cast(old_slot.dtype) for each in (part, whole))
-        places = {old_slot: old, new_slot: new}
-        return where(substitute(condition, places), x, body.src[2])
+        slots = {old_slot: old, new_slot: new}
+        return where(substitute(condition, slots), x, body.src[2])
 
     return Join(
         need.op,

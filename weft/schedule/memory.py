@@ -1,7 +1,7 @@
 """Memory behind views, versions and gathers: which memory a node means, and where in it.
 
 The schedule asks these questions of the tensor graph in every pass. A gather is an index that is
-loaded; until the kernel is built, a placeholder takes its place in the index arithmetic.
+loaded; until the kernel is built, a placeholder stands for it in the index arithmetic.
 """
 
 from __future__ import annotations

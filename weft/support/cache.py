@@ -1,8 +1,8 @@
 """A content-addressed cache on disk for what is slow to make: schedules, chosen opts, binaries.
 
 Any number of threads and processes may share a cache folder without locks: an entry is written
-beside its place and moved there whole, and carries a checksum that only its user can make, so a
-reader sees what this user wrote or a miss. Nothing here raises for the state of the disk. Where
+beside its final path and moved there whole, and carries a checksum that only its user can make, so
+a reader sees what this user wrote or a miss. Nothing here raises for the state of the disk. Where
 the folder cannot be used, `private_folder.py` refuses it, or CACHE=0 forbids it, values live in a
 bounded memory of this process alone.
 """

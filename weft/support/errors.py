@@ -230,8 +230,8 @@ class InternalError(_MessageError):
         facts: Iterable[Sequence[object]] = (),
         where: SourceLine | None = None,
     ) -> None:
-        place = [("pass", pass_name), ("rule", rewrite_rule)]
-        named: list[Sequence[object]] = [(word, name) for word, name in place if name]
+        origin = [("pass", pass_name), ("rule", rewrite_rule)]
+        named: list[Sequence[object]] = [(word, name) for word, name in origin if name]
         super().__init__(
             what,
             facts=[*named, *facts],

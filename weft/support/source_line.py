@@ -33,7 +33,7 @@ _PASSED: dict[str, bool] = {}
 
 
 class SourceLine:
-    """A place in the user's program: a code object and the offset of an instruction in it."""
+    """A location in the user's program: a code object and the offset of an instruction in it."""
 
     __slots__ = ("_code", "_offset")
     module = ""  # of the user's model, where somebody asked for it
@@ -76,12 +76,12 @@ class SourceLine:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for equal places, while both are alive; cheaper than file and line."""
+        """Equal for equal locations, while both are alive; cheaper than file and line."""
         return id(self._code), self._offset, self.module
 
     @property
     def code(self) -> CodeType | None:
-        """The code object, or None for a place that is known by its words."""
+        """The code object, or None for a location that is known by its words."""
         return getattr(self, "_code", None)
 
     def _span(self) -> tuple[int, int]:
@@ -102,7 +102,7 @@ class SourceLine:
 
 
 class LineInModule(SourceLine):
-    """A place in the user's program, in a part of the user's model: `GPT.blocks.3.qkv`."""
+    """A location in the user's program, in a part of the user's model: `GPT.blocks.3.qkv`."""
 
     __slots__ = ("module",)
 
@@ -112,7 +112,7 @@ class LineInModule(SourceLine):
 
 
 class FixedLine(SourceLine):
-    """A place that is known by its words: a line of a text file, or one from another process.
+    """A location that is known by its words: a line of a text file, or one from another process.
 
     >>> FixedLine("kernel.ir", 12, "%3 = ADD(%1, %2)").line
     12
@@ -148,7 +148,7 @@ class FixedLine(SourceLine):
 
 
 NOWHERE = FixedLine("", 0)
-"""The place of a message that belongs to no line, such as a bad environment variable."""
+"""The location of a message that belongs to no line, such as a bad environment variable."""
 
 
 def user_line(skip: int = 0) -> SourceLine:

@@ -3,7 +3,7 @@
 A `Fragment` is data. The number of a thread and the number of one of its elements are bits; each
 bit that is set moves by some rows and columns of the tile. So a layout is a few pairs of numbers,
 reader and writer derive their indices from the same ones, and a test can see that every element
-has exactly one place.
+has exactly one position.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ def without_leading_ones(value: Any, rank: int) -> Any:
 
 
 def require_broadcast_to(name: str, shape: Shape, target: Shape) -> None:
-    """A value of `shape` can fill a place of shape `target`."""
+    """A value of `shape` can fill a region of shape `target`."""
     fits = len(shape) <= len(target) and all(
         same_size(a, 1) or same_size(a, b)
         for a, b in zip(reversed(shape), reversed(target), strict=False)

@@ -251,7 +251,7 @@ def readers_of(memory: Iterable[UOp]) -> list[Storage]:
 
 
 class Placeholder:
-    """Puts memory that does not exist in the place of a lazy storage's value, for a while.
+    """Puts memory that does not exist instead of a lazy storage's value, for a while.
 
     What is built meanwhile sees a value that was computed before. `remove` brings the value back
     and says which version was written meanwhile, if any.

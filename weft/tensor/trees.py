@@ -106,6 +106,6 @@ def tensors_in(tree: Any) -> list[Tensor]:
 
 
 def refill(tree: Any, values: Sequence[Any]) -> Any:
-    """The tree with these values in the places of its tensors, in order."""
+    """The tree with these values instead of its tensors, in order."""
     waiting = iter(values)
     return map_tensors(tree, lambda _: next(waiting))

@@ -1,7 +1,7 @@
 """Threads take turns with what they share: the storages of tensors, and the memory behind them.
 
 Graphs are built without a lock: each thread builds with values that it has. A thread that computes
-holds `lock`. So does one that traces a function, which meanwhile puts placeholders in the place of
+holds `lock`. So does one that traces a function, which meanwhile puts placeholders for
 values that are not computed yet; whoever meets one of those waits until the trace is over. What
 two threads do to one tensor is for the program to order, as with any object of Python.
 """

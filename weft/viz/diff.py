@@ -116,7 +116,7 @@ class Recorder:
         self._count = self._event = 0
         self._calls: dict[str, int] = {}
         self._is_busy = self._is_taken_apart = False
-        self._places: list[tuple[str, str]] = []
+        self._keys: list[tuple[str, str]] = []
 
     # Values that are realized.
 
@@ -126,7 +126,7 @@ class Recorder:
         if self._is_busy or self._is_taken_apart:
             return
         self._event += 1
-        self._places = [_place(each.uop) for each in storages]
+        self._keys = [_memory_of(each.uop) for each in storages]
         if self._stop_at == self._event:
             self._see_lines([each.uop for each in storages])
             raise SystemExit(0)
@@ -134,8 +134,8 @@ class Recorder:
     def after(self, storages: Sequence[Storage]) -> None:
         if self._is_busy or self._is_taken_apart:
             return
-        for number, (place, storage) in enumerate(zip(self._places, storages, strict=True)):
-            self._see_value(f"{self._event}.{number}", "a tensor", place, storage.uop)
+        for number, (key, storage) in enumerate(zip(self._keys, storages, strict=True)):
+            self._see_value(f"{self._event}.{number}", "a tensor", key, storage.uop)
 
     # Calls of jitted functions.
 
@@ -175,12 +175,12 @@ class Recorder:
 
     # What is seen.
 
-    def _see_value(self, name: str, what: str, place: tuple[str, str], node: UOp) -> None:
+    def _see_value(self, name: str, what: str, key: tuple[str, str], node: UOp) -> None:
         was_busy, self._is_busy = self._is_busy, True
         try:
             if self._stop_at is None:
                 array = np.array(Tensor(node).numpy())
-                self._see(name, Seen(what, *place, node.dtype.name, array))
+                self._see(name, Seen(what, *key, node.dtype.name, array))
             self._count += 1
         finally:
             self._is_busy = was_busy
@@ -191,16 +191,16 @@ class Recorder:
         last: dict[str, UOp] = {}
         for node in topological(*roots):
             if node.line is not None and not node.ops & _WRITES and node.dtype.name != "void":
-                place = f"{_place(node)[0]} {shape_of(node)}"
-                last.pop(place, None)  # by the last node of the line
-                last[place] = node
-        nodes = {place: node for place, node in last.items() if node.op != Op.BUFFER}
+                key = f"{_memory_of(node)[0]} {shape_of(node)}"
+                last.pop(key, None)  # by the last node of the line
+                last[key] = node
+        nodes = {key: node for key, node in last.items() if node.op != Op.BUFFER}
         tensors = [Tensor(node).contiguous() for node in nodes.values()]
         if tensors:
             Tensor.realize(*tensors)
-        for (place, node), tensor in zip(nodes.items(), tensors, strict=True):
-            seen = Seen("a line", *_place(node), node.dtype.name, np.array(tensor.numpy()))
-            self._see(f"{_LINES}{blake2b(place.encode(), digest_size=12).hexdigest()}", seen)
+        for (key, node), tensor in zip(nodes.items(), tensors, strict=True):
+            seen = Seen("a line", *_memory_of(node), node.dtype.name, np.array(tensor.numpy()))
+            self._see(f"{_LINES}{blake2b(key.encode(), digest_size=12).hexdigest()}", seen)
         self._is_busy = False
 
     def _see(self, name: str, seen: Seen) -> None:
@@ -232,7 +232,7 @@ class Recorder:
         return self._count
 
 
-def _place(node: UOp) -> tuple[str, str]:
+def _memory_of(node: UOp) -> tuple[str, str]:
     """The line that made a value, and its text."""
     return _words(try_line(node))
 

@@ -66,12 +66,12 @@ class Found:
                 yield f"  {refusal}"
             yield kernel.get("text") or kernel["source"]
 
-    def line(self, place: str) -> Iterator[str]:
+    def line(self, location: str) -> Iterator[str]:
         """The kernels that a line of the program became, FILE:NUMBER."""
         for schedule in self.schedules:
             for part in schedule["kernels"]:
                 line = self.lines.get(part.get("line", -1))
-                if line and f"{line['file']}:{line['row']}".endswith(place):
+                if line and f"{line['file']}:{line['row']}".endswith(location):
                     number = next(
                         (k["id"] for k in self.kernels if k.get("body") == part["body"]), None
                     )

@@ -53,9 +53,9 @@ def to_perfetto(path: Path) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def _row(record: dict[str, Any], place: str) -> str:
+def _row(record: dict[str, Any], key: str) -> str:
     """The row of a device, and of a stream of it but the first."""
-    name = str(record[place])
+    name = str(record[key])
     return f"{name} stream {record['stream']}" if record["stream"] else name
 
 

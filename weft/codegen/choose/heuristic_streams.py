@@ -45,7 +45,7 @@ def stream_contraction(chooser: Chooser) -> bool:
 
 
 def _split_shared(chooser: Chooser, compute: Simd) -> None:
-    """Split ranges of which some iterations look at the same place, as heads that share keys."""
+    """Split ranges of which some iterations read the same address, as heads that share keys."""
     for node in nodes_of(chooser.kernel):
         if node.op != Op.FLOORDIV or node.src[0].op != Op.RANGE or node.src[1].op != Op.CONST:
             continue

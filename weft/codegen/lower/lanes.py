@@ -39,7 +39,7 @@ def transpose(rows: list[UOp]) -> list[UOp]:
 
     The number of a row and that of a lane, one behind the other in binary, turn by one digit when
     the halves of two rows are interleaved; after as many steps as a number has digits, rows and
-    lanes have changed places.
+    lanes are exchanged.
     """
     count = len(rows)
     half, both = count // 2, rows[0].dtype.scalar.vector(2 * count)

@@ -27,7 +27,7 @@ what the iteration before has left, and whoever reads one of them waits for all:
                                               load a.after(u, um)[0]
 
 Where parts are products on matrix units, a part is computed relative to what its reference has
-become, which costs nothing, and is added as it is: `c0 * scale + part` in the place of `f`.
+become, which costs nothing, and is added as it is: `c0 * scale + part` instead of `f`.
 
 A loop of kind "ordered" that is reduced over stays where it stands. Reductions that depend on
 loops inside of it have an accumulator for each of their iterations, all in one array:

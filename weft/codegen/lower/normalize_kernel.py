@@ -57,7 +57,7 @@ def normalize_kernel(kernel: UOp, context: CodegenContext) -> UOp:
     present = ranges_of(result)
     listed = [(number, kind) for number, kind in kinds.items() if number in present]
     missing = [(number, LOOP) for number in sorted(present) if number not in kinds]
-    return _without_nested_ranges(_with_plain_places(with_loops(result, [*listed, *missing])))
+    return _without_nested_ranges(_with_plain_indices(with_loops(result, [*listed, *missing])))
 
 
 def _with_equal_terms(node: UOp) -> UOp:
@@ -82,7 +82,7 @@ def _with_equal_terms(node: UOp) -> UOp:
     return value if node.arg[0] == Op.MAX else value * count
 
 
-def _with_plain_places(kernel: UOp) -> UOp:
+def _with_plain_indices(kernel: UOp) -> UOp:
     """Index memory by one number where several take a range apart that this one does not.
 
     A range that was merged from axes of this memory, as by a reshape, is divided again to index

@@ -55,14 +55,14 @@ def _try_choice(node: UOp) -> _Choice | None:
         return None
     parts = conditions(value.src[0])
     for part in parts:
-        found = _try_place(part, node.src[1:])
+        found = _try_index(part, node.src[1:])
         if found is not None:
             others = tuple([other for other in parts if other is not part])
             return _Choice(*found, -value.src[1] if is_negated else value.src[1], others)
     return None
 
 
-def _try_place(condition: UOp, ranges: tuple[UOp, ...]) -> tuple[UOp, UOp] | None:
+def _try_index(condition: UOp, ranges: tuple[UOp, ...]) -> tuple[UOp, UOp] | None:
     """The range of a sum that a condition compares with a number, and that number."""
     if condition.op != Op.EQUAL:
         return None
@@ -83,7 +83,7 @@ def _element(node: UOp, choice: _Choice) -> UOp:
     position = choice.position.cast(dtypes.index)
     inside = simplify(~(position < 0) & (position < index(extent_of(choice.loop) or 1)))
 
-    def at_place(part: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    def at_index(part: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = rebuilt(part, made, {})
         if part.op == Op.INDEX and part.ranges >> choice.loop.arg & 1:
             memory, mask, *indices = new.src
@@ -92,7 +92,7 @@ def _element(node: UOp, choice: _Choice) -> UOp:
 
     known = {choice.loop: position}
     root = make(Op.WHERE, node.dtype, (all_of(*choice.others), choice.value, node.const_like(0)))
-    value = map_graph(root if choice.others else choice.value, at_place, known=known)
+    value = map_graph(root if choice.others else choice.value, at_index, known=known)
     value = where(inside, value, value.const_like(0))
     rest = tuple([r for r in node.src[1:] if r is not choice.loop])
     return make(Op.REDUCE, node.dtype, (value, *rest), node.arg) if rest else value

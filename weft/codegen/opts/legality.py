@@ -171,7 +171,7 @@ def keeps_scans_inside(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterato
 def keeps_iterations(kernel: UOp, loops: Sequence[tuple[int, str]]) -> Iterator[str]:
     before = [number for number, kind in kinds_of(kernel).items() if kind == ORDERED]
     if before != [number for number, kind in loops if kind == ORDERED]:
-        yield "ordered loops would change places"
+        yield "ordered loops would change their order"
 
 
 def is_plain_loop(kernel: UOp, number: int, kinds: Sequence[str]) -> Iterator[str]:

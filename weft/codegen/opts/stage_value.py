@@ -188,7 +188,7 @@ class _Copy(NamedTuple):
 
 
 def _copied(kernel: UOp, value: UOp, ranges: Ranges) -> _Copy:
-    """A value over the next free ranges; a window has one in the place of two."""
+    """A value over the next free ranges; a window has one instead of two."""
     known, first = ranges_of(kernel), 1 + max(kinds_of(kernel))
     fresh: list[UOp] = []
     addresses: list[UOp] = []

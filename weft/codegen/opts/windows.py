@@ -20,7 +20,7 @@ Windows = tuple[tuple[int, int], ...]
 
 
 class Window(NamedTuple):
-    """A value over one range in the place of two, and what a position is worth in taps."""
+    """A value over one range instead of two, and what a position is worth in taps."""
 
     value: UOp
     step: int

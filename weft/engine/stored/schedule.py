@@ -27,7 +27,7 @@ from weft.support.code_version import COMPILER, code_version
 from weft.support.settings import settings
 from weft.support.source_line import SourceLine
 
-_CACHE: Final = DiskCache("schedules", 5)
+_CACHE: Final = DiskCache("schedules", 6)
 
 
 def is_wanted() -> bool:
@@ -67,7 +67,7 @@ def try_stored_as(key: str, body: UOp | Callable[[], UOp], device: Device) -> Pr
         tuple(Temporary(*each) for each in stored["temporaries"]),
         stored["arena"],
     )
-    made.places = stored["places"]
+    made.line_nodes = stored["line_nodes"]
     return made
 
 
@@ -84,7 +84,7 @@ def put_stored(body: UOp, prepared: Prepared, keys: Sequence[str]) -> None:
     stored = {
         "programs": list(numbers),
         "labels": [step.label for step in prepared.steps],
-        "places": [-1 if s.line is None else nodes.get(s.line, -1) for s in prepared.steps],
+        "line_nodes": [-1 if s.line is None else nodes.get(s.line, -1) for s in prepared.steps],
         "memory": list(map(_memory_to, memory)),
         "launches": [
             (numbers[key], *map(memory.__getitem__, step.memory))

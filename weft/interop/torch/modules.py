@@ -100,7 +100,7 @@ class _Converter:
         return made
 
     def _put(self, made: Any, path: str, value: Any, is_parameter: bool) -> None:
-        """Put a shared tensor in the place of the one that the constructor made."""
+        """Replace the tensor that the constructor made by a shared one."""
         *above, name = path.split(".")
         owner = made
         for part in above:

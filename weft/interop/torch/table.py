@@ -1,7 +1,7 @@
 """The table of ATen operators: a row for each overload that Weft computes.
 
-A function takes the `Call` of its node, then what the operator takes, with tensors of Weft in the
-place of PyTorch's and dtypes in the place of its dtypes. What concerns the memory of PyTorch
+A function takes the `Call` of its node, then what the operator takes, with tensors of Weft
+instead of PyTorch's and dtypes instead of its dtypes. What concerns the memory of PyTorch
 (device, layout, memory format) is left out. It returns its result, or a tuple of them; the caller
 casts each to the dtype that PyTorch gave to the node.
 """

@@ -199,8 +199,8 @@ def contract_parts(node: UOp) -> ContractParts:
 def swizzled(byte: int) -> int:
     """Where a byte of rows of 128 bytes is: parts of 16 are exchanged, otherwise in each row.
 
-    Memory starts at a multiple of 1024 bytes. Eight rows of the same part are in eight places of
-    a line, so that neither rows nor columns meet in a bank.
+    Memory starts at a multiple of 1024 bytes. Eight rows of the same part are at eight positions
+    of a line, so that neither rows nor columns meet in a bank.
 
     >>> [swizzled(128 * row) - 128 * row for row in range(9)]
     [0, 16, 32, 48, 64, 80, 96, 112, 0]

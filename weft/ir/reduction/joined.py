@@ -103,7 +103,7 @@ def joined_reduction(
 
 
 def applied(body: UOp, values: Sequence[UOp]) -> UOp:
-    """A scalar body with values in the place of its PARAMs, lane by lane where these are vectors.
+    """A scalar body with values instead of its PARAMs, lane by lane where these are vectors.
 
     >>> from weft.ir.build import range_
     >>> from weft.ir.dtypes import dtypes

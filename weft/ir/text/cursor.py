@@ -31,7 +31,7 @@ class LineError(Exception):
 
 
 class Cursor:
-    """A place in a list of tokens that ends with an empty one."""
+    """A position in a list of tokens that ends with an empty one."""
 
     def __init__(self) -> None:
         self.tokens: list[str] = [""]

@@ -30,7 +30,7 @@ def digest(root: UOp) -> str:
 def digest_over_memory(root: UOp) -> tuple[str, tuple[UOp, ...]]:
     """The name of a graph whichever memory it is over, and the BUFFER nodes that it names.
 
-    Memory counts by its dtype, shape, device and place among the others.
+    Memory counts by its dtype, shape, device and index among the others.
     """
     known: dict[UOp, str] = {}
     for body in bodies(root):
@@ -55,7 +55,7 @@ def _digest(root: UOp, known: Mapping[UOp, str], memory: dict[UOp, int] | None =
 
 
 def _named(arg: Any, known: Mapping[UOp, str]) -> Any:
-    """An arg with names in the place of its graphs."""
+    """An arg with names instead of its graphs."""
     if isinstance(arg, UOp):
         return ("graph", known[arg] if arg in known else digest(arg))
     return tuple([_named(part, known) for part in arg]) if isinstance(arg, tuple) else arg

@@ -104,5 +104,5 @@ def first_beside(node: UOp, other: UOp, page: Page, level: int = COMPARISON) -> 
 
 
 def typed(node: UOp, page: Page, level: int) -> str:
-    """A source in a place where a bare literal would mean something else."""
+    """A source where a bare literal would mean something else."""
     return typed_literal(node) if node.op == Op.CONST else page.operand(node, level)

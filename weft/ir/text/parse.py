@@ -63,8 +63,8 @@ def parse(text: str, file: str = "text") -> UOp:
 def _text_error(what: str, at: int, number: int, line: str, file: str, fix: str = "") -> TextError:
     starts = [match.start() for match in TOKENS.finditer(line)]
     column = starts[at] if at < len(starts) else len(line.rstrip())
-    place = FixedLine(file, number, f"{line.rstrip()}\n{' ' * column}^")
-    return TextError(f"line {number}: {what}", where=place, fix=fix)
+    location = FixedLine(file, number, f"{line.rstrip()}\n{' ' * column}^")
+    return TextError(f"line {number}: {what}", where=location, fix=fix)
 
 
 class _Parser:
@@ -226,7 +226,7 @@ class _Parser:
         return name
 
     def _put(self, node: UOp, name: str, let: bool) -> None:
-        """Give a node its name, and its place in the block around it."""
+        """Give a node its name, and add it to the block around it."""
         parent = self.stack[-1]
         if name:
             self.reader.names[name] = node

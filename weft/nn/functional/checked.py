@@ -1,6 +1,6 @@
 """Lets the functions of `weft.nn.functional` refuse a first argument that is no tensor.
 
-It is imported last, and puts a checked function in the place of each that was imported before.
+It is imported last, and replaces each that was imported before by a checked function.
 """
 
 from __future__ import annotations

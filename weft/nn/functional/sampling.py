@@ -88,13 +88,13 @@ def _reflected(x: Tensor, low: float, high: float) -> Tensor:
 def _at(x: Tensor, numbers: list[Tensor], sizes: list[int]) -> Tensor:
     """Pixels (batch, channels, points…) at whole numbers; 0 outside."""
     inside: Any = True
-    place: Any = 0
+    address: Any = 0
     for number, size in zip(numbers, sizes, strict=True):
         inside = (number >= 0) & (number <= size - 1) & inside
-        place = place * size + number.clamp(0, size - 1).cast("int32")
+        address = address * size + number.clamp(0, size - 1).cast("int32")
     batch, channels = int(x.shape[0]), int(x.shape[1])
-    points = place.shape[1:]
-    index = place.reshape((batch, 1, -1)).expand((batch, channels, -1))
+    points = address.shape[1:]
+    index = address.reshape((batch, 1, -1)).expand((batch, channels, -1))
     picked = x.flatten(2).gather(2, index).reshape((batch, channels, *points))
     return inside.unsqueeze(1).where(picked, 0.0)  # type: ignore[no-any-return]
 

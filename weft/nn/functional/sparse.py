@@ -74,8 +74,8 @@ def embedding_bag(
         if offsets is None:
             raise ArgumentError("embedding_bag: no offsets", rule="a list of indices needs them")
         bags = int(offsets.shape[0]) - int(include_last_offset)
-        places = Tensor.arange(int(input.shape[0]), device=input.device)
-        bag = (places.unsqueeze(1) >= offsets[:bags].unsqueeze(0)).sum(1) - 1
+        positions = Tensor.arange(int(input.shape[0]), device=input.device)
+        bag = (positions.unsqueeze(1) >= offsets[:bags].unsqueeze(0)).sum(1) - 1
     index = input.flatten()
     rows = widened(embedding(index, weight, padding_idx, None, 2.0, scale_grad_by_freq))
     if per_sample_weights is not None:
@@ -83,7 +83,7 @@ def embedding_bag(
     belongs = bag.unsqueeze(0) == Tensor.arange(bags, device=input.device).unsqueeze(1)
     if padding_idx is not None:
         belongs = belongs & (index != padding_idx % int(weight.shape[0])).unsqueeze(0)
-    inside = belongs.unsqueeze(2)  # (bag, place, 1)
+    inside = belongs.unsqueeze(2)  # (bag, position, 1)
     if mode == "max":
         greatest = inside.where(rows.unsqueeze(0), rows.dtype.min).max(1)
         return belongs.any(1).unsqueeze(1).where(greatest, 0.0).cast(weight.dtype)

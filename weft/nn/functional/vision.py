@@ -73,12 +73,12 @@ def _filter(old: int, new: int, mode: str, align_corners: bool) -> Any:
     half = 1.0 if mode == "bilinear" else 2.0
     reach = half * max(step, 1.0)
     rows = np.zeros((new, old))
-    for place in range(new):
-        center = step * (place + 0.5)
+    for index in range(new):
+        center = step * (index + 0.5)
         low, high = max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), old)
         at = np.abs((np.arange(low, high) - center + 0.5) / max(step, 1.0))
         taps = np.clip(1 - at, 0, None) if mode == "bilinear" else _cubic(at)
-        rows[place, low:high] = taps / taps.sum()
+        rows[index, low:high] = taps / taps.sum()
     return rows
 
 
@@ -156,7 +156,7 @@ def _listed(value: Any, rank: int = 2) -> tuple[Any, ...]:
 def unfold(
     input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:
-    """The patches of images (batch, channels, h, w) as columns (batch, taps, places)."""
+    """The patches of images (batch, channels, h, w) as columns (batch, taps, positions)."""
     x = input.unsqueeze(0) if input.ndim == 3 else input
     kernel, edges = _listed(kernel_size), _listed(padding)
     padded = x.pad((edges[1], edges[1], edges[0], edges[0]))
@@ -203,10 +203,10 @@ def _scattered(x: Tensor, full: Any, frame: Any, counts: Any) -> Tensor:
     taps_at = [
         (np.arange(count) * step)[None, :] + (np.arange(taps) * gap)[:, None]
         for count, step, taps, gap in zip(counts, steps, kernel, gaps, strict=True)
-    ]  # (tap, place) for each axis
-    places = grid[taps_at[0][:, None, :, None], taps_at[1][None, :, None, :]].reshape(-1)
+    ]  # (tap, position) for each axis
+    positions = grid[taps_at[0][:, None, :, None], taps_at[1][None, :, None, :]].reshape(-1)
     values = x.reshape((batch * channels, -1))
-    index = Tensor(places, device=x.device).reshape((1, -1)).expand(values.shape)
+    index = Tensor(positions, device=x.device).reshape((1, -1)).expand(values.shape)
     flat = Tensor.zeros(batch * channels, math.prod(sizes), dtype=x.dtype, device=x.device)
     return flat.scatter_add(1, index, values).reshape(full)
 

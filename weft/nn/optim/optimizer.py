@@ -120,9 +120,9 @@ class Optimizer(NamedErrors):
                 fix="call loss.backward() before step()",
             )
         new, state = self.method.update(grads, self.state, self.params)
-        for place, value in zip(tensors_in(self.state), tensors_in(state), strict=True):
-            if place is not value:
-                place.assign(value)
+        for target, value in zip(tensors_in(self.state), tensors_in(state), strict=True):
+            if target is not value:
+                target.assign(value)
         for p, value in zip(self.params, new, strict=True):
             if p is not value:
                 p.assign(value)

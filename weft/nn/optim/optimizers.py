@@ -13,7 +13,7 @@ from weft.tensor.tensor import Tensor
 def _betas(
     b1: float | tuple[float, float], b2: float, betas: tuple[float, float] | None
 ) -> tuple[float, float]:
-    """b1 and b2; a pair in the place of b1 is PyTorch's third argument."""
+    """b1 and b2; a pair as b1 is PyTorch's third argument."""
     if betas is not None:
         return betas
     return (b1[0], b1[1]) if isinstance(b1, (tuple, list)) else (b1, b2)

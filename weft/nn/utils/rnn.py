@@ -177,7 +177,7 @@ def pad_packed_sequence(
         )
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))  # the place of a row among the packed ones
+    rank[order] = np.arange(len(order))  # the index of a row among the packed ones
     steps = np.arange(most)
     is_there = steps[None, :] < lengths[:, None]  # (batch, time)
     first = np.where(steps < len(counts), starts[np.minimum(steps, len(starts) - 1)], 0)

@@ -55,10 +55,10 @@ class _Code:
 
     def machine(self, instruction: str, *operands: str) -> str:
         """An instruction that LLVM has no name for."""
-        places = ", ".join(f"${number}" for number in range(len(operands) + 1))
+        slots = ", ".join(f"${number}" for number in range(len(operands) + 1))
         kinds = ",".join(["=f", *("f" for _ in operands)])
         given = ", ".join(f"float {operand}" for operand in operands)
-        return self.writer.value(f'call float asm "{instruction} {places};", "{kinds}"({given})')
+        return self.writer.value(f'call float asm "{instruction} {slots};", "{kinds}"({given})')
 
     def power_of_two(self, x: str) -> str:
         return self.machine("ex2.approx.ftz.f32", x)

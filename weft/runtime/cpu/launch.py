@@ -154,11 +154,11 @@ class RunList:
     def run_timed(self) -> list[float]:
         """Run all of them: `time.perf_counter` before the first one and after each."""
         run, state, first = self._pool.run, self._pool.state, self._address
-        places = [first + 8 * (start - RECORD_WORDS) for start in self._starts]
+        addresses = [first + 8 * (start - RECORD_WORDS) for start in self._starts]
         now = time.perf_counter
         clock = [now()]
-        for place in places:
-            run(state, place, 1)
+        for address in addresses:
+            run(state, address, 1)
             clock.append(now())
         return clock
 

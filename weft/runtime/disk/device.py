@@ -170,7 +170,7 @@ class DiskDevice(Abilities):
         return DiskMemory(DiskFile(self.path), 0, size)
 
     def replace(self, data: memoryview) -> DiskMemory:
-        """A new file of these bytes in the place of one of this name, which no tensor may show."""
+        """A new file of these bytes, which replaces one of this name that no tensor may show."""
         if any(file.path == self.path for file in list(_IN_USE)):
             raise DeviceError(
                 f"DISK: {self.path} is in use",

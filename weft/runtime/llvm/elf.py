@@ -46,7 +46,7 @@ class Symbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """A place in a section that depends on where a symbol is."""
+    """An address in a section that depends on where a symbol is."""
 
     section: int
     offset: int

@@ -109,7 +109,7 @@ class _Layout:
         raise InternalError(f"an object file has no function {name}")
 
     def image(self, base: int) -> bytearray:
-        """The bytes of the object for a place in memory."""
+        """The bytes of the object for an address in memory."""
         found = self._found
         image = bytearray(self.size)
         for number, start in self._starts.items():

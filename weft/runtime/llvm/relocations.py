@@ -61,7 +61,7 @@ def _near_address(data: bytearray, offset: int, at: int, target: int) -> None:
 
 
 def _in_page(scale: int) -> Apply:
-    """The place of a target in its page, in units of what an instruction moves."""
+    """The offset of a target in its page, in units of what an instruction moves."""
 
     def apply(data: bytearray, offset: int, at: int, target: int) -> None:
         if target & (1 << scale) - 1:

@@ -12,7 +12,7 @@ from weft.schedule.context import ScheduleContext
 
 
 def inline_calls(root: UOp, context: ScheduleContext) -> UOp:
-    """Put the bodies of calls that are written out into their places.
+    """Replace calls that are written out by their bodies.
 
     before: store p1 = f(p0) + 1    where f(p0) = (p0 * 2).inline()
     after:  store p1 = p0 * 2 + 1

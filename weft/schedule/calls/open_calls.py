@@ -25,7 +25,7 @@ _WRITES: Final = 1 << Op.STORE | 1 << Op.AFTER
 
 
 def open_calls(root: UOp, context: ScheduleContext) -> UOp:
-    """Put the bodies of calls that convolve into their places."""
+    """Replace calls that convolve by their bodies."""
     dtypes, _ = matrix_inputs(context.target)
     if not dtypes:
         return root

@@ -67,11 +67,11 @@ def _try_part(stores: list[UOp]) -> _Part | None:
         return None
     if any(each.ops & _LEFT or each.src[1].op == Op.PARAM for each in stores):
         return None
-    places = {each.src[0] for each in stores}
+    targets = {each.src[0] for each in stores}
     if any(each.ops >> Op.CALL & 1 for each in stores) and any(map(_is_run, topological(*stores))):
         return None
     memory, values = over_parameters([each.src[1] for each in stores], Op.PARAM)
-    if not memory or not places.isdisjoint(memory) or len(places) < len(stores):
+    if not memory or not targets.isdisjoint(memory) or len(targets) < len(stores):
         return None
     # Equal parts are the same nodes from here on, so their shapes are found once.
     if any(shape_of(e.src[0]) != shape_of(v) for e, v in zip(stores, values, strict=True)):

@@ -195,7 +195,7 @@ def _reciprocal(node: UOp) -> UOp:
 
 
 def _is_axis(product: UOp, keys: int, node: UOp, along: int) -> bool:
-    """Whether an axis of a product is that of a sum, with axes of size 1 in other places alone."""
+    """Whether an axis of a product is that of a sum, with axes of size 1 elsewhere alone."""
     x, y = shape_of(product), shape_of(node.src[0])
     if x[keys] != y[along]:
         return False
@@ -246,7 +246,7 @@ def _is_summed_wide(node: UOp) -> bool:
 
 
 def _behind(node: UOp) -> UOp:
-    """What is below casts, and below axes of size 1 in other places."""
+    """What is below casts, and below axes of size 1 elsewhere."""
     while True:
         node = _behind_casts(node)
         if node.op != Op.RESHAPE:

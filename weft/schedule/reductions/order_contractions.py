@@ -230,7 +230,7 @@ class _Plan(NamedTuple):
         sizes = [1 if axis in self.order else n for axis, n in enumerate(self.sizes)]
         value = expand(value, tuple(sizes))
         if len(sizes) > len(shape_of(self.node)):
-            # By itself: its loops are over the parts of axes, each with a place in a tile.
+            # By itself: its loops are over the parts of axes, each with an index in a tile.
             value = global_stage(value)
         return reshape(value, shape_of(self.node))
 
@@ -426,9 +426,9 @@ def _summed(own: Sequence[_Factor], axis: int, sizes: Shape) -> _Factor:
     groups = _groups([each.axes for each in own])
     shared = frozenset.intersection(*groups)
     order = sorted(range(len(sizes)), key=lambda at: (at == axis, at not in shared, at))
-    place = {at: number for number, at in enumerate(order)}
-    moved = [_Factor(permute(x, order), frozenset([place[at] for at in axes])) for x, axes in own]
+    index = {at: number for number, at in enumerate(order)}
+    moved = [_Factor(permute(x, order), frozenset([index[at] for at in axes])) for x, axes in own]
     product = _product(moved, tuple([sizes[at] for at in order]))
-    value = reduce_axes(product.value, Op.ADD, (place[axis],))
-    back = permute(value, [place[at] for at in range(len(sizes))])
+    value = reduce_axes(product.value, Op.ADD, (index[axis],))
+    back = permute(value, [index[at] for at in range(len(sizes))])
     return _Factor(back, frozenset[int]().union(*groups) - {axis})

@@ -8,7 +8,7 @@ In: a tensor graph. Out: one in which each SCATTER is stored in the memory that 
 which fusion makes a kernel over the updates. Small floats are reduced in float32. Where the result
 is stored as a whole to memory that nothing else touches, it is reduced there; elsewhere `m` is a
 temporary. What updates and indices reduce themselves is computed before: the loop over the updates
-is ordered, so it is no place for other loops.
+is ordered, so no other loops belong inside.
 """
 
 from __future__ import annotations

@@ -250,10 +250,10 @@ def _owned(found: _Updates, owners: int) -> UOp:
     word = expand(global_stage(reduce_axes(named, Op.ADD, (rank + 2,))), shape)
     bit = make(Op.AND, dtypes.uint32, (make(Op.SHR, dtypes.uint32, (word, bits)), one))
     chosen = ~word.equal(zero) & ~bit.equal(zero)
-    place = owner * part + row % part
+    position = owner * part + row % part
     if owners * part > size:
-        chosen = chosen & (place < full(row.dtype, size, shape))
-    indices[found.axis] = place
+        chosen = chosen & (position < full(row.dtype, size, shape))
+    indices[found.axis] = position
     return scatter(found.value, cut(found.updates), chosen, indices, found.op)
 
 

@@ -34,11 +34,11 @@ def with_body(
     """
     sources = [each.uop for each in inputs]
     of_inputs = tuple((each.shape, each.dtype) for each in inputs)
-    place = (key, of_inputs, value.dtype, value.device)
-    arg = _BODIES.get(place)
+    key_of_body = (key, of_inputs, value.dtype, value.device)
+    arg = _BODIES.get(key_of_body)
     if arg is None:
         (node,) = with_gradient([value.uop], sources, gradient, value.device)
-        arg = _BODIES[place] = node.arg
+        arg = _BODIES[key_of_body] = node.arg
     return value._new(make(Op.CUSTOM_GRADIENT, value.dtype, (value.uop, *sources), arg))
 
 

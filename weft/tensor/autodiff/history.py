@@ -123,7 +123,7 @@ def forget_overwritten(written: Iterable[UOp]) -> None:
 
 
 class Unfolded(NamedTuple):
-    """Graphs with the graphs of realized values in place of their memory, and the way back."""
+    """Graphs with the graphs of realized values instead of their memory, and the way back."""
 
     roots: list[UOp]
     memory: dict[UOp, UOp]

@@ -50,9 +50,9 @@ def register_hook(self: Tensor, hook: Hook) -> HookHandle:
         )
     number = id(self)
     hooks = _HOOKS.setdefault(number, (ref(self, lambda _: _HOOKS.pop(number, None)), {}))[1]
-    place = next(_NUMBERS)
-    hooks[place] = hook
-    return HookHandle(hooks, place)
+    number = next(_NUMBERS)
+    hooks[number] = hook
+    return HookHandle(hooks, number)
 
 
 def after_hooks(leaf: Tensor, gradient: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 
 A function is traced on parameters that stand for its arguments, so that only the arguments count:
 a tensor that the function reads besides is a constant, even if it is also an argument. The graph
-that comes out is differentiated or batched, and then the arguments take the place of the
+that comes out is differentiated or batched, and then the arguments replace the
 parameters. So what one transform makes is ordinary tensor code to the next, and all of them nest,
 also with `function`. Arguments and results are tensors, or tuples, lists and dicts of them;
 whatever else is passed stays as it is.
@@ -333,10 +333,10 @@ def vmap(wrapped: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
         axes = _axes_of(args, in_dims)
         size = _batch_size(args, axes)
         traced = Traced()
-        places = iter(axes)
+        rest = iter(axes)
 
         def enter(tensor: Tensor) -> Tensor:
-            axis = next(places)
+            axis = next(rest)
             if axis is None:
                 return tensor
             front = tensor.movedim(axis_of("vmap", axis, tensor.ndim), 0).uop

@@ -442,8 +442,8 @@ def empty_like(
     """
     require_known("empty_like", ignored)
     name = device_name(self.device if device is None else device)
-    place = placement_of(self.uop, name) if name == self.device else name
-    buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, place)
+    placement = placement_of(self.uop, name) if name == self.device else name
+    buffer = new_buffer(dtype_of(dtype, self.dtype), self.shape, placement)
     return constant(self.__class__, buffer, name, None)
 
 

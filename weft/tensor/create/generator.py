@@ -64,17 +64,17 @@ class Generator:
 
 
 def takes_generator(function: Function) -> Function:
-    """Let a function that draws take `generator=`, by name, or in its place if it has one."""
+    """Let a function that draws take `generator=`, by name, or by position if it has one."""
     parameters = inspect.signature(function).parameters
     named = parameters.get("generator")
     is_placed = named is not None and named.kind == named.POSITIONAL_OR_KEYWORD
-    place = list(parameters).index("generator") if is_placed else None
+    position = list(parameters).index("generator") if is_placed else None
 
     @functools.wraps(function)
     def drawn(*args: Any, **kwargs: Any) -> Any:
         generator = kwargs.pop("generator", None)
-        if place is not None and len(args) > place:
-            generator, args = args[place], args[:place]
+        if position is not None and len(args) > position:
+            generator, args = args[position], args[:position]
         if generator is None:
             return function(*args, **kwargs)
         if not isinstance(generator, Generator):

@@ -43,7 +43,7 @@ _seed = 0
 class RandomState(Storage):
     """The four words of a device. The host knows them as long as `words` are those of `uop`.
 
-    Whoever writes the memory of a node that somebody holds puts another node into its place, so a
+    Whoever writes the memory of a node that somebody holds replaces it by another node, so a
     node that is still the current version has what it had.
     """
 
@@ -75,7 +75,7 @@ _STATES: Final[dict[Any, RandomState]] = {}  # by device, or by the tuple of sev
 
 
 class Source:
-    """A seed and states of devices, which draws with a generator read in place of the thread's."""
+    """A seed and states of devices, which draws with a generator read instead of the thread's."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -293,9 +293,9 @@ def _advance(state: RandomState, count: int) -> None:
     node = state.uop
     low = _word(node, 2)
     step = const(dtypes.uint32, count)
-    place = movement.iota(4, dtypes.uint32)
+    index = movement.iota(4, dtypes.uint32)
     zero = const(dtypes.uint32, 0)
-    moved = place.equal(2).where(step, place.equal(3).where(_carry(low + step, low), zero))
+    moved = index.equal(2).where(step, index.equal(3).where(_carry(low + step, low), zero))
     state.write((), node + moved)
 
 

@@ -163,15 +163,15 @@ def _runs(
     self: Tensor, rows: Tensor, starts: Tensor, inverse: bool, counts: bool, axis: int | None
 ) -> Any:
     """The rows that start a run, and what else is asked for."""
-    places = starts.nonzero().squeeze(1)
-    found = rows[places]
+    first = starts.nonzero().squeeze(1)
+    found = rows[first]
     results = [found if axis is None else found.movedim(0, axis)]
     if inverse:
         number = starts.cast(dtypes.int64).cumsum(0) - 1
         results.append(number.reshape(self.shape) if axis is None else number)
     if counts:
-        last = places.__class__([known(rows.shape[0])], dtype=dtypes.int64, device=places.device)
-        results.append(places.cat(last).diff() if known(places.shape[0]) else places)
+        last = first.__class__([known(rows.shape[0])], dtype=dtypes.int64, device=first.device)
+        results.append(first.cat(last).diff() if known(first.shape[0]) else first)
     return tuple(results) if len(results) > 1 else results[0]
 
 
@@ -206,10 +206,10 @@ def nanmedian(self: Tensor, dim: int | None = None, keepdim: bool = False) -> An
         return shared_slope(self, nanmedian(self.flatten(), 0)[0])
     axis = axis_of("nanmedian", dim, self.ndim)
     rows = self.movedim(axis, -1) if self.ndim else self.reshape((1,))
-    values, places = rows.sort(-1)  # NaN comes last
+    values, order = rows.sort(-1)  # NaN comes last
     count = (~rows.isnan()).sum(-1, keepdim=True)
     middle = ((count - 1) // 2).clamp(min_=0)
-    found = Picked(values.gather(-1, middle), places.gather(-1, middle))
+    found = Picked(values.gather(-1, middle), order.gather(-1, middle))
     if not self.ndim:
         return Picked(*(each.reshape(()) for each in found))
     if keepdim:
@@ -237,9 +237,9 @@ def nanquantile(
     share = q if isinstance(q, self.__class__) else self.__class__(q, dtype=self.dtype)
     values = rows.sort(-1).values
     count = (~rows.isnan()).sum(-1, keepdim=True)
-    place = share.flatten().cast(self.dtype) * (count - 1).clamp(min_=0).cast(self.dtype)
-    low, high = place.floor(), place.ceil()
-    choices = {"lower": low, "higher": high, "nearest": place.round(), "linear": place,
+    position = share.flatten().cast(self.dtype) * (count - 1).clamp(min_=0).cast(self.dtype)
+    low, high = position.floor(), position.ceil()
+    choices = {"lower": low, "higher": high, "nearest": position.round(), "linear": position,
                "midpoint": (low + high) / 2}  # fmt: skip
     if interpolation not in choices:
         raise ArgumentError(f"nanquantile: unknown interpolation {interpolation!r}")

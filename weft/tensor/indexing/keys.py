@@ -157,8 +157,8 @@ def _without_ellipsis(parts: list[Any], shape: Shape, tensor_type: type[Tensor])
     missing = [slice(None)] * (len(shape) - used)
     if not holes:
         return [*parts, *missing]
-    place = next(i for i, part in enumerate(parts) if part is Ellipsis)
-    return [*parts[:place], *missing, *parts[place + 1 :]]
+    index = next(i for i, part in enumerate(parts) if part is Ellipsis)
+    return [*parts[:index], *missing, *parts[index + 1 :]]
 
 
 class _KeyReader:

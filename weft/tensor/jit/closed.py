@@ -200,10 +200,10 @@ def _numbers(closed: Closed, program: TracedProgram) -> dict[tuple[str, int], in
         (CONSTANT, closed.constants, program.constants),
     )
     for kind, known, used in declared:
-        places = {each: place for place, each in enumerate(known)}
-        if any(each not in places for each in used):
+        indices = {each: index for index, each in enumerate(known)}
+        if any(each not in indices for each in used):
             return None
-        found |= {(kind, number): places[each] for number, each in enumerate(used)}
+        found |= {(kind, number): indices[each] for number, each in enumerate(used)}
     return found
 
 

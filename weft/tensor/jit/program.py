@@ -129,7 +129,7 @@ class TracedProgram:
     def watch_tensors(self, read: Sequence[tuple[ref[Any], ref[Storage]]]) -> None:
         """Be stale as soon as all tensors of a storage that was captured are gone.
 
-        Then the function, if it ran, would find other tensors in their places. `read` has those
+        Then the function, if it ran, would find other tensors instead of them. `read` has those
         that it was seen to reach, and the storage of each; only for what else it captured the
         collector is asked, which does not know of frozen objects.
         """

@@ -153,7 +153,7 @@ class NativeRun:
         return seen
 
     def _with_donated(self, made: list[Storage], inputs: Sequence[Storage]) -> list[Storage]:
-        """All outputs, with those that take over the memory of an argument in their places."""
+        """All outputs in order, with those that take over the memory of an argument."""
         rest = iter(made)
         taken = {donor: hand_over(inputs[donor].uop) for donor in self._donors}
         return [

@@ -52,7 +52,7 @@ class SignLogDet(NamedTuple):
 
 
 def _eliminate_column(matrix: Tensor, order: Tensor, pivots: Tensor) -> State:
-    """Eliminate the first column and append the column of the inverse that takes its place.
+    """Eliminate the first column and append the column of the inverse instead of it.
 
     Rows stay where they are. `order` is 0 for a row that was no pivot yet, and counts the turns
     since it was one otherwise.

@@ -1,8 +1,8 @@
 """Eigenvalues and singular values by Jacobi rotations, and what is made of them.
 
 Columns are paired as in a round-robin tournament, the first with the last, the second with the one
-before it, and so on: a step turns all n / 2 pairs at once, then the columns change places so that
-the next step finds its pairs at the same places. After n - 1 steps, a sweep, every pair has met
+before it, and so on: a step turns all n / 2 pairs at once, then the columns are permuted so that
+the next step finds its pairs at the same indices. After n - 1 steps, a sweep, every pair has met
 and every column is back. The number of sweeps follows from the dtype and the size alone, since
 nothing is read on the way.
 """

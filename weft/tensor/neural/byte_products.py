@@ -45,10 +45,10 @@ def packed(x: Tensor, axis: int) -> Tensor:
     split = wide.reshape((*x.shape[:axis], groups, BYTES, *x.shape[axis + 1 :]))
     cut: list[slice | int] = [slice(None)] * split.ndim
     word: Tensor | None = None
-    for place in range(BYTES):
-        cut[axis + 1] = place
+    for byte in range(BYTES):
+        cut[axis + 1] = byte
         part = split[tuple(cut)].cast(dtypes.int32)
-        shifted = part << 8 * place if place else part
+        shifted = part << 8 * byte if byte else part
         word = shifted if word is None else word | shifted
     assert word is not None
     return word

@@ -226,7 +226,7 @@ def max_unpool2d(
     if not self.numel():
         return flat.reshape((*lead, *sizes))
     index, values = (each.reshape((rows, -1)) for each in (indices, self))
-    # Where several values go to one place the last stays, and all have the slope of that place.
+    # Where several values go to one element the last stays, and all have the slope of it.
     flat = flat.scatter(1, index, values.detach())
     flat = flat + flat.zeros_like().scatter_add(1, index, values - values.detach())
     return flat.reshape((*lead, *sizes))

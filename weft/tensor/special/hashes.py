@@ -31,7 +31,7 @@ _ROW: Final = 4096  # bytes that `hash` takes at once
 
 
 def _round_constants() -> list[int]:
-    """The constants of the rounds: bits of a shift register, at places 2**j - 1."""
+    """The constants of the rounds: bits of a shift register, at positions 2**j - 1."""
     register, found = 1, []
     for _ in range(_ROUNDS):
         word = 0
@@ -114,8 +114,8 @@ def keccak(self: Tensor, cfg: str | tuple[int, int] = "sha3_256") -> Tensor:
     }
     for block in range(blocks):
         for number in range(rate // 8):
-            place = (number % 5, number // 5)
-            words[place] = words[place] ^ message[..., block, number]
+            lane = (number % 5, number // 5)
+            words[lane] = words[lane] ^ message[..., block, number]
         words = _permuted(words)
     ordered = [words[n % 5, n // 5] for n in range(-(-size // 8))]
     joined = ordered[0].stack(*ordered[1:], dim=-1).bitcast(dtypes.uint8)

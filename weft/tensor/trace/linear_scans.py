@@ -12,7 +12,7 @@ product, the scheduler orders both sums so that no state but the last of each ch
 included.
 
 What is a linear recurrence is found in the graph of the function: a' = a1 * a2, and
-b' = a2 * b1 + b2, with the axes of `a` in their places in `b`.
+b' = a2 * b1 + b2, with the axes of `a` aligned to those of `b`.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _recurrence(fn: Combine, rows: list[Tensor]) -> _Recurrence | None:
         other = 1 - decay
         if not _is_of(made[decay], Op.MUL, first[decay], then[decay]):
             continue
-        sizes = _places(made[other], first[other], then[other], then[decay])
+        sizes = _aligned_sizes(made[other], first[other], then[other], then[decay])
         if sizes is not None:
             return _Recurrence(decay, sizes)
     return None
@@ -178,7 +178,7 @@ def _is_of(node: UOp, op: int, x: UOp, y: UOp) -> bool:
     return node.op == op and set(node.src) == {x, y}
 
 
-def _places(node: UOp, before: UOp, then: UOp, decay: UOp) -> list[int] | None:
+def _aligned_sizes(node: UOp, before: UOp, then: UOp, decay: UOp) -> list[int] | None:
     """The sizes of a decay among the axes of states, if a node is decay * before + then."""
     if node.op != Op.ADD or then not in node.src:
         return None

@@ -1,7 +1,7 @@
 """Functions of tensors, traced on placeholders: what `@function` and all transforms share.
 
 While a function is traced, a placeholder stands for each of its arguments: a PARAM with a number
-that nothing else has. Then the arguments take the place of the placeholders again (`stands_for`),
+that nothing else has. Then the arguments replace the placeholders again (`stands_for`),
 or `close_over` makes graphs that mention nothing but numbered PARAMs: whatever else was read
 (weights, the random state, values of an enclosing function) becomes a further argument.
 

@@ -70,8 +70,8 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
-        for place in source_of(self.generator).permutation(len(self.indices)).tolist():
-            yield self.indices[place]
+        for index in source_of(self.generator).permutation(len(self.indices)).tolist():
+            yield self.indices[index]
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -46,9 +46,9 @@ def _index_put(
 def _put_along(x: Tensor, indices: Any, values: Tensor, accumulate: bool) -> Tensor:
     """index_put where some axes are whole: numbers of all elements select what is written."""
     numbers = Tensor.arange(x.numel(), dtype=dtypes.int64).reshape(x.shape)
-    places = numbers[_key(indices)]
+    positions = numbers[_key(indices)]
     flat = x.flatten().index_put(
-        (places.flatten(),), values.expand(places.shape).flatten(), accumulate
+        (positions.flatten(),), values.expand(positions.shape).flatten(), accumulate
     )
     return flat.reshape(x.shape)
 
@@ -129,8 +129,8 @@ def _embedding_slope(
 
 def _bag_of_each(indices: Tensor, offsets: Tensor) -> Tensor:
     """The number of the bag that each index is in."""
-    places = Tensor.arange(indices.shape[0], dtype=dtypes.int64)
-    return (places.unsqueeze(1) >= offsets.unsqueeze(0)).sum(1).cast(dtypes.int64) - 1
+    positions = Tensor.arange(indices.shape[0], dtype=dtypes.int64)
+    return (positions.unsqueeze(1) >= offsets.unsqueeze(0)).sum(1).cast(dtypes.int64) - 1
 
 
 def _bagged(

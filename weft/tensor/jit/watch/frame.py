@@ -22,7 +22,7 @@ from weft.tensor.jit.watch.lookup import is_standard, is_weft, lookup
 from weft.tensor.jit.watch.opcodes import Bytecode
 from weft.tensor.jit.watch.reads import Reads
 
-Values = tuple[Any, ...]  # what a place on the stack may hold
+Values = tuple[Any, ...]  # what a slot of the stack may hold
 _MOST_REPEATED: Final = 16
 _CODE: Final = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
@@ -165,7 +165,7 @@ def _load_global(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> lis
     if own.is_standard:
         reads.note_library(frame.f_globals, found)
     values = () if found is MISSING else (found,)
-    return [values] * max(1, step.effect)  # with the empty place beside a callable
+    return [values] * max(1, step.effect)  # with the empty slot beside a callable
 
 
 @_handles("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
@@ -286,8 +286,8 @@ def _match_class(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> lis
     for thing in things:
         for kind in kinds:
             reads.attribute(kind, "__match_args__")
-            places = getattr(kind, "__match_args__", ())[: step.arg]
-            for name in (*places, *(each for given in names for each in given)):
+            positional = getattr(kind, "__match_args__", ())[: step.arg]
+            for name in (*positional, *(each for given in names for each in given)):
                 found += reads.attribute(thing, name)
     return [tuple(found)]
 
@@ -341,14 +341,14 @@ def _build(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Valu
 
 @_handles("LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE")
 def _extend(own: Followed, step: Bytecode, frame: Any, reads: Reads) -> list[Values]:
-    """A new container gets all items of another one; its place on the stack has its items."""
+    """A new container gets all items of another one; its slot of the stack has its items."""
     found: list[Any] = []
     for value in own.top(1)[0]:
         go_on(reads, value)
         found += reads.content(value) or (value,)
-    place = len(own.stack) - 1 - step.arg
-    if place >= 0:
-        own.stack[place] = (*own.stack[place], *found)
+    slot = len(own.stack) - 1 - step.arg
+    if slot >= 0:
+        own.stack[slot] = (*own.stack[slot], *found)
     return []
 
 

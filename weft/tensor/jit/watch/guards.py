@@ -1,6 +1,6 @@
 """What a trace has read of Python, as checks that every call makes before it replays.
 
-A `Guard` is a place and what was there. `State.holds` evaluates all of them in one generated
+A `Guard` is a location and what was there. `State.holds` evaluates all of them in one generated
 function, without a call of the user's code: an attribute costs about as much as reading it.
 Objects are held weakly where Python allows, so a trace keeps no model alive.
 """
@@ -26,7 +26,7 @@ MISSING: Final = type("Missing", (), {"__repr__": lambda self: "missing"})()
 HEAP: Final = 1 << 9  # the flag of a class that can be changed
 BUFFERS: Final = (bytearray, memoryview, array.array)
 _ITERATED: Final = (list, tuple, set, frozenset, deque)
-# Kinds of places.
+# Kinds of locations.
 ATTRIBUTE: Final = "attribute"  # of an object, a class
 SHADOW: Final = "shadow"  # an attribute of the class that the object has no own one of
 TYPE: Final = "type"  # the class of an object
@@ -85,7 +85,7 @@ def items_of(container: Any) -> list[Any]:
 
 
 class Guard(NamedTuple):
-    """A place, as an owner and a key, and what was there."""
+    """A location, as an owner and a key, and what was there."""
 
     kind: str
     owner: Any
@@ -95,7 +95,7 @@ class Guard(NamedTuple):
 
     @property
     def name(self) -> Any:
-        """What the place is called in a message."""
+        """What the location is called in a message."""
         return f"a {self.owner_type}" if self.key is None else self.key
 
     @property
@@ -104,14 +104,14 @@ class Guard(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the place has what it had."""
+        """Whether the location has what it had."""
         try:
             return self._holds()
         except Exception:  # an attribute is gone, an index is out of range
             return False
 
     def try_renewed(self) -> Guard | None:
-        """The guard with what is in its place now; None for a tensor, or if there is nothing."""
+        """The guard with what is at its location now; None for a tensor, or for nothing."""
         owner = unwrapped(self.owner)
         if self.kind == CONTENT:
             return self._replace(value=Content.of(owner))
@@ -124,7 +124,7 @@ class Guard(NamedTuple):
         return None if isinstance(value, Core) else made._replace(value=kept(value))
 
     def tensors(self) -> list[Core]:
-        """The tensors that are in the place now."""
+        """The tensors that are at the location now."""
         owner = unwrapped(self.owner)
         try:
             found = items_of(owner) if self.kind == CONTENT else [self._own_value(owner)]
@@ -263,7 +263,7 @@ class State:
         return not self.arrays or all(each.is_same for each in self.arrays)
 
     def changed(self) -> list[Guard]:
-        """The guards whose places are not what they were."""
+        """The guards whose locations do not hold what they did."""
         return [each for each in self.guards if not each.holds]
 
 

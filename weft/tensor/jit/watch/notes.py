@@ -1,4 +1,4 @@
-"""What a traced function read so far: guards of places, and which objects are outside.
+"""What a traced function read so far: guards of locations, and which objects are outside.
 
 An object is *outside* if it was reached through a global, a cell, an argument or another object
 that is outside. What the function wrote before it read is its own. `reads.py` knows how Python
@@ -179,7 +179,7 @@ class Notes:
         return (kind, id(owner), key) in self.guards or (id(owner), key) in self._written
 
     def note(self, kind: str, owner: Any, key: Any, value: Any) -> None:
-        """Guard a place, unless that is done or the function wrote it."""
+        """Guard a location, unless that is done or the function wrote it."""
         if self.is_noted(kind, owner, key):
             return
         self._outside.setdefault(id(owner), owner)
@@ -196,13 +196,13 @@ class Notes:
             self.content(self.mark(value))
 
     def write(self, owner: Any, key: Any) -> None:
-        """The function itself writes a place: what it reads there from now on is its own."""
+        """The function itself writes a location: what it reads there from now on is its own."""
         try:
             hash(key)
-        except TypeError:  # a slice, a list: no place that is noted
+        except TypeError:  # a slice, a list: no location that is noted
             return
-        places = [(kind, id(owner), key) for kind in (ATTRIBUTE, ENTRY, ITEM, CELL)]
-        if not any(place in self.guards for place in places):
+        guarded = [(kind, id(owner), key) for kind in (ATTRIBUTE, ENTRY, ITEM, CELL)]
+        if not any(each in self.guards for each in guarded):
             self._written.add((id(owner), key))
 
     def entry(self, scope: Any, key: Any) -> Any:

@@ -57,16 +57,16 @@ def read_steps(code: CodeType) -> dict[int, Bytecode]:
 def _depths(
     instructions: list[dis.Instruction], following: list[int], entries: Any
 ) -> dict[int, int]:
-    places = {each.offset: number for number, each in enumerate(instructions)}
+    numbers = {each.offset: number for number, each in enumerate(instructions)}
     depths = {0: 0}
     waiting = [0]
-    # A handler has the exception above what was there, and the place it was raised at.
+    # A handler has the exception above what was there, and the offset it was raised at.
     for entry in entries:
         depths.setdefault(entry.target, entry.depth + 1 + bool(entry.lasti))
         waiting.append(entry.target)
     while waiting:
         offset = waiting.pop()
-        number = places[offset]
+        number = numbers[offset]
         each = instructions[number]
         targets = []
         if each.opcode in _JUMPS:
@@ -74,7 +74,7 @@ def _depths(
         if each.opname not in _ENDS and not _always_jumps(each.opname):
             targets.append((following[number], _effect(each, False)))
         for target, effect in targets:
-            if target in places and target not in depths:
+            if target in numbers and target not in depths:
                 depths[target] = max(0, depths[offset] + effect)
                 waiting.append(target)
     return depths
