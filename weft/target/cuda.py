@@ -137,6 +137,9 @@ GPUS: Final[dict[int, Gpu]] = {
 FLOAT32_OPS: Final = frozenset((Op.EXP, Op.EXP2, Op.LOG, Op.LOG2, Op.TANH, Op.ERF))
 # A launch behind another one, with what the multiprocessors need to get going (H200).
 LAUNCH: Final = 2000.0
+# One group takes longer for more elements than all of them for parts, and one for those (H200:
+# 9 us for 128,000 elements of 16 bits).
+LEAST_SPLIT: Final = 1 << 16
 
 
 def cuda_target(arch: str = "sm_90a") -> Target:
@@ -227,6 +230,7 @@ def _costs(gpu: Gpu) -> Costs:
         transcendental=8 * multiply_add,  # some fifteen multiply-adds, many of them in pairs
         multiply_add=multiply_add,
         launch=LAUNCH,
+        least_split=LEAST_SPLIT,
         source=gpu.source,
     )
 
