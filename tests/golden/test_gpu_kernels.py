@@ -218,7 +218,7 @@ CASES: dict[str, Case] = {
             loads={32: 64, 128: 8},
             stores={128: 8},
             shared_bytes=8192,
-            barriers=2,
+            barriers=1,
             shuffles=64,
         ),
     ),

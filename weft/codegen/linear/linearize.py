@@ -4,9 +4,16 @@ In: a kernel of stores into flat memory, all ops native. Out: a LINEAR of PROGRA
 stands at the depth of the deepest loop it depends on, before the loops it does not depend on, so
 nothing has to be hoisted later. A load of memory that is written later stays where it is used, and
 all loads of a body come before its stores.
+
+Outside of loops threads wait where one reads what others have written, not where it is written: so
+reductions that do not need each other are exchanged behind one barrier, and what they read is
+loaded at once in front of it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
 
 from weft.codegen.analysis.loops import ranges_of
 from weft.codegen.context import CodegenContext
@@ -19,6 +26,9 @@ from weft.ir.uop import UOp, make
 from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
+
+# Registers of 32 bits that hold what is loaded in front of a barrier.
+AHEAD_WORDS: Final = 96
 
 
 def linearize(kernel: UOp, context: CodegenContext) -> UOp:
@@ -54,18 +64,22 @@ class _Lister:
         self.last_effect: UOp | None = None
         self.written_later: dict[UOp, bool] = {}
         self.gone: set[UOp] = set()  # instructions in loops that have ended
+        self.unseen: list[UOp] = []  # stores that other threads may not see yet
         self.run(place_stores(kernel))
         self.program = make(Op.LINEAR, dtypes.void, tuple(self.levels[0].lines))
 
     def run(self, block: LoopBody) -> None:
-        for item in block.items:
+        for position, item in enumerate(block.items):
             self.wait_for_readers(item)
+            if len(self.levels) == 1:
+                self.load_ahead(block.items[position:])
             effect = self.run_loop(item) if isinstance(item, LoopBody) else self.run_task(item)
             self.complete(item.completes, effect)
 
     def run_loop(self, block: LoopBody) -> UOp:
         loop = block.range
         assert loop is not None
+        self.let_see()
         extent = self.value(loop.src[0])
         number = loop.arg
         if number in self.used_ranges:
@@ -95,11 +109,43 @@ class _Lister:
     def complete(self, stores: list[UOp], effect: UOp) -> None:
         """What a loop writes can be read once it has ended, by other threads after a barrier."""
         depth = len(self.levels) - 1
-        if any(map(self.is_shared, stores)):
+        if any(map(self.is_shared, stores)) and effect.op == Op.STORE and not depth:
+            self.unseen += stores
+        elif any(map(self.is_shared, stores)):
             effect = self.last_effect = make(Op.BARRIER, dtypes.void, (effect,))
             self.levels[-1].lines.append(effect)
         for store in stores:
             self.effect[store], self.effect_depth[store] = effect, depth
+
+    def let_see(self) -> None:
+        """A barrier, if there are stores outside of loops that other threads may not see yet."""
+        if not self.unseen:
+            return
+        effects = tuple(dict.fromkeys(self.effect[store] for store in self.unseen))
+        barrier = self.last_effect = make(Op.BARRIER, dtypes.void, effects)
+        self.levels[0].lines.append(barrier)
+        self.effect.update(dict.fromkeys(self.unseen, barrier))
+        self.unseen = []
+
+    def load_ahead(self, items: Sequence[LoopBody | StoreGroup]) -> None:
+        """Load what the next stores need that are exchanged together, if registers can hold it."""
+        tasks: list[StoreGroup] = []
+        for item in items:
+            if not isinstance(item, StoreGroup) or not any(map(self.is_shared, item.completes)):
+                break
+            tasks.append(item)
+        if len(tasks) < 2:
+            return
+        parts = [part for task in tasks for store in task.stores for part in store.src[:2]]
+        loads = [
+            node
+            for node in topological(*parts, enter=self.is_new)
+            if node.op == Op.LOAD and node.src[0].src[0].op == Op.PARAM and not node.ranges
+        ]
+        loads = [node for node in loads if not node.ops >> Op.AFTER & 1]
+        if sum(node.dtype.itemsize for node in loads) <= 4 * AHEAD_WORDS:
+            for node in loads:
+                self.value(node)
 
     def is_shared(self, store: UOp) -> bool:
         memory = behind(store.src[0].src[0])
@@ -134,6 +180,8 @@ class _Lister:
             self.enter(node, node, 0)
         elif node.op == Op.AFTER:
             stores = stores_of(node)
+            if not set(stores).isdisjoint(self.unseen):
+                self.let_see()
             effects = tuple([self.effect[store] for store in stores])
             depths = [self.effect_depth[store] for store in stores]
             depths += [self.depth[self.made[part]] for part in node.src[1:] if part in self.made]

@@ -21,6 +21,7 @@ from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import behind
 from weft.schedule.schedule import make_schedule
 from weft.target.compute import Simt
 from weft.target.cuda import cuda_target
@@ -128,6 +129,15 @@ def turned_rows(rows: int, parts: int, columns: int) -> Case:
     return Case(kernel("turned", put(out, [j, i], factor * total), put(factors, [i], factor)))
 
 
+def gated_rows(rows: int, columns: int) -> Case:
+    """The product of two sums of each row."""
+    out, x, y = (param(0, F32, (rows,)), *(param(slot, F32, (rows, columns)) for slot in (1, 2)))
+    i, j, k = range_(0, rows), range_(1, columns), range_(2, columns)
+    one = reduce_ranges(at(x, i, j), Op.ADD, [j])
+    other = reduce_ranges(at(y, i, k), Op.ADD, [k])
+    return Case(kernel("gated", put(out, [i], one * other)))
+
+
 CASES = {
     "map": doubled(64),
     "map of odd size": doubled(67),
@@ -159,6 +169,8 @@ CASES = {
     "by the total": by_the_total(40, 700),
     "by a short total": by_the_total(5, 300),
     "turned rows": turned_rows(3, 4, 64),
+    "gated rows": gated_rows(6, 64),
+    "long gated rows": gated_rows(2, 600),
 }
 
 
@@ -261,6 +273,15 @@ def test_a_transpose_waits_once():
 def test_groups_share_a_loop_that_another_store_does_not_have():
     program = generate(turned_rows(32, 64, 2048).kernel, H200)
     assert math.prod(program.groups) >= 1024
+
+
+def test_sums_that_do_not_need_each_other_wait_once():
+    lines = generate(gated_rows(2048, 2048).kernel, H200).instructions.src
+    (barrier,) = [number for number, line in enumerate(lines) if line.op == Op.BARRIER]
+    loads = [number for number, line in enumerate(lines) if line.op == Op.LOAD]
+    read = [n for n in loads if behind(lines[n].src[0].src[0]).op == Op.PARAM]
+    shuffles = [number for number, line in enumerate(lines) if line.op == Op.SHUFFLE]
+    assert len(read) == 8 and max(read) < min(shuffles) < barrier
 
 
 def test_groups_share_a_loop_that_no_reduction_needs():
