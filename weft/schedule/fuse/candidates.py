@@ -22,6 +22,7 @@ from weft.schedule.fuse.order import waiting_for
 from weft.schedule.fuse.uses import Use, covers
 from weft.schedule.indexing import Address
 from weft.schedule.reductions.scans import loop_forms
+from weft.target.compute import Simt
 
 MOST_STORES: Final = 16
 _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
@@ -147,7 +148,7 @@ class Candidates:
                 continue
             if node.op == Op.SCAN and not self._inliner.is_along(node, use):
                 continue
-            if self._waits_for(node) and self._work.is_kept_waiting(kernel, scope):
+            if self._is_kept_waiting(node, kernel, scope):
                 continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
             has_room = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
@@ -157,9 +158,19 @@ class Candidates:
                 return kernel, use.address
         return None
 
-    def _waits_for(self, node: UOp) -> bool:
-        """Whether a value needs the result of a reduction."""
-        return node.op == Op.REDUCE or bool(self._reads.reductions_below(node))
+    def _is_kept_waiting(self, node: UOp, kernel: Kernel, scope: frozenset[UOp]) -> bool:
+        """Whether a kernel of threads had better wait for another one that stores a value.
+
+        A reduction with a path of its own leaves few lanes to the rest, and a product has tiles of
+        one element for each thread, as matrix units have them.
+        """
+        if not isinstance(self._work.target.compute, Simt) or scope == frozenset(kernel.order):
+            return False
+        below = (node,) if node.op == Op.REDUCE else self._reads.reductions_below(node)
+        if any(map(sums_reused_products, below)):
+            return True
+        path = tuple(loop for loop in kernel.order if loop in scope)
+        return bool(below) and self._work.waiting(kernel, path) > self._work.target.costs.launch
 
     def _is_seen_once(self, node: UOp, use: Use, uses: list[Use], is_stored: bool) -> bool:
         """Whether a kernel looks at a value at one address only, or the value is cheap anyway."""

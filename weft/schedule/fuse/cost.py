@@ -192,12 +192,6 @@ class ElementCost:
         """What the rest of a kernel waits for where a path outside of it leaves few lanes."""
         return kernel.work * (1 / self.lanes(kernel, path) - 1 / self.target.units)
 
-    def is_kept_waiting(self, kernel: Kernel, scope: frozenset[UOp]) -> bool:
-        """Whether a kernel of threads had better wait for another one than have such a path."""
-        path = tuple(loop for loop in kernel.order if loop in scope)
-        is_threaded = isinstance(self.target.compute, Simt)
-        return is_threaded and self.waiting(kernel, path) > self.target.costs.launch
-
     def _reduction(self, node: UOp) -> tuple[float, float]:
         """What all of a reduction costs, and what its memory would.
 

@@ -22,7 +22,6 @@ from weft.schedule.fuse.cost import (
 )
 from weft.schedule.fuse.epilogues import Epilogues
 from weft.schedule.fuse.inline import Inliner
-from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.fuse.recompute import Revised
 from weft.schedule.fuse.uses import Use
 from weft.schedule.layout.view_axes import base_of
@@ -87,7 +86,7 @@ class Decisions:
         if any(is_crowded(use.address.mask) for use in uses):
             self._refuse(node, f"it is read under more than {MOST_CONDITIONS} conditions")
             return True
-        if self._narrows_a_sum(node, kernels):
+        if self._narrows_a_sum(node, uses):
             self._refuse(node, "the sum that it narrows would need memory, and is wider")
             return True
         if node in self._revised.kept:
@@ -99,6 +98,9 @@ class Decisions:
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")
+            return True
+        if sums_reused_products(node) and self._is_repeated(node, uses):
+            self._refuse(node, "a kernel uses each element several times, and has tiles of one")
             return True
         if self._is_cut_up(node, uses):
             self._refuse(node, "a kernel reads several parts of its product, and has one tile")
@@ -139,15 +141,23 @@ class Decisions:
         is_constant = base_of(edge).op == Op.CONST and not self._reads.memory_below[inside]
         return is_constant and below is not value and size_of(below) <= size_of(node)
 
-    def _narrows_a_sum(self, node: UOp, kernels: set[Kernel]) -> bool:
+    def _is_repeated(self, node: UOp, uses: list[Use]) -> bool:
+        """Whether a kernel has loops of threads beyond those that a value depends on."""
+        if not isinstance(self._work.target.compute, Simt):
+            return False
+        return any(set(self._inliner.scope(node, u)) < set(u.kernel.order) for u in uses)
+
+    def _narrows_a_sum(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a value is all that is read of a wider sum, which kernels need in memory."""
         if not narrows(node) or self._reads.readers[node.src[0]] > 1:
             return False
         (value,) = node.src
         if not depends_on_order(value):
             return False
-        is_product = sums_reused_products(value)
-        return len(kernels) > 1 or (is_product and any(k.has_contraction for k in kernels))
+        kernels = {use.kernel for use in uses}
+        if len(kernels) > 1 or not sums_reused_products(value):
+            return len(kernels) > 1
+        return any(k.has_contraction for k in kernels) or self._is_repeated(node, uses)
 
     def _is_cut_up(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a kernel reads a product at several addresses, as gates that are cut from one.

@@ -8,6 +8,7 @@ from weft.ir.uop import UOp
 from weft.schedule.schedule import make_schedule
 from weft.target.cuda import cuda_target
 
+BF16 = dtypes.bfloat16
 HOPPER = cuda_target("sm_90a")
 
 
@@ -33,3 +34,14 @@ def test_many_channels_of_few_rows_are_one_kernel():
 
 def test_rows_are_one_kernel():
     assert len(kernels(4096, 1024, 1)) == 1
+
+
+def test_a_product_that_is_repeated_is_in_memory():
+    """The gradient of a mean: each of its pixels has the same slope."""
+    slope = Tensor(param(0, BF16, (128, 1024)))
+    weight = Tensor(param(1, BF16, (1024, 2048)))
+    image = Tensor(param(2, BF16, (128, 2048, 49)))
+    out = (slope @ weight).unsqueeze(2) * image
+    root = sink(store(param(3, BF16, out.shape), out.uop))
+    product, last = [call.arg for call in make_schedule(root, HOPPER).kernels.src]
+    assert not is_map(product) and is_map(last)
