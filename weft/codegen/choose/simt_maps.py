@@ -49,7 +49,9 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
     number = max(common, key=lambda n: (share_along(chooser, n, addresses), common.index(n)))
     if number != common[-1] and share_along(chooser, number, addresses) <= 0.5:
         return False
-    rows = _rows_of_channels(chooser, number, addresses)
+    # Updates of ordered loops are skipped one by one, which copies of a row would forbid.
+    is_ordered = ORDERED in kinds_of(chooser.kernel).values()
+    rows = -1 if is_ordered else _rows_of_channels(chooser, number, addresses)
     lanes = lanes_of_narrow(chooser, number, [rows]) if rows >= 0 else lanes_along(chooser, number)
     if rows >= 0:
         _write_out_rows(chooser, rows, lanes, compute)
@@ -57,7 +59,6 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
         return False
     # What a thread has waited for, it uses several times; updates are one after the other.
     gathers = any(is_looked_up(access.node) for access in addresses)
-    is_ordered = ORDERED in kinds_of(chooser.kernel).values()
     copies = COPIES if (lanes == 1 or gathers) and not is_ordered else 1
     return _spread(chooser, compute, number, copies)
 

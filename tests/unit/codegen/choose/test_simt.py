@@ -367,3 +367,14 @@ def test_an_index_from_a_reduction_with_fewer_elements_than_threads():
     root = sink(store(param(0, F32, ()), median))
     for call in make_schedule(root, H200).kernels.src:
         generate(call.arg, H200)
+
+
+def test_updates_that_are_skipped_have_no_copies_of_rows():
+    """A thread of an owner does not look at the updates of others, 32 at a time."""
+    ids, gradient = param(1, dtypes.int32, (8192,)), param(2, F32, (8192, 768))
+    table = Tensor.zeros(50304, 768).index_add(0, Tensor(ids), Tensor(gradient)).uop
+    made = make_schedule(sink(store(param(0, F32, (50304, 768)), table)), H200)
+    (scatter,) = [call.arg for call in made.kernels.src if call.arg.arg[0].startswith("scatter")]
+    _, shaped = choose_opts(before_opts(scatter, H200), H200)
+    kinds = dict(shaped.arg[1])
+    assert VECTOR in kinds.values() and UNROLL not in kinds.values()
