@@ -97,6 +97,7 @@ NOT_IN_THE_TABLE = {
         "batchnorm contiguous_backward hash is_param_ keccak max_shape newton_schulz pad_to "
         "shrink_to"
     ),
+    "symbolic sizes, tested in tests/unit/tensor/neural/test_symbolic_windows.py": "with_sizes",
     "of the array API standard, tested in tests/unit/array_api": "to_device",
     "on several devices, tested in tests/unit/tensor/test_shard.py": "shard shard_ shard_like",
     "a Python bool": "allclose equal",

@@ -97,7 +97,15 @@ def is_surely_less(x: UOp, y: UOp) -> bool:
 
 
 def _at_ends(total: Polynomial) -> Polynomial:
-    """The sum with each loop counter at the end of its loop where the sum is greatest."""
+    """The sum with each loop counter at the end of its loop where the sum is greatest.
+
+    The lesser of two is at most that which depends on fewer loops.
+    """
+    for product, factor in list(total.items()):
+        if len(product) == 1 and product[0].op == Op.MIN and factor > 0:
+            part = min(product[0].src, key=lambda each: each.ranges.bit_count())
+            rest = {each: by for each, by in total.items() if each != product}
+            total = sum_polynomial(rest, multiplied_out(part), factor)
     for _ in range(_MOST_STEPS):
         loops = {part for product in total for part in product if part.op == Op.RANGE}
         done = False

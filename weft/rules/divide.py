@@ -149,7 +149,21 @@ def divide_by_symbol(node: UOp, x: UOp, y: UOp) -> UOp | None:
     if is_below(x, y):
         return node.const_like(0)
     multiples, rest = part_by_symbol(x, y)
-    return None if multiples is None else multiples + rest // y
+    if multiples is not None:
+        return multiples + rest // y
+    parted = part_by_scaled(x, y)
+    return None if parted is None else parted[1] // parted[0]
+
+
+def part_by_scaled(x: UOp, y: UOp) -> tuple[int, UOp, UOp] | None:
+    """Write x = z*q + r with 0 <= r < z, where y is c times a symbolic z; (c, q, r) or None.
+
+    Then x // y is q // c, and x % y is z*(q % c) + r.
+    """
+    if y.op != Op.MUL or y.src[1].op != Op.CONST or bounds(y)[0] <= 0:
+        return None
+    quotient, rest = part_by_sum(x, y.src[0])
+    return None if quotient is None else (int(y.src[1].arg), quotient, rest)
 
 
 def is_below(x: UOp, y: UOp) -> bool:
@@ -166,12 +180,9 @@ def part_by_symbol(x: UOp, y: UOp) -> tuple[UOp | None, UOp]:
 
     With a sum for y, j*n + j + i is j*(n + 1) + i, which is said only where 0 <= i < n + 1.
     """
-    if y.op == Op.ADD:
-        return part_by_sum(x, y)
-    if any(part.op == Op.ADD for term, _ in linear(x)[1] for part in term.src):
-        found = part_by_sum(x, y)
-        if found[0] is not None:
-            return found
+    found = part_by_sum(x, y)
+    if found[0] is not None or y.op == Op.ADD:
+        return found
     constant, terms = linear(x)
     quotient: UOp | None = None
     rest: Terms = []

@@ -58,10 +58,29 @@ def is_in_bounds(each: UOp, size: Size, mask: UOp | None) -> bool:
 def _is_between(each: UOp, size: UOp, mask: UOp | None) -> bool:
     """Whether 0 <= index < size follows from the mask's inequalities, of symbols too."""
     facts = _nonnegative_sums(conditions(mask) if mask is not None else [])
-    index_sum = multiplied_out(each)
-    below = sum_polynomial(index_sum, multiplied_out(size), -1)
-    negative = sum_polynomial({(): -1}, index_sum, -1)
-    return all(_is_negative(total, facts, _MOST_FACTS) for total in (negative, below))
+    is_far = bounds(each)[0] < 0
+    negative = sum_polynomial({(): -1}, multiplied_out(each), -1)
+    if is_far and not _is_negative(negative, facts, _MOST_FACTS):
+        return False
+    return any(
+        _is_negative(sum_polynomial(multiplied_out(a), multiplied_out(b), -1), facts, _MOST_FACTS)
+        for a, b in _inequalities(each, size)
+    )
+
+
+def _inequalities(each: UOp, size: UOp) -> Iterator[tuple[UOp, UOp]]:
+    """Pairs whose first is below the second if, and only if, the index is below the size.
+
+    x // c + y is below a size where x + c * y is below c times the size.
+    """
+    yield each, size
+    constant, terms = linear(each)
+    for term, factor in terms:
+        if term.op == Op.FLOORDIV and factor == 1 and bounds(term.src[1])[0] > 0:
+            dividend, divisor = term.src
+            pairs = [pair for pair in terms if pair[0] is not term]
+            rest = from_linear(each.dtype, constant, pairs)
+            yield from _inequalities(simplify(dividend + rest * divisor), simplify(size * divisor))
 
 
 def _nonnegative_sums(parts: list[UOp]) -> list[Polynomial]:
@@ -115,17 +134,9 @@ def _is_below(each: UOp, size: UOp, mask: UOp | None) -> bool:
         return True
     if mask is not None and simplify(each < size) in conditions(mask):
         return True
-    constant, terms = linear(each)
-    for term, factor in terms:
-        if term.op == Op.FLOORDIV and factor == 1 and bounds(term.src[1])[0] > 0:
-            # x // c + y is below a size where x + c * y is below c times the size.
-            dividend, divisor = term.src
-            rest = from_linear(
-                each.dtype, constant, [pair for pair in terms if pair[0] is not term]
-            )
-            whole = simplify(dividend + rest * divisor)
-            if _is_below(whole, simplify(size * divisor), mask):
-                return True
+    for whole, limit in itertools.islice(_inequalities(each, size), 1, None):
+        if _is_below(whole, limit, mask):
+            return True
     return False
 
 

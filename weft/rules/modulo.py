@@ -17,6 +17,7 @@ from weft.rules.divide import (
     part_by_carry,
     part_by_congruence,
     part_by_multiples,
+    part_by_scaled,
     part_by_symbol,
 )
 
@@ -74,7 +75,10 @@ def reduce_by_symbol(node: UOp, x: UOp, y: UOp) -> UOp | None:
     if is_below(x, y):
         return x
     multiples, rest = part_by_symbol(x, y)
-    return None if multiples is None else rest % y
+    if multiples is not None:
+        return rest % y
+    parted = part_by_scaled(x, y)
+    return None if parted is None else parted[1] % parted[0] * y.src[0] + parted[2]
 
 
 def _nonnegative(x: UOp, y: UOp) -> bool:

@@ -233,7 +233,7 @@ class Tensor(SpecialMethods, Core):
     flatten, unflatten = movement.flatten, movement.unflatten
     repeat, repeat_interleave = movement.repeat, movement.repeat_interleave
     roll, unfold, diagonal = movement.roll, movement.unfold, movement.diagonal
-    broadcast_to = movement.broadcast_to
+    broadcast_to, with_sizes = movement.broadcast_to, copies.with_sizes
     cat, stack, meshgrid = joining.cat, joining.stack, joining.meshgrid
     split, chunk = joining.split, joining.chunk
     tril, triu, one_hot = joining.tril, joining.triu, joining.one_hot

@@ -15,7 +15,7 @@ from weft.ir.build import Size
 from weft.ir.dtypes import Scalar, dtypes
 from weft.ir.sizes import ceil_quotient, floor_quotient, least, minus, plus, times, try_quotient
 from weft.support.errors import ShapeError
-from weft.tensor.checks import size_of
+from weft.tensor.checks import known, size_of
 from weft.tensor.methods.unary import as_float
 from weft.tensor.neural.convolution import Ints, each_axis, padding_pairs, require_windows
 from weft.tensor.neural.windows import Frame, summed_windows, windows
@@ -331,7 +331,7 @@ def _adaptive_sizes(name: str, self: Tensor, output_size: Any) -> list[tuple[int
     """The axes to pool, and the sizes they get; None keeps a size."""
     listed = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
     first = self.ndim - len(listed)
-    if first < 0 or any(size is not None and size < 1 for size in listed):
+    if first < 0 or any(size is not None and known(size) < 1 for size in listed):
         raise ShapeError(
             f"{name}: output_size {output_size} for shape {self.shape}",
             rule="there is a size from 1 on for each of the last axes, or None to keep it",

@@ -1,4 +1,4 @@
-"""Views under the names that say copy, and what changes no value.
+"""Views under the names that say copy, what changes no value, and copies of other sizes.
 
 A lazy tensor decides by itself what is a copy: a write to either leaves the other alone.
 """
@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.engine.buffer_nodes import new_buffer
+from weft.engine.buffers import buffer_of
+from weft.engine.contents import copy_contents
+from weft.ir.shapes import Shape, same_shape
+from weft.ir.sizes import shape_value
+from weft.support.errors import NotSupported, ShapeError
+from weft.tensor.checks import ints_of
+from weft.tensor.core import realize_all
 from weft.tensor.methods.examples import with_example
+from weft.tensor.storage import Storage
+from weft.tensor.trace.state import tracing
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -66,6 +76,55 @@ def same(self: Tensor) -> Tensor:
     [1.0]
     """
     return self._same()
+
+
+def with_sizes(self: Tensor, *sizes: Any) -> Tensor:
+    """Return a copy whose sizes are written otherwise: as bound Variables, or as ints again.
+
+    A jitted function called with it has one trace for all values of the variables. The copy is
+    computed, and no gradient goes through it.
+
+    >>> from weft.tensor import Tensor
+    >>> from weft import Variable
+    >>> rows = Variable("rows", 1, 8)
+    >>> Tensor([[1], [2]]).with_sizes(rows.bind(2), 1).shape
+    (bind(rows, 2), 1)
+    """
+    wanted = ints_of("with_sizes", sizes[0] if sizes else (), sizes[1:])
+    if same_shape(wanted, self.shape):
+        return self
+    _require_resizable(self, wanted)
+    whole = self.contiguous() if self._steps else self
+    realize_all([whole])
+    made = new_buffer(self.dtype, wanted, whole._storage.device)
+    copy_contents(buffer_of(whole._storage.uop), buffer_of(made), made)
+    return self._of(Storage.over(made, whole._storage.device))
+
+
+def _require_resizable(x: Tensor, wanted: Shape) -> None:
+    if tracing.trace is not None or tracing.depth:
+        raise NotSupported(
+            "with_sizes: inside of a traced function",
+            rule="sizes are written otherwise before a function is traced for them",
+            fix="call it on the argument, and the function with the result",
+        )
+    if x.requires_grad:
+        raise NotSupported(
+            "with_sizes: of a tensor that requires a gradient",
+            rule="no gradient goes through the copy",
+            fix="ask for the gradient of the copy: x.with_sizes(...).requires_grad_()",
+        )
+    if not isinstance(x.device, str):
+        raise NotSupported(
+            "with_sizes: of a tensor over several devices", rule="it is on one device"
+        )
+    if shape_value(x.shape) != shape_value(wanted):
+        raise ShapeError(
+            f"with_sizes: {shape_value(x.shape)} elements are not {shape_value(wanted)}",
+            facts=[("from", x.shape), ("to", wanted)],
+            rule="each size keeps its value",
+            fix="bind the Variables to the sizes of now: n.bind(x.shape[0])",
+        )
 
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:

@@ -9,6 +9,7 @@ import pytest
 from weft import Tensor, Variable, jit, nn
 from weft.ir.build import bind
 from weft.nn import functional
+from weft.support.errors import UsageError
 from weft.support.settings import Context
 
 B, H, W = Variable("b", 1, 3), Variable("h", 8, 20), Variable("w", 8, 20)
@@ -221,3 +222,69 @@ def test_dropout_of_elements_and_channels():
             share = (kept != 0).mean()
             assert 0.2 < share < 0.8
             np.testing.assert_allclose(kept, np.where(kept != 0, x.numpy() * 2, 0), rtol=1e-6)
+
+
+def test_a_copy_with_symbolic_sizes_is_one_signature():
+    traced = jit(lambda x: x.conv2d(weight(6, 4, 3, 3), stride=2).relu())
+    for b, h, w in SIZES:
+        x = images(b, h, w)
+        found = traced(x.with_sizes(bind(B, b), 4, bind(H, h), bind(W, w)))
+        np.testing.assert_allclose(
+            found.numpy(), x.conv2d(weight(6, 4, 3, 3), stride=2).relu().numpy(), atol=1e-5
+        )
+        assert found.with_sizes(*found.numpy().shape).shape == found.numpy().shape
+    assert traced.traces == 1
+
+
+def test_a_copy_with_symbolic_sizes_is_a_copy():
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    y = x.T.with_sizes(bind(B, 2), 2)
+    x += 1
+    assert y.tolist() == [[1, 3], [2, 4]] and x.tolist() == [[2, 3], [4, 5]]
+    slope = y.requires_grad_().square().sum().gradient(y)[0]
+    assert slope.tolist() == [[2, 6], [4, 8]]
+
+
+def test_sizes_that_meet_again():
+    """Halved and doubled again, an axis of a multiple is itself; paths of one stride agree."""
+    m = Variable("m", 1, 4)
+    x = Tensor(IMAGES)[:, :, : 4 * bind(m, 3), : 4 * bind(m, 3)]
+    low = x.max_pool2d(2).max_pool2d(2).interpolate(scale_factor=4, mode="nearest")
+    assert (x + low).numpy().shape == (3, 4, 12, 12)
+    x = bound(1, 9, 14)
+    halves = x.conv2d(weight(4, 4, 3, 3), stride=2, padding=1)
+    assert halves.shape == x.conv2d(weight(4, 4, 1, 1), stride=2).shape
+    assert halves.avg_pool2d(3, 2, padding=1).shape == x.max_pool2d(1, stride=4).shape
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "windows that do not always fit": (
+        lambda x: x.conv2d(weight(4, 4, 9, 9)),
+        r"no window of 9 taps fits in 8 \(the least bind\(h, 9\)\) elements",
+    ),
+    "sizes that differ for some values": (
+        lambda x: x + x.max_pool2d(2).interpolate(scale_factor=2, mode="nearest"),
+        "shapes do not broadcast at axis -2",
+    ),
+    "a scale factor that is no fraction": (
+        lambda x: x.interpolate(scale_factor=0.3),
+        "the scale factor 0.3 of a symbolic size",
+    ),
+    "reflection past the end": (lambda x: x.pad((8, 0), mode="reflect"), "cannot add 8 to axis 3"),
+    "a symbolic number of windows": (
+        lambda x: x.adaptive_avg_pool2d((x.shape[2] // 2, 1)),
+        "is symbolic",
+    ),
+    "pixels that a factor does not divide": (
+        lambda x: functional.pixel_unshuffle(x, 2),
+        "pixels for a factor of 2",
+    ),
+    "other sizes": (lambda x: x.with_sizes(1, 4, 9, 15), "are not"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_says_so(name: str):
+    program, message = REFUSED[name]
+    with pytest.raises(UsageError, match=message):
+        program(bound(1, 9, 14))
