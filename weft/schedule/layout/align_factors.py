@@ -25,10 +25,11 @@ from weft.ir.dtypes import DType
 from weft.ir.movement import pad, shrink
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.fuse.chains import find_chains
+from weft.schedule.layout.view_axes import without_cast
 from weft.target.target import Target
 
 # Products of fewer multiplications are as fast without matrix units, with the copy.
@@ -68,7 +69,7 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
         for factor, base in zip(new.src[0].src, bases, strict=True):
             if sizes and base.dtype.itemsize == 1 and _is_across(factor, base, new.arg[1][0]):
                 view = _view(factor)
-                turned = _padded(_uncast(view, base))
+                turned = _padded(without_cast(view, base))
                 known[view] = turned if turned.dtype is view.dtype else turned.cast(view.dtype)
         if not known:
             return new
@@ -139,16 +140,6 @@ def _is_unaligned(base: UOp, wanted: frozenset[int], multiple: int) -> bool:
     sizes = _sizes(base)
     is_row = len(sizes) > 1 and sizes[-1] in wanted
     return is_row and sizes[-1] * base.dtype.itemsize % multiple != 0
-
-
-def _uncast(view: UOp, base: UOp) -> UOp:
-    """A view of what it is of, without the cast that is between them."""
-    if view is base:
-        return base
-    below = _uncast(view.src[0], base)
-    if view.op == Op.CAST:
-        return below
-    return make(view.op, below.dtype, (below, *view.src[1:]), view.arg)
 
 
 def _view(factor: UOp) -> UOp:

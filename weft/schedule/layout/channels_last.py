@@ -24,7 +24,13 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.layout.align_factors import is_large, matrix_inputs
-from weft.schedule.layout.convolutions import Convolution, convolution_of
+from weft.schedule.layout.convolutions import (
+    Convolution,
+    ConvolutionFactor,
+    base_of_factor,
+    convolution_of,
+)
+from weft.schedule.layout.gather_windows import Windows, gathered, windows_of
 from weft.schedule.layout.view_axes import (
     axis_above,
     base_of,
@@ -34,7 +40,9 @@ from weft.schedule.layout.view_axes import (
     sizes_of,
     with_base,
     with_last,
+    without_cast,
 )
+from weft.target.target import Target
 
 # A value is laid out as an operand is that has at least this part of its elements, or at least
 # the other part and no larger operand in another order: windows show an image many times.
@@ -48,7 +56,7 @@ def channels_last(root: UOp, context: ScheduleContext) -> UOp:
     dtypes, alignment = matrix_inputs(context.target)
     if not dtypes or not root.ops >> Op.REDUCE & 1:
         return root
-    layouts = _Layouts(alignment)
+    layouts = _Layouts(alignment, context.target)
 
     def laid_out(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
@@ -71,20 +79,21 @@ class _Layouts:
     computed from these in the same kernel.
     """
 
-    def __init__(self, alignment: int) -> None:
+    def __init__(self, alignment: int, target: Target) -> None:
         self.alignment = alignment
+        self.target = target
         self.last: set[UOp] = set()
         self.sums: set[UOp] = set()
         self._copies: dict[tuple[UOp, int], UOp] = {}
 
     def convolved(self, reduction: UOp, found: Convolution) -> UOp:
         """A convolution of factors whose channels are last, and so are those of the result."""
-        factors: list[UOp] = []
-        for factor in found.factors:
-            base = factor.base
-            channel = len(shape_of(base)) - 1 if base in self.last else factor.channel
-            new = base if channel is None else self.with_channels_last(base, channel)
-            factors.append(with_base(factor.view, base, new))
+        first, second = map(self.seen, found.factors)
+        found = Convolution((first, second), found.column)
+        windows = windows_of(reduction, found, self.target)
+        if windows is not None:
+            return self.gathered(reduction, windows)
+        factors = list(map(self.laid_out, found.factors))
         rank = len(shape_of(reduction))
         order = with_last(rank, found.column)
         views = [permuted_factor(each, order) for each in factors]
@@ -94,6 +103,29 @@ class _Layouts:
         self.last.add(result)
         self.sums.add(result)
         return permuted(result, inverse(order))
+
+    def seen(self, factor: ConvolutionFactor) -> ConvolutionFactor:
+        """A factor whose channels are those that its value has last."""
+        is_last = factor.base in self.last
+        return factor._replace(channel=len(shape_of(factor.base)) - 1) if is_last else factor
+
+    def laid_out(self, factor: ConvolutionFactor) -> UOp:
+        """The view that a factor is, of a value with its channels last."""
+        if factor.channel is None:
+            return factor.view
+        new = self.with_channels_last(factor.base, factor.channel)
+        return with_base(factor.view, factor.base, new)
+
+    def gathered(self, reduction: UOp, windows: Windows) -> UOp:
+        """A convolution as a product of rows of windows."""
+        other = windows.other
+        if not windows.is_window_summed:  # slopes, pixel by pixel
+            other = other._replace(view=self.laid_out(other))
+        view = without_cast(other.view, base_of_factor(other.view))
+        total, result = gathered(reduction, windows, view, self.alignment)
+        self.last.add(total)
+        self.sums.add(total)
+        return result
 
     def with_channels_last(self, base: UOp, channel: int) -> UOp:
         """A value, materialized with an axis last and in rows that copies can read."""

@@ -88,6 +88,16 @@ def with_base(view: UOp, base: UOp, new: UOp) -> UOp:
     return make(view.op, dtype, (below, *view.src[1:]), view.arg)
 
 
+def without_cast(view: UOp, base: UOp) -> UOp:
+    """A view of what it is of, without the casts that are between them."""
+    if view is base:
+        return base
+    below = without_cast(view.src[0], base)
+    if view.op == Op.CAST:
+        return below
+    return make(view.op, below.dtype, (below, *view.src[1:]), view.arg)
+
+
 def permuted(node: UOp, order: Sequence[int]) -> UOp:
     """A value with its axes in another order: one PERMUTE at most; a scalar stays."""
     if not shape_of(node):
