@@ -54,8 +54,10 @@ def _aligned(chooser: Chooser, number: int, near: list[Access], lanes: int) -> i
     return max(lanes, 1)
 
 
-def bind_grid(chooser: Chooser) -> bool:
-    return all(chooser.take(Bind(number, GRID)) for number in chooser.common_loops())
+def bind_grid(chooser: Chooser, kept: int = -1) -> bool:
+    """Groups along all common loops but one that is kept, if there is one."""
+    loops = [number for number in chooser.common_loops() if number != kept]
+    return all(chooser.take(Bind(number, GRID)) for number in loops)
 
 
 def is_product(chooser: Chooser, node: UOp) -> bool:

@@ -32,9 +32,11 @@ COPIES: Final = 4
 # The share of threads that may have nothing to do.
 IDLE: Final = 0.125
 # Rows of a thread that have values of channels in common.
-ROWS: Final = 4
-# Groups that a multiprocessor has at least before threads have several rows.
+ROWS: Final = 32
+# Groups that a multiprocessor has at least before threads have several rows, and before they have
+# more than are written out.
 GROUPS: Final = 2
+WAVES: Final = 4
 
 
 def spread_map(chooser: Chooser, compute: Simt) -> bool:
@@ -53,10 +55,10 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
     is_ordered = ORDERED in kinds_of(chooser.kernel).values()
     rows = -1 if is_ordered else _rows_of_channels(chooser, number, addresses)
     lanes = lanes_of_narrow(chooser, number, [rows]) if rows >= 0 else lanes_along(chooser, number)
-    if rows >= 0:
-        _write_out_rows(chooser, rows, lanes, compute)
     if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
         return False
+    if rows >= 0 and is_loop(chooser, number) and _take_rows(chooser, number, rows, compute):
+        return True
     # What a thread has waited for, it uses several times; updates are one after the other.
     gathers = any(is_looked_up(access.node) for access in addresses)
     copies = COPIES if (lanes == 1 or gathers) and not is_ordered else 1
@@ -78,15 +80,46 @@ def _rows_of_channels(chooser: Chooser, number: int, addresses: list[Access]) ->
     return found
 
 
-def _write_out_rows(chooser: Chooser, rows: int, lanes: int, compute: Simt) -> None:
-    """Several rows for each thread, if there are threads enough without them."""
+def _take_rows(chooser: Chooser, number: int, rows: int, compute: Simt) -> bool:
+    """Several rows for each thread, if there are threads enough without them.
+
+    Threads lie along memory, and further ones along rows. Some rows of a thread are written out,
+    so that their loads wait together, and it takes such rows one after the other.
+    """
     extents = [chooser.extent(n) or 1 for n in chooser.common_loops()]
-    threads = math.prod(extents) // (lanes * GROUPS * compute.units * compute.group_threads)
-    count = ROWS
-    while count > 1 and (count > threads or (chooser.extent(rows) or 1) % count):
-        count //= 2
-    if count > 1:
-        chooser.split_and(rows, count, chooser.safe_tail(), Unroll)
+    threads = math.prod(extents) // (compute.units * compute.group_threads)
+    copies = _divisor(chooser.extent(rows) or 1, min(threads // GROUPS, COPIES))
+    if copies < 2:
+        return False
+    mark, tail = chooser.mark(), chooser.safe_tail()
+    along = _threads_along(chooser.extent(number) or 1, compute.group_threads, compute)
+    down = _divisor((chooser.extent(rows) or 1) // copies, compute.group_threads // along)
+    again = _divisor(
+        (chooser.extent(rows) or 1) // (copies * down),
+        min(threads // (WAVES * copies), ROWS // copies),
+    )
+    kept = -1
+    is_taken = along < 2 or chooser.split_and(number, along, tail, to_thread) >= 0
+    is_taken = is_taken and (down < 2 or chooser.split_and(rows, down, tail, to_thread) >= 0)
+    is_taken = is_taken and chooser.split_and(rows, copies, tail, Unroll) >= 0
+    if is_taken and again > 1 and is_loop(chooser, rows):
+        kept = chooser.split(rows, again, tail)
+    if is_taken and (kept < 0 or kept != rows) and bind_grid(chooser, kept):
+        return True
+    chooser.undo_to(mark)
+    return False
+
+
+def _divisor(extent: int, most: int) -> int:
+    """The greatest power of two that divides an extent and is not above the other number.
+
+    >>> _divisor(48, 8), _divisor(48, 100), _divisor(7, 4), _divisor(8, 0)
+    (8, 16, 1, 1)
+    """
+    found = 1
+    while 2 * found <= most and extent % (2 * found) == 0:
+        found *= 2
+    return found
 
 
 def transpose(chooser: Chooser, compute: Simt) -> bool:

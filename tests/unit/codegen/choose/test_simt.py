@@ -11,7 +11,7 @@ from tests.unit.codegen.kernels import softmax_inline
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft import Tensor
-from weft.codegen.analysis.loops import GRID, THREAD, UNROLL, VECTOR, extent_of, ranges_of
+from weft.codegen.analysis.loops import GRID, LOOP, THREAD, UNROLL, VECTOR, extent_of, ranges_of
 from weft.codegen.choose import simt, simt_tiles
 from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
@@ -145,6 +145,7 @@ CASES = {
     "map of bytes": doubled(128, dtype=dtypes.int8),
     "map of channels": scaled(64, 32),
     "map of odd channels": scaled(34, 33),
+    "map of many rows of channels": scaled(512, 32),
     "square": transposed(16, 16),
     "odd square": transposed(9, 14),
     "thin": transposed(2, 40),
@@ -227,6 +228,7 @@ def test_a_thread_has_several_rows_of_its_channels():
     case = scaled(1 << 16, 256)
     assert kinds(case)[UNROLL, 4] == kinds(case)[VECTOR, 8] == 1
     assert count(case, Op.SQRT) == 8  # once for all rows
+    assert kinds(scaled(1 << 18, 256))[LOOP, 8] == 1
     assert not kinds(scaled(256, 256))[UNROLL, 4]  # too few threads
 
 
