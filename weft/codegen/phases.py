@@ -11,6 +11,7 @@ from weft.codegen.decompose.small_floats import emulate_small_floats
 from weft.codegen.decompose.wide_integers import emulate_wide_integers
 from weft.codegen.linear.drop_barriers import drop_barriers
 from weft.codegen.linear.linearize import linearize
+from weft.codegen.linear.load_ahead import load_ahead
 from weft.codegen.linear.pipeline import pipeline
 from weft.codegen.linear.prefetch_tiles import prefetch_tiles
 from weft.codegen.lower.expand import expand
@@ -188,6 +189,13 @@ CODEGEN: Final = Phase(
             drop_barriers,
             because="threads wait only for what they read of each other",
             needs={Op.BARRIER},
+            gives=PROGRAM_SPEC,
+        ),
+        Pass(
+            "load-ahead",
+            load_ahead,
+            because="threads stand still where they exchange values",
+            needs={Op.SHUFFLE},
             gives=PROGRAM_SPEC,
         ),
         Pass(

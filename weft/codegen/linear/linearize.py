@@ -6,14 +6,10 @@ nothing has to be hoisted later. A load of memory that is written later stays wh
 all loads of a body come before its stores.
 
 Outside of loops threads wait where one reads what others have written, not where it is written: so
-reductions that do not need each other are exchanged behind one barrier, and what they read is
-loaded at once in front of it.
+reductions that do not need each other are exchanged behind one barrier.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Final
 
 from weft.codegen.analysis.loops import ranges_of
 from weft.codegen.context import CodegenContext
@@ -26,9 +22,6 @@ from weft.ir.uop import UOp, make
 from weft.ir.views import behind
 from weft.ir.walk import topological
 from weft.support.errors import InternalError
-
-# Registers of 32 bits that hold what is loaded in front of a barrier.
-AHEAD_WORDS: Final = 96
 
 
 def linearize(kernel: UOp, context: CodegenContext) -> UOp:
@@ -69,10 +62,8 @@ class _Lister:
         self.program = make(Op.LINEAR, dtypes.void, tuple(self.levels[0].lines))
 
     def run(self, block: LoopBody) -> None:
-        for position, item in enumerate(block.items):
+        for item in block.items:
             self.wait_for_readers(item)
-            if len(self.levels) == 1:
-                self.load_ahead(block.items[position:])
             effect = self.run_loop(item) if isinstance(item, LoopBody) else self.run_task(item)
             self.complete(item.completes, effect)
 
@@ -126,26 +117,6 @@ class _Lister:
         self.levels[0].lines.append(barrier)
         self.effect.update(dict.fromkeys(self.unseen, barrier))
         self.unseen = []
-
-    def load_ahead(self, items: Sequence[LoopBody | StoreGroup]) -> None:
-        """Load what the next stores need that are exchanged together, if registers can hold it."""
-        tasks: list[StoreGroup] = []
-        for item in items:
-            if not isinstance(item, StoreGroup) or not any(map(self.is_shared, item.completes)):
-                break
-            tasks.append(item)
-        if len(tasks) < 2:
-            return
-        parts = [part for task in tasks for store in task.stores for part in store.src[:2]]
-        loads = [
-            node
-            for node in topological(*parts, enter=self.is_new)
-            if node.op == Op.LOAD and node.src[0].src[0].op == Op.PARAM and not node.ranges
-        ]
-        loads = [node for node in loads if not node.ops >> Op.AFTER & 1]
-        if sum(node.dtype.itemsize for node in loads) <= 4 * AHEAD_WORDS:
-            for node in loads:
-                self.value(node)
 
     def is_shared(self, store: UOp) -> bool:
         memory = behind(store.src[0].src[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import largest_size, shape_of
@@ -18,9 +19,11 @@ from weft.render.llvm.code import Code
 from weft.render.llvm.memory import write_address
 from weft.target.compute import Simt
 
+# Arguments of so many bytes are asked for.
+LEAST_BYTES: Final = 1 << 16
 WriteNode = Callable[[Code, UOp], None]
-_KNOWN = frozenset((Op.CONST, Op.SPECIAL, Op.VARIABLE))
-_AXES = "xyz"
+_KNOWN: Final = frozenset((Op.CONST, Op.SPECIAL, Op.VARIABLE))
+_AXES: Final = "xyz"
 
 
 def write_start(code: Code, write_node: WriteNode) -> None:
@@ -42,7 +45,7 @@ def _do(code: Code, text: str) -> None:
 def _read_once(code: Code) -> list[UOp]:
     """The addresses that are known at the start, of arguments of which each element is read once.
 
-    What many groups read is near after the first of them, and rarely large.
+    What many groups read is near after the first of them. What is small was computed just before.
     """
     groups = [size for size in code.program.groups if isinstance(size, int)]
     if len(groups) < len(code.program.groups):
@@ -63,10 +66,18 @@ def _read_once(code: Code) -> list[UOp]:
     return [
         address
         for memory, addresses in found.items()
-        if threads * sum(each.dtype.lanes for each in addresses)
-        < 2 * largest_size(shape_of(memory))
+        if _is_large(memory) and threads * _lanes(addresses) < 2 * largest_size(shape_of(memory))
         for address in addresses
     ]
+
+
+def _is_large(memory: UOp) -> bool:
+    return largest_size(shape_of(memory)) * memory.dtype.itemsize >= LEAST_BYTES
+
+
+def _lanes(addresses: list[UOp]) -> int:
+    """The elements that a thread reads."""
+    return sum(each.dtype.lanes for each in addresses)
 
 
 def _fetch_ahead(code: Code, addresses: list[UOp], write_node: WriteNode) -> None:
