@@ -17,7 +17,7 @@ from weft.codegen.lower.flatten_memory import flat_index
 from weft.ir.dtypes import FLOAT, DType, dtypes
 from weft.ir.linear import linear
 from weft.ir.ops import Op
-from weft.ir.reduction.contract import MOST_AXES, PART_BYTES, Factor
+from weft.ir.reduction.contract import MOST_AXES, PART_BYTES, ROW_BYTES, Factor
 from weft.ir.reduction.contraction import contraction_of
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
@@ -219,7 +219,7 @@ def faults_of_axes(
     nearest = rows if found[0] and found[0][0] == rows[0][0] else steps
     if axes[0].stride != 1 or found[0] != [nearest[0][0]] or axes[0].step_of(nearest[0][0]) != 1:
         yield "neither rows nor steps of a factor are contiguous"
-    if len(nearest) > 1:
+    if len(nearest) > 1 and (nearest is steps or rows[0][1] % (ROW_BYTES // size)):
         yield "what is contiguous in a tile lies along several axes"
     if nearest is rows and size != 2:
         yield "elements of this size are multiplied along the sum alone"

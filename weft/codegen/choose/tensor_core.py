@@ -62,7 +62,7 @@ def _tiled(chooser: Chooser, shape: ContractionShape, compute: Simt) -> str:
         return f"{target.name} has none for {product.loads[0].dtype.name} in local memory"
     if unit.digits < _digits(chooser, product.reduction):
         return f"sums of {product.loads[0].dtype.name} have {unit.digits} bits there"
-    columns = chooser.extent(shape.columns[-1]) or 1
+    columns = math.prod(chooser.extent(number) or 1 for number in shape.columns)
     depth = math.prod(chooser.extent(number) or 1 for number in shape.reduced)
     rows = math.prod(chooser.extent(number) or 1 for number in shape.rows)
     if min(rows, columns) < LEAST_SIDE or depth < LEAST_DEPTH:
@@ -75,7 +75,7 @@ def _tiled(chooser: Chooser, shape: ContractionShape, compute: Simt) -> str:
             why = next(iter(opt.reasons(chooser.kernel)), "")
             if not why:
                 chooser.take(opt)
-                if isinstance(opt.row, int):
+                if isinstance(opt.row, int) and isinstance(opt.column, int):
                     _raster(chooser, opt.row, opt.column)
                 return ""
             reason = reason or why
@@ -83,41 +83,65 @@ def _tiled(chooser: Chooser, shape: ContractionShape, compute: Simt) -> str:
 
 
 class _Choice(NamedTuple):
-    """A tile whose rows lie along a range or several; how fast it is, and how many groups."""
+    """A tile whose sides lie along a range or several; how fast it is, and how many groups."""
 
     speed: float
     tile: Tile
     row: int | Extents
+    column: int | Extents
     groups: int
 
 
 def _choices(
     chooser: Chooser, shape: ContractionShape, tiles: tuple[Tile, ...], sum_bytes: int, units: int
 ) -> list[_Choice]:
-    """The fastest tile along each range of rows, and along all of them; the fastest first."""
-    extents = [(n, chooser.extent(n) or 1) for n in reversed(shape.rows)]
-    total = math.prod(extent for _, extent in extents)
-    around = [chooser.extent(n) or 1 for n in (*shape.batch, *shape.columns[:-1])]
-    columns = chooser.extent(shape.columns[-1]) or 1
+    """The fastest tile along each range of rows, and along all of them; the fastest first.
 
-    def fastest(boxes: dict[Tile, tuple[int | Extents, int]]) -> _Choice:
+    Its columns begin with those that are contiguous in the result.
+    """
+    rows, (first, *others) = (_sides(chooser, n, tiles) for n in (shape.rows, shape.columns))
+    columns = [first, *others[-1:]]
+    batch = math.prod(chooser.extent(n) or 1 for n in shape.batch)
+    work = math.prod(chooser.extent(n) or 1 for n in (*shape.batch, *shape.rows, *shape.columns))
+
+    def fastest(row: _Side, column: _Side) -> _Choice:
         found: list[_Choice] = []
-        for tile, (row, count) in boxes.items():
-            groups = math.prod(around) * count * -(-columns // tile.columns)
+        for tile in tiles:
+            down, across = row[tile.rows], column[tile.columns]
+            groups = batch * down.tiles * across.tiles
             waves = -(-groups // units)
-            work = math.prod(around) * total * columns
             share = work / (waves * units * tile.rows * tile.columns)
-            found.append(_Choice(share * tile.share_of(sum_bytes), tile, row, groups))
+            speed = share * tile.share_of(sum_bytes)
+            found.append(_Choice(speed, tile, down.along, across.along, groups))
         return max(found, key=lambda each: each.speed)
 
-    found = [
-        fastest({tile: (n, -(-extent // tile.rows) * (total // extent)) for tile in tiles})
-        for n, extent in sorted(extents, key=lambda each: -each[1])
+    found = [fastest(row, column) for column in columns for row in rows]
+    return sorted(found, key=lambda each: -each.speed)
+
+
+class _Cover(NamedTuple):
+    """What a side of a tile lies along, and how many tiles cover the result there."""
+
+    along: int | Extents
+    tiles: int
+
+
+# By the size of a side.
+_Side = dict[int, _Cover]
+
+
+def _sides(chooser: Chooser, numbers: Sequence[int], tiles: tuple[Tile, ...]) -> list[_Side]:
+    """Sides of tiles along each of some ranges, the last first, and along all of them."""
+    extents = [(number, chooser.extent(number) or 1) for number in reversed(numbers)]
+    total = math.prod(extent for _, extent in extents)
+    sizes = {size for tile in tiles for size in (tile.rows, tile.columns)}
+    found: list[_Side] = [
+        {size: _Cover(number, -(-extent // size) * (total // extent)) for size in sizes}
+        for number, extent in extents
     ]
     if len(extents) > 1:
-        boxes = {tile: _box(extents, tile.rows) for tile in tiles}
-        found.append(fastest({tile: (box, count) for tile, (box, count) in boxes.items()}))
-    return sorted(found, key=lambda each: -each.speed)
+        found.append({size: _Cover(*_box(extents, size)) for size in sizes})
+    return found
 
 
 def _steps(chooser: Chooser, shape: ContractionShape, itemsize: int) -> Iterator[int | Extents]:
@@ -168,7 +192,7 @@ def _opt(
     shared = tile.groups if choice.groups > units else 1
     stages = min(_stages(chooser.target, tile, shared), max(-(-sum_bytes // tile.depth), 2))
     sides = (tile.rows, tile.columns, tile.depth)
-    return TensorCore(choice.row, shape.columns[-1], step, sides, stages)
+    return TensorCore(choice.row, choice.column, step, sides, stages)
 
 
 def _digits(chooser: Chooser, reduction: UOp) -> int:

@@ -182,11 +182,8 @@ class _Tile(Lines):
             for part, panel in itertools.product(range(self.parts.parts), range(factor.panels)):
                 position = number(part_start(factor, part) + panel * factor.row_elements**2)
                 address = self.at(self.tiles[which], self.value(Op.ADD, start, position))
-                moved = list(at)
-                last, extent = factor.depth[-1]
-                for axis, count in ((last, part * extent), (0, panel * factor.row_elements)):
-                    elements = number(count * factor.traversal[axis])
-                    moved[axis] = self.value(Op.ADD, moved[axis], elements)
+                corner = map(number, factor.corner(part, panel))
+                moved = [self.value(Op.ADD, *each) for each in zip(at, corner, strict=True)]
                 self.effect(Op.COPY_BOX, (address, self.maps[which], barrier, mask, *moved))
 
     def counters(self, step: UOp) -> list[UOp]:

@@ -198,11 +198,11 @@ class _Stream(Lines):
         for part, panel in itertools.product(range(operand.parts), range(factor.panels)):
             position = number(part_start(factor, part) + panel * factor.row_elements**2)
             address = self.at(operand.tile, self.value(Op.ADD, start, position))
-            moved = list(at)
-            last, extent = factor.depth[-1]
-            for axis, count in ((last, part * extent), (0, panel * factor.row_elements)):
-                elements = const(moved[axis].dtype, count * factor.traversal[axis])
-                moved[axis] = self.value(Op.ADD, moved[axis], elements)
+            corner = factor.corner(part, panel)
+            moved = [
+                self.value(Op.ADD, each, const(each.dtype, more))
+                for each, more in zip(at, corner, strict=True)
+            ]
             self.effect(Op.COPY_BOX, (address, operand.tensor, barrier, mask, *moved))
 
     def less(self, x: UOp, y: UOp) -> UOp:

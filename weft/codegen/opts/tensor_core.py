@@ -73,9 +73,9 @@ class TensorCore(Opt):
 
     `tile` is the rows and columns of the result that a group computes, and the bytes of the sum in
     a step; `stages` is how many steps are in local memory at once. Groups are bound to the grid.
-    The rows of a tile may lie along several ranges, as pixels do, and those of the sum too: then
-    `row` or `step` lists them with how many iterations of each are in a tile, or in 128 bytes of
-    the sum, the fastest first.
+    The rows of a tile may lie along several ranges, as pixels do, its columns, as heads do, and
+    those of the sum too: then `row`, `column` or `step` lists them with how many iterations of each
+    are in a tile, or in 128 bytes of the sum, the fastest first.
 
     opt: TensorCore(0, 1, 2, (64, 64, 128), 2)
     before:
@@ -106,7 +106,7 @@ class TensorCore(Opt):
     """  # noqa: E501
 
     row: int | Extents
-    column: int
+    column: int | Extents
     step: int | Extents
     tile: tuple[int, int, int]
     stages: int
@@ -118,7 +118,8 @@ class TensorCore(Opt):
 
     @property
     def columns(self) -> Extents:
-        return ((self.column, self.tile[1]),)
+        """The ranges of the columns with their parts of a tile."""
+        return self.column if isinstance(self.column, tuple) else ((self.column, self.tile[1]),)
 
     def steps(self, itemsize: int) -> Extents:
         """The ranges of the sum that a tile lies along, with their parts of 128 bytes."""
@@ -144,6 +145,10 @@ class TensorCore(Opt):
             yield found
             return
         ranges = ranges_of(kernel)
+        if isinstance(self.column, tuple) and any(
+            (extent_of(ranges[number]) or 1) % size for number, size in self.column
+        ):
+            yield "a tile along several ranges of columns is not whole"
         steps = self.steps(found.product.loads[0].dtype.itemsize)
         for load, axes, rows in zip(
             found.product.loads, found.axes, (self.rows, self.columns), strict=True
@@ -165,9 +170,10 @@ class _Found(NamedTuple):
 
 def _faults_of_tile(opt: TensorCore) -> Iterator[str]:
     (rows, columns, depth), stages = opt.tile, opt.stages
-    extents = [extent for _, extent in opt.rows]
-    if math.prod(extents) != rows or any(extent & (extent - 1) for extent in extents[:-1]):
-        yield f"{extents} are not {rows} rows, with powers of two along all ranges but the last"
+    for what, ranges, count in (("rows", opt.rows, rows), ("columns", opt.columns, columns)):
+        extents = [extent for _, extent in ranges]
+        if math.prod(extents) != count or any(extent & (extent - 1) for extent in extents[:-1]):
+            yield f"{extents} are not {count} {what}, with powers of two but for the last"
     if rows % WARPGROUP_ROWS or not 0 < rows <= MOST_ROWS:
         yield f"{rows} rows are not {WARPGROUP_ROWS} for each group of four warps"
     if columns % WARPGROUP_ROWS or not 0 < columns <= MOST_COLUMNS:
@@ -189,7 +195,7 @@ def _found(kernel: UOp, opt: TensorCore) -> _Found | str:
     written = {node.src[0].src[0] for node in kernel.src}
     for node in kernel.src:
         own = {r.arg for r in own_ranges(node)}
-        if not own.issuperset((*dict(opt.rows), opt.column)) or reduction.ranges & ~sum(
+        if not own.issuperset((*dict(opt.rows), *dict(opt.columns))) or reduction.ranges & ~sum(
             1 << n for n in own
         ):
             return "a store is not inside of all loops of the result"
@@ -199,11 +205,12 @@ def _found(kernel: UOp, opt: TensorCore) -> _Found | str:
     if isinstance(product, str):
         return product
     loads = product.loads
-    rows = list(dict(opt.rows))
+    rows, columns = list(dict(opt.rows)), list(dict(opt.columns))
     if loads[1].ranges >> rows[0] & 1:
         loads = loads[::-1]
     lefts = any(loads[1].ranges >> number & 1 for number in rows)
-    if lefts or loads[0].ranges >> opt.column & 1 or not loads[1].ranges >> opt.column & 1:
+    rights = any(loads[0].ranges >> number & 1 for number in columns)
+    if lefts or rights or not loads[1].ranges >> columns[0] & 1:
         return "rows and columns are not those of different factors"
     if any(load.src[0].src[0] in written for load in loads):
         return "the kernel writes a factor"
@@ -222,12 +229,16 @@ class _Tiling:
         columns = opt.tile[1]
         own = {r.arg for r in found.product.reduction.src[1:]}
         grid = [number for number in kinds_of(kernel) if number not in own]
-        lanes = self.lanes(kernel, opt.column)
+        lanes = self.lanes(kernel, opt.columns[0][0])
         warp = self.merged([self.split(*each) for each in opt.rows if each[1] > 1])
         half = self.split(warp, WARP_ROWS)
         lane = self.split(half, WARP_ROWS // 2)
-        pair = self.split(opt.column, THREAD_COLUMNS)
-        block = self.split(opt.column, columns // THREAD_COLUMNS)
+        if isinstance(opt.column, int):
+            pair = self.split(opt.column, THREAD_COLUMNS)
+            block = self.split(opt.column, columns // THREAD_COLUMNS)
+        else:
+            block = self.merged([self.split(*each) for each in opt.columns if each[1] > 1])
+            pair = self.split(block, THREAD_COLUMNS)
         quad = self.split(block, BLOCK_COLUMNS // THREAD_COLUMNS)
         part = self.split(pair, lanes) if 1 < lanes < THREAD_COLUMNS else pair
         unrolled = [block, half, *([pair] if part != pair or lanes == 1 else [])]

@@ -106,6 +106,13 @@ class Factor(NamedTuple):
         """How many copies bring all rows of the tile."""
         return 1 if self.is_along_depth else self.height // self.row_elements
 
+    def corner(self, part: int, panel: int) -> list[int]:
+        """The coordinates of a copy, from the start of a tile: a part of the sum, and a panel."""
+        at = self.position(panel * self.row_elements, 0)
+        last, extent = self.depth[-1]
+        at[last] += part * extent * self.traversal[last]
+        return at
+
     def position(self, row: int, along: int) -> list[int]:
         """The coordinates of an element of a tile, from its start."""
         at = [0] * len(self.sizes)

@@ -154,3 +154,12 @@ def test_groups_run_down_blocks_of_tiles():
     program = generate(product(8192, 8192, 8192), TARGET)
     assert program.groups == (16, 32, 4)  # 16 rows of tiles, all columns, then the next rows
     assert prod(program.threads) == 256
+
+
+def test_columns_of_heads_are_a_tile_together():
+    """The slope of the weight behind attention: a column is one of 64 in one of 12 heads."""
+    x = factor(0, 2, 1024, 768).reshape(2048, 768)
+    heads = factor(1, 2, 12, 1024, 64).permute(0, 2, 1, 3).reshape(2048, 768)
+    (kernel,) = kernels(x.T @ heads, BF16, (768, 768))
+    (opt,) = (each for each in opts_of(kernel) if isinstance(each, TensorCore))
+    assert isinstance(opt.column, tuple) and opt.tile[1] > 64

@@ -9,6 +9,7 @@ from weft.codegen.opts.table import TensorCore
 from weft.ir.dtypes import by_name
 from weft.ir.ops import Op
 from weft.ir.program import Program
+from weft.ir.text import parse
 from weft.reference.program import run_program
 from weft.support.settings import Context
 from weft.target.cuda import cuda_target
@@ -94,3 +95,26 @@ def test_panels_of_factors_that_lie_along_columns():
     program = program_of(product(256, 512, 512, "km,kn"), (128, 256, 128), 4)
     assert counts(program)[Op.COPY_BOX] == 4 * (2 + 4)
     assert [each.box for each in program.maps] == [(64, 64), (64, 64)]
+
+
+HEADS = """p0 = param 0: bfloat16[40, 256]
+p1 = param 1: bfloat16[80, 40]
+p2 = param 2: bfloat16[4, 80, 64]
+r0 < 40
+r1 < 4
+r2 < 64
+r3 < 80
+kernel "heads" r0 loop, r1 loop, r2 loop, r3 loop:
+  v0 = reduce ADD over r3: float32(load p1[r3, r0]) * float32(load p2[r1, r3, r2])
+  store p0[r0, r1 * 64 + r2] = bfloat16(v0) for r0, r1, r2"""
+
+
+def test_columns_of_several_heads():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-8, 9, (80, 40)) / 8, rng.integers(-8, 9, (4, 80, 64)) / 8
+    case = Product(parse(HEADS), (x, y), np.einsum("km,hkc->mhc", x, y))
+    opt = TensorCore(0, ((2, 64), (1, 2)), 3, (64, 128, 128), 2)
+    with Context(SPEC=1):
+        program = generate(case.kernel, TARGET, (opt,))
+    require_equal(case, program, "bfloat16")
+    assert program.groups == (1, 2)
