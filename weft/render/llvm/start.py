@@ -19,8 +19,9 @@ from weft.render.llvm.code import Code
 from weft.render.llvm.memory import write_address
 from weft.target.compute import Simt
 
-# Arguments of so many bytes are asked for.
+# Arguments of so many bytes are asked for, if each element is read so often at most.
 LEAST_BYTES: Final = 1 << 16
+MOST_TIMES: Final = 4
 WriteNode = Callable[[Code, UOp], None]
 _KNOWN: Final = frozenset((Op.CONST, Op.SPECIAL, Op.VARIABLE))
 _AXES: Final = "xyz"
@@ -43,7 +44,7 @@ def _do(code: Code, text: str) -> None:
 
 
 def _read_once(code: Code) -> list[UOp]:
-    """The addresses that are known at the start, of arguments of which each element is read once.
+    """The addresses that are known at the start, of large arguments that are read about once.
 
     What many groups read is near after the first of them. What is small was computed just before.
     """
@@ -63,12 +64,13 @@ def _read_once(code: Code) -> list[UOp]:
         is_known = all(x.op in _KNOWN or x in known for x in where)
         if memory.op == Op.PARAM and memory.arg[0] not in written and is_known:
             found.setdefault(memory, []).append(node.src[0])
-    return [
-        address
-        for memory, addresses in found.items()
-        if _is_large(memory) and threads * _lanes(addresses) < 2 * largest_size(shape_of(memory))
-        for address in addresses
-    ]
+    asked: list[UOp] = []
+    for memory, addresses in found.items():
+        # What is read under a condition is often what another group reads without one.
+        addresses = [each for each in addresses if each.src[1].op == Op.CONST] or addresses
+        times = threads * _lanes(addresses) / max(largest_size(shape_of(memory)), 1)
+        asked += addresses if _is_large(memory) and times <= MOST_TIMES else []
+    return asked
 
 
 def _is_large(memory: UOp) -> bool:
