@@ -147,7 +147,14 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
         return False
     lanes = {number: lanes_along(chooser, number) for number in loops}
     vectors = max((chooser.extent(n) or 1) // lanes[n] for n in loops)
-    threads = _row_threads(vectors, VECTORS if max(lanes.values()) > 1 else COPIES, compute)
+    around = chooser.common_loops()
+    shared = [n for n, kind in kinds_of(chooser.kernel).items() if kind == GRID]
+    count = math.prod(chooser.extent(n) or 1 for n in (*around, *shared))
+    each = VECTORS if max(lanes.values()) > 1 else COPIES
+    # Threads of few rows have less to do one after the other.
+    while each > 1 and count * _row_threads(vectors, each, compute) < filled(compute):
+        each //= 2
+    threads = _row_threads(vectors, each, compute)
     longest = max(chooser.extent(n) or 1 for n in loops)
     if threads * KEPT_ELEMENTS < longest <= WIDEST * KEPT_ELEMENTS:
         threads = WIDEST  # the whole row is kept
@@ -169,6 +176,11 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
     if rows > 1 and around and (chooser.extent(around[-1]) or 1) >= 2 * rows:
         chooser.split_and(around[-1], rows, chooser.safe_tail(), to_thread)
     return bind_grid(chooser)
+
+
+def filled(compute: Simt) -> int:
+    """Threads that give each multiprocessor a group."""
+    return compute.units * compute.group_threads
 
 
 def _is_many(chooser: Chooser, around: list[int], compute: Simt) -> bool:

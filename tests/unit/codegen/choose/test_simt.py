@@ -186,7 +186,7 @@ def test_rows_that_registers_cannot_keep(columns: int, seed: int, monkeypatch: p
     monkeypatch.setattr(simt, "KEPT_ELEMENTS", 2)
     monkeypatch.setattr(simt, "WIDEST", 16)
     monkeypatch.setattr(simt, "COPIES", 2)
-    case = softmax_inline(3, columns)
+    case = softmax_inline(9, columns)
     opts, _ = choose_opts(before_opts(case.kernel, SMALL), SMALL)
     assert any(isinstance(opt, Join) for opt in opts)
     check(case, SMALL, None, seed)
@@ -243,11 +243,16 @@ def test_an_odd_map_reads_neighbors():
     [(128, 32, 1), (1000, 64, 4), (4096, 256, 4), (16384, 512, 8)],
 )
 def test_a_row_is_read_once(columns: int, threads: int, vectors: int):
-    case = softmax_inline(64, columns)
+    case = softmax_inline(8192, columns)
     assert program(case).threads[0] == threads
     assert loads(case) == {4: vectors}
     assert count(case, Op.SHUFFLE) == 2 * 5
     assert count(case, Op.BARRIER) == (2 if threads > 32 else 0)
+
+
+def test_few_rows_have_more_threads():
+    assert program(softmax_inline(64, 1000)).threads == (256,)
+    assert program(softmax_inline(64, 256)).threads[0] == 64
 
 
 def test_columns_are_read_along_memory():

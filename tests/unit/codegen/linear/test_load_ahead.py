@@ -28,7 +28,7 @@ def places(case: Case, op: int) -> list[int]:
 
 def test_few_threads_load_all_first():
     case = scaled_row(2048)
-    assert len(places(case, Op.LOAD)) == 2 * 4
+    assert len(places(case, Op.LOAD)) == 2 * 2
     assert max(places(case, Op.LOAD)) < min(places(case, Op.SHUFFLE))
 
 
