@@ -7,8 +7,8 @@ exchange values stand still there, so a load behind that starts late.
     v1 = v0 + v0.shuffle(t, 1)  ->   v2 = load b[t]
     v2 = load b[t]                   v1 = v0 + v0.shuffle(t, 1)
 
-This is for loads in front of the first barrier, and where the groups are so few that they have
-registers enough, for all in front of the first loop.
+This is for loads in front of the first barrier and a few words behind it, and where the groups are
+so few that they have registers enough, for all in front of the first loop.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from weft.target.compute import Simt
 
 # Registers of 32 bits that hold what is loaded first.
 MOST_WORDS: Final = 96
+# Those for what is used behind a barrier, in groups of which there are many.
+WORDS_BEHIND: Final = 8
 # Threads of a multiprocessor that have so many registers to spare.
 FEW_THREADS: Final = 512
 _LEAVES: Final = frozenset((Op.CONST, Op.PARAM, Op.VARIABLE, Op.MEMORY))
@@ -35,17 +37,24 @@ _MOVED: Final = ELEMENTWISE | {Op.INDEX, Op.LOAD, Op.SPECIAL, Op.LANES, Op.VECTO
 def load_ahead(program: UOp, context: CodegenContext) -> UOp:
     """The program with loads in front of what they do not need."""
     lines = program.src
-    end = Op.RANGE if _is_small(program, context) else Op.BARRIER
-    first = list(itertools.takewhile(lambda line: line.op not in (Op.RANGE, end), lines))
+    first = list(itertools.takewhile(lambda line: line.op != Op.RANGE, lines))
     if not any(line.op == Op.SHUFFLE for line in first):
         return program
     written = {behind(line.src[0].src[0]) for line in lines if line.op == Op.STORE}
     movable = _movable(first, written)
+    barriers = [number for number, line in enumerate(first) if line.op == Op.BARRIER]
+    barrier = len(first) if _is_small(program, context) else min(barriers, default=len(first))
     moved: set[UOp] = set()
-    words = 0
-    for load in [line for line in first if line in movable and line.op == Op.LOAD]:
-        words += -(-load.dtype.itemsize // 4)
-        if words > MOST_WORDS:
+    words, words_behind = MOST_WORDS, WORDS_BEHIND
+    for number, load in enumerate(first):
+        if load not in movable or load.op != Op.LOAD:
+            continue
+        size = -(-load.dtype.itemsize // 4)
+        if number < barrier:
+            words -= size
+        else:
+            words_behind -= size
+        if min(words, words_behind) < 0:
             break
         waiting = [load]
         while waiting:

@@ -45,3 +45,11 @@ def test_long_rows_are_not_loaded_at_once():
 def test_what_the_kernel_writes_is_loaded_where_it_is_used():
     case = scaled_row(2048, is_in_place=True)
     assert max(places(case, Op.LOAD)) > min(places(case, Op.SHUFFLE))
+
+
+def test_a_few_words_for_later_are_loaded_too():
+    out, x, y = (param(0, F32, (65536,)), param(1, F32, (65536, 1024)), param(2, F32, (65536,)))
+    i, k = range_(0, 65536), range_(1, 1024)
+    total = reduce_ranges(at(x, i, k), Op.ADD, [k])
+    case = Case(kernel("rest", put(out, [i], total + at(y, i))))
+    assert max(places(case, Op.LOAD)) < min(places(case, Op.SHUFFLE))
