@@ -16,7 +16,7 @@ from weft.ir.dtypes import FLOAT, dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.views import behind
-from weft.render.llvm.functions import WEIGHT_DIGITS
+from weft.render.llvm.functions import SHIFTED_DIGITS, WEIGHT_DIGITS
 
 Interval = tuple[float, float]
 
@@ -75,7 +75,28 @@ def digits_of(instructions: Sequence[UOp]) -> dict[UOp, int]:
                 found[source] = max(found.get(source, 0), target.format.mantissa_bits + 1)
             else:
                 others.add(source)
-    return {node: digits for node, digits in found.items() if node not in others}
+    known = {node: digits for node, digits in found.items() if node not in others}
+    return known | dict.fromkeys(_shifted(instructions), SHIFTED_DIGITS)
+
+
+def _shifted(instructions: Sequence[UOp]) -> set[UOp]:
+    """Hyperbolic tangents to which, or to whose negations, 1 or more is added, and nothing else.
+
+    Of those near 0 the sum has few digits.
+    """
+    used: dict[UOp, bool] = {}  # whether all uses are sums with such a number
+    for node in reversed(instructions):
+        is_shift = node.op == Op.ADD and any(
+            each.op == Op.CONST and abs(each.arg) >= 1.0 for each in node.src
+        )
+        is_shift |= node.op == Op.NEG and used.get(node, False)
+        for source in node.src:
+            used[source] = is_shift and used.get(source, True)
+    return {
+        node
+        for node, is_shifted in used.items()
+        if is_shifted and node.op == Op.TANH and node.dtype is dtypes.float32
+    }
 
 
 def _weights(instructions: Sequence[UOp]) -> set[UOp]:

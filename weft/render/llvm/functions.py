@@ -34,6 +34,8 @@ _HALF_DIGITS: Final = 11
 _BFLOAT_DIGITS: Final = 8
 # Of weights that are multiplied with 16 bits and added up: what is left of their exponent.
 WEIGHT_DIGITS: Final = 17
+# Of what is at most 1 and then added to 1 or more: those after the point.
+SHIFTED_DIGITS: Final = 22
 # Exponents of a scale that is a float: its clamped number is 0 to 252 above the least.
 _LEAST: Final = -126
 _COUNT: Final = 252
@@ -150,6 +152,10 @@ def _tanh(code: _Code, x: str, digits: int) -> str:
     """A polynomial near 0, else 1 - 2 / (e ** 2|x| + 1)."""
     if digits <= _BFLOAT_DIGITS:
         return code.machine("tanh.approx.f32", x)
+    if digits <= SHIFTED_DIGITS:  # 2 / (e ** -2x + 1) - 1: near -1, where sums are small, exact
+        grown = code.power_of_two(code.multiply(x, code.const(-2 * _PER_LOG_2)))
+        share = code.machine("rcp.approx.ftz.f32", code.add(grown, code.const(1.0)))
+        return code.fma(share, code.const(2.0), code.const(-1.0))
     size = code.absolute(x)
     square = code.multiply(x, x)
     inner = code.polynomial(square, TANH[_NAME])

@@ -12,9 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from weft.ir.build import index, index_of, load, param
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op, name
-from weft.render.llvm.functions import FUNCTIONS, write_function, write_safe_quotient
+from weft.ir.uop import make
+from weft.ir.walk import topological
+from weft.render.llvm.float_facts import digits_of
+from weft.render.llvm.functions import (
+    FUNCTIONS,
+    SHIFTED_DIGITS,
+    write_function,
+    write_safe_quotient,
+)
 from weft.render.llvm.types import literal
 from weft.render.llvm.writer import LlvmWriter
 
@@ -209,6 +218,24 @@ def test_a_result_of_16_bits_needs_less(op: int, digits: int, push: str, seed: i
     x = arguments(seed)
     found = errors(emulated(op, x, push, digits), wanted(op, x), digits)
     assert found.max() < 0.15  # beside half of a unit for the rounding
+
+
+@pytest.mark.parametrize("push", PUSHES)
+def test_a_tangent_that_is_added_to_1_needs_no_digits_near_0(push: str, seed: int):
+    x = arguments(seed)
+    result = emulated(Op.TANH, x, push, SHIFTED_DIGITS)
+    error = np.abs(result.astype(np.longdouble) - wanted(Op.TANH, x))
+    assert (np.isnan(result) == np.isnan(x)).all()
+    assert np.nan_to_num(error).max() < 2.0**-21
+    assert np.nan_to_num(error)[x < -2].max() < 2.0**-23
+
+
+def test_which_tangents_are_added_to_1():
+    x = load(index_of(param(0, dtypes.float32, (1,)), (index(0),)))
+    twice = make(Op.TANH, dtypes.float32, (x,))
+    other = make(Op.TANH, dtypes.float32, (x * 2.0,))
+    nodes = topological((twice + 1.0) * (-twice + 1.0), (other + 1.0) * other, other + 0.5)
+    assert digits_of(nodes) == {twice: SHIFTED_DIGITS}
 
 
 @pytest.mark.parametrize("numerator", [None, 1.0, -4.0, 3.0])
