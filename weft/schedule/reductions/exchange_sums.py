@@ -109,7 +109,7 @@ def _try_exchange(node: UOp, readers: Mapping[UOp, list[UOp]]) -> UOp | None:
             for other in readers.get(body, ()) if body.op == Op.MUL else ():
                 rows = _match(each, other)
                 if rows is not None:
-                    return _exchanged(each, other, rows)
+                    return _exchanged(each, _rounded(other, readers), rows)
     for each in found:
         total = _total(each, readers)
         if total is not None:
@@ -201,6 +201,19 @@ def _is_axis(product: UOp, keys: int, node: UOp, along: int) -> bool:
         return False
     before = [size for size in x[:keys] if size != 1], [size for size in y[:along] if size != 1]
     return before[0] == before[1] and [n for n in x if n != 1] == [n for n in y if n != 1]
+
+
+def _rounded(output: UOp, readers: Mapping[UOp, list[UOp]]) -> UOp:
+    """An output as whoever else reads it has it: rounded to a small float, or as it is.
+
+    Slopes of weights are rounded too, and memory has it once.
+    """
+    node = output
+    while len(readers[node]) == 1 and readers[node][0].op == Op.RESHAPE:
+        (node,) = readers[node]
+    if [each.op for each in readers[node]] != [Op.CAST] or not _is_summed_wide(readers[node][0]):
+        return output
+    return reshape(readers[node][0].cast(output.dtype), shape_of(output))
 
 
 def _exchanged(found: _Product, other: UOp, rows: list[UOp]) -> UOp:
