@@ -12,6 +12,7 @@ from weft.codegen.decompose.wide_integers import emulate_wide_integers
 from weft.codegen.linear.drop_barriers import drop_barriers
 from weft.codegen.linear.linearize import linearize
 from weft.codegen.linear.load_ahead import load_ahead
+from weft.codegen.linear.load_before_products import load_before_products
 from weft.codegen.linear.pipeline import pipeline
 from weft.codegen.linear.prefetch_tiles import prefetch_tiles
 from weft.codegen.lower.expand import expand
@@ -203,6 +204,13 @@ CODEGEN: Final = Phase(
             prefetch_tiles,
             because="the next tile is loaded while this one is used",
             needs={Op.BARRIER},
+            gives=PROGRAM_SPEC,
+        ),
+        Pass(
+            "load-before-products",
+            load_before_products,
+            because="nothing that is loaded behind a product comes while that is multiplied",
+            needs={Op.CONTRACT},
             gives=PROGRAM_SPEC,
         ),
         Pass(

@@ -24,7 +24,7 @@ from weft.target.compute import Simt
 # Rows of a group and keys of a block, the fastest first.
 TILES: Final = ((128, 128), (128, 64), (64, 64))
 # Registers of a thread for sums, scores, and weights in pairs: others are for what is computed.
-MOST_REGISTERS: Final = 176
+MOST_REGISTERS: Final = 192
 # Blocks of keys and values that are in local memory at once.
 STAGES: Final = 2
 

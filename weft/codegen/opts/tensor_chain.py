@@ -8,7 +8,6 @@ STAGE of registers, which a second CONTRACT multiplies with the values. `lower/f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +21,7 @@ from weft.codegen.analysis.loops import (
     extent_of,
     kinds_of,
     loops_of,
+    nodes_of,
     own_ranges,
     ranges_of,
     rebuilt,
@@ -34,6 +34,7 @@ from weft.codegen.lower.trim_loops import trim_loops
 from weft.codegen.opts import legality
 from weft.codegen.opts.join import JoinPlan, join_reductions, plan_join
 from weft.codegen.opts.opt import Opt
+from weft.codegen.opts.score_steps import ScoreSteps
 from weft.codegen.opts.split_range import split_range
 from weft.ir.bounds import bounds
 from weft.ir.build import index, range_, reduce_ranges
@@ -48,9 +49,8 @@ from weft.ir.reduction.contract import (
     Factor,
     contract,
 )
-from weft.ir.reduction.joined import is_joined, references
 from weft.ir.stage import stage
-from weft.ir.uop import UOp, make
+from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, substitute, topological
 from weft.rules.simplify import simplify
 
@@ -58,7 +58,6 @@ MOST_ROWS: Final = 256
 MOST_KEYS: Final = 256
 MOST_COLUMNS: Final = 256
 MOST_STAGES: Final = 16
-PER_LOG_2: Final = 1.4426950408889634
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,15 @@ class TensorChain(Opt):
         return 2 * (rows * sum(kept.values()) + self.stages * keys * stage)
 
     def registers(self, kernel: UOp) -> int:
-        """Registers of a thread for sums, scores of a block, and weights, two in each."""
+        """Registers of a thread for sums, scores of a block, and weights, two in each.
+
+        And for what is read for each key of a block, as that is loaded before it is needed.
+        """
         found = chain_of(kernel, self.row, self.column)
         assert isinstance(found, Chain)
         scores = len(_distinct_scores(found)) * self.tile[1]
-        return (found.extents[self.column] + scores) // 2 + self.tile[1] // 4
+        weights = 1 + len(_read_for_keys(found, kernel, self.row))
+        return (found.extents[self.column] + scores) // 2 + weights * self.tile[1] // 4
 
     def rewritten(self, kernel: UOp) -> UOp:
         found = chain_of(kernel, self.row, self.column)
@@ -177,52 +180,22 @@ def _is_first_longest(kernel: UOp, block: int, row: int) -> bool:
     return first > last
 
 
+def _read_for_keys(chain: Chain, kernel: UOp, row: int) -> set[UOp]:
+    """What is read for each key, whatever the row: sums of rows, where rows are keys."""
+    factors = {chain.values, *(load for each in chain.scores for load in each.loads)}
+    loads = [node for node in nodes_of(kernel) if node.op == Op.LOAD and node not in factors]
+    own = sum(1 << number for number in chain.keys)
+    return {
+        _without(load, chain.keys)
+        for load in loads
+        if load.ranges & own and not load.ranges >> row & 1
+    }
+
+
 def _without(load: UOp, keys: Iterable[int]) -> UOp:
     """A load wherever it stands along the keys: the same memory, however often it is read."""
     ranges = {r: index(0) for r in topological(load) if r.op == Op.RANGE and r.arg in keys}
     return substitute(load, ranges)
-
-
-class _Steps:
-    """Values of scores in few instructions each, where that rounds no more than a score is.
-
-    before: exp(x / c - m)
-    after:  exp2(x * (1 / c) * log2(e) + where(m == -inf, 0, -m * log2(e)))
-
-    Weights of a block without keys are 0 then, and not NaN. A row without any is NaN at the end,
-    as it is where nothing is guarded.
-    """
-
-    def __init__(self) -> None:
-        self.guarded: set[UOp] = set()  # maxima of blocks
-
-    def fewer(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
-        new = rebuilt(node, made, {})
-        if new.dtype is not dtypes.float32 or not new.ops >> Op.CONTRACT & 1:
-            return new
-        if new.op == Op.DIV and new.src[1].op == Op.CONST and new.src[1].arg:
-            return make(
-                Op.MUL, new.dtype, (new.src[0], new.const_like(1.0 / float(new.src[1].arg)))
-            )
-        if new.op == Op.EXP and new.src[0].op == Op.ADD:
-            x, y = map(self.in_base_2, new.src[0].src)
-            return make(Op.EXP2, new.dtype, (x + y,))
-        return new
-
-    def in_base_2(self, node: UOp) -> UOp:
-        """A part of the exponent of a power of e as that of a power of 2."""
-        scaled = node * PER_LOG_2
-        if node.op != Op.NEG or node.src[0].op != Op.REDUCE:
-            return scaled
-        self.guarded.add(node.src[0])
-        return node.src[0].equal(-math.inf).where(scaled.const_like(0), scaled)
-
-    def marked(self, node: UOp, made: Mapping[UOp, UOp]) -> UOp:
-        """NaN for what is joined of rows without keys."""
-        new = rebuilt(node, made, {})
-        if not is_joined(node) or references(node)[0].src[0] not in self.guarded:
-            return new
-        return references(new)[0].equal(-math.inf).where(new.const_like(math.nan), new)
 
 
 def _faults_of_tile(tile: tuple[int, int], stages: int) -> Iterator[str]:
@@ -309,7 +282,7 @@ class _Tiling:
             new = rebuilt(node, made, {})
             return self.second(new, ranges) if closed & own else new
 
-        steps = _Steps()
+        steps = ScoreSteps()
         self.kernel = map_graph(map_graph(self.kernel, tiled), steps.fewer)
         self.kernel = map_graph(self.kernel, steps.marked)
 

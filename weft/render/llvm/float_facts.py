@@ -24,6 +24,7 @@ ANY: Final = (-math.inf, math.inf)
 # Sizes of the operands of a quotient that is far from the ends of float32, as is its remainder.
 _LEAST: Final = 2.0**-40
 _MOST: Final = 2.0**40
+_OF_WEIGHTS: Final = (Op.WHERE, Op.MUL)
 # Bounds are computed in float64; float32 rounds outward by at most this.
 _SLACK: Final = 2.0**-20
 
@@ -63,8 +64,8 @@ def digits_of(instructions: Sequence[UOp]) -> dict[UOp, int]:
         if node.op == Op.STORE and node.src[1] in weights:
             found[node.src[1]] = max(found.get(node.src[1], 0), WEIGHT_DIGITS)
             continue
-        if node in weights and node.op == Op.WHERE:  # a choice of weights
-            for source in node.src[1:]:
+        if node in weights and node.op in _OF_WEIGHTS:
+            for source in _weighed(node):
                 found[source] = max(found.get(source, 0), WEIGHT_DIGITS)
             continue
         is_small = node.op == Op.CAST and target.kind == FLOAT and target.bits < 32
@@ -100,7 +101,10 @@ def _shifted(instructions: Sequence[UOp]) -> set[UOp]:
 
 
 def _weights(instructions: Sequence[UOp]) -> set[UOp]:
-    """Powers that go to registers which are only read to be rounded, and choices of them."""
+    """Powers that go to registers which are only read to be rounded; choices and products of them.
+
+    A product is as exact as its factors are, relative to their sizes.
+    """
     wide = {node.src[0] for node in instructions if is_rounding(node)}
     loads = [node for node in instructions if node.op == Op.LOAD]
     read = {behind(node.src[0].src[0]) for node in loads if node in wide}
@@ -108,9 +112,16 @@ def _weights(instructions: Sequence[UOp]) -> set[UOp]:
     stores = [node for node in instructions if node.op == Op.STORE]
     found = {node.src[1] for node in stores if behind(node.src[0].src[0]) in read}
     for node in reversed(instructions):
-        if node in found and node.op == Op.WHERE:
-            found.update(node.src[1:])
-    return {node for node in found if node.op in (Op.WHERE, Op.EXP, Op.EXP2)}
+        if node in found:
+            found.update(_weighed(node))
+    return {node for node in found if node.op in _OF_WEIGHTS or node.op in (Op.EXP, Op.EXP2)}
+
+
+def _weighed(node: UOp) -> tuple[UOp, ...]:
+    """The weights that a choice or a product of them is made of."""
+    if node.op == Op.WHERE:
+        return node.src[1:]
+    return node.src if node.op == Op.MUL else ()
 
 
 def tame_quotients(instructions: Sequence[UOp]) -> frozenset[UOp]:

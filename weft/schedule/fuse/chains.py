@@ -62,7 +62,8 @@ class Chains:
 
     def __init__(self, found: Iterable[Chain] = (), gradients: int = 0) -> None:
         self.gradients = gradients
-        self.factors: set[UOp] = set()  # that copies bring from memory
+        self.is_on_units = False
+        self.factors: set[UOp] = set()  # that copies bring to matrix units from memory
         self.results: dict[UOp, Chain] = {}
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
@@ -96,6 +97,7 @@ def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
             gradients += len(chains) > 1
     every = Chains(found, gradients)
     if not _is_on_cores(target):
+        every.is_on_units = True
         every.factors = {factor for chain in found for factor in factors_on_units(chain)}
     return every
 

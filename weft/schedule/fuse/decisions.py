@@ -64,7 +64,8 @@ class Decisions:
             return False
         kernels = {use.kernel for use in uses}
         chain = self._chains.of.get(node)
-        if chain is not None and node.op == Op.REDUCE and node in chain.rows and len(kernels) > 1:
+        is_slow = node.op == Op.REDUCE or (node.op == Op.DIV and self._chains.is_on_units)
+        if chain is not None and is_slow and node in chain.rows and len(kernels) > 1:
             self._refuse(node, "other kernels need the sum of a row between two products")
             return True
         if chain is not None:
