@@ -64,4 +64,4 @@ def test_what_the_gradient_reads_has_its_channels_last():
     stored = [shape_of(call.arg.src[0].src[0].src[0]) for call in calls]
     images = [shape for shape in stored if shape[0] == IMAGES]
     assert all(shape[-1] == CHANNELS for shape in images[:-1]), stored
-    assert not any(SIDE + 2 in shape for shape in images)  # none has an edge around it
+    assert not any(shape.count(SIDE + 2) > 1 for shape in images)  # none has an edge around it

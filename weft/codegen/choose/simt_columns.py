@@ -8,6 +8,7 @@ rows, as those of a normalization and of its gradient, go through them together.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Final
 
@@ -25,6 +26,7 @@ from weft.codegen.choose.simt_loops import (
 from weft.codegen.choose.simt_share import addresses_of, share_along
 from weft.codegen.opts.table import Opt, Unroll, Vectorize
 from weft.ir.ops import Op
+from weft.ir.views import behind
 from weft.target.compute import Simt
 
 # Rows that a thread has at least before another one shares them, and that are written out.
@@ -33,6 +35,10 @@ COPIES: Final = 8
 # Registers of a thread for what it has read, and for its sums: more would leave fewer threads.
 READ_REGISTERS: Final = 64
 SUMS: Final = 32
+# Rows that a thread by itself has read sooner than several could join what they have.
+LEAST_LENGTH: Final = 16
+# How much larger a group is where there are few.
+LARGE_GROUPS: Final = 2
 # Bytes of memory that come together at least, where there are too few columns for whole lines.
 SECTOR_BYTES: Final = 32
 
@@ -41,12 +47,17 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     """Vectors and threads along the columns, and threads that share the rows."""
     write_out_few(chooser)
     common = chooser.common_loops()
-    rows = _rows(chooser, common)
+    found = _rows(chooser, common)
     column = _column(chooser, common)
-    if not rows or column is None:
+    if not found or column is None:
         return False
-    down = max(rows, key=lambda n: chooser.extent(n) or 0)
-    count = sum(node.op == Op.REDUCE for node, _ in chooser.closers())
+    is_short = math.prod(chooser.extent(n) or 1 for n in found[0]) < LEAST_LENGTH
+    if is_short or not _read(chooser, found[0]):
+        return False
+    rows = [number for each in found for number in each]
+    longest = [max(each, key=lambda n: chooser.extent(n) or 0) for each in found]
+    sums = [own for node, own in chooser.closers() if node.op == Op.REDUCE]
+    count = max(sum(set(each) <= set(own) for own in sums) for each in found)
     lanes = lanes_of_narrow(chooser, column, rows)
     while lanes > 1 and lanes * count > SUMS:
         lanes //= 2
@@ -56,17 +67,23 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     if not is_loop(chooser, column):
         return False
     vector = lanes * max(access.dtype.itemsize for access in _read(chooser, rows))
-    across = _columns_at_once(chooser, column, vector, compute)
+    extent = max(chooser.extent(down) or 1 for down in longest)
+    line = max(compute.line_bytes // vector, 1)
+    is_kept = len(found) > 1 and extent * line <= copies * compute.group_threads
+    across = min(
+        _columns_at_once(chooser, column, vector, compute), line if is_kept else compute.warp
+    )
     if across * vector < SECTOR_BYTES:
         return False
     along = chooser.split_and(column, across, chooser.safe_tail(), to_thread)
     if along < 0:
         return False
-    extent = chooser.extent(down) or 1
-    share, copies = _shares(extent, compute.group_threads // across, copies)
-    if share > 1 and chooser.split_and(down, share, "mask", to_thread) < 0:
-        return False
-    _write_out_rows(chooser, down, copies, lanes * count)
+    groups = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != along)
+    share, copies = _shares(extent, *_threads(groups, across, compute), copies)
+    for down in longest:
+        if share > 1 and chooser.split_and(down, share, "mask", to_thread) < 0:
+            return False
+        _write_out_rows(chooser, down, copies, lanes * count)
     others = [number for number in kinds_of(chooser.kernel) if number != along]
     return chooser.order([*others, along]) and bind_grid(chooser)
 
@@ -75,19 +92,26 @@ def _vectors(number: int) -> Opt:
     return Vectorize(number)
 
 
-def _rows(chooser: Chooser, common: list[int]) -> list[int]:
-    """The loops of all reductions; none where these differ, or there is something else to do."""
-    found: list[int] = []
+def _rows(chooser: Chooser, common: list[int]) -> list[list[int]]:
+    """The loops of each reduction, equal ones once; none where there is something else to do.
+
+    A reduction that needs another has loops of its own, over as many rows. They are shared out
+    alike, so that what a thread has read stays in its registers where these have room for it.
+    """
+    found: list[list[int]] = []
     for node, own in chooser.closers():
         if node.op != Op.REDUCE:
             if any(n not in common for n in own):
                 return []
             continue
         inner = [n for n in own if n not in common]
-        if is_product(chooser, node) or not inner or (found and inner != found):
+        if is_product(chooser, node) or not inner:
             return []
-        found = inner
-    return found
+        if inner not in found:
+            found.append(inner)
+    extents = {tuple(chooser.extent(n) for n in inner) for inner in found}
+    is_nested = any(set(one) & set(two) for one, two in itertools.combinations(found, 2))
+    return found if len(extents) == 1 and not is_nested else []
 
 
 def _column(chooser: Chooser, common: list[int]) -> int | None:
@@ -99,8 +123,9 @@ def _column(chooser: Chooser, common: list[int]) -> int | None:
 
 
 def _copies(chooser: Chooser, rows: list[int], lanes: int) -> int:
-    """How many rows a thread has room for."""
-    registers = sum(-(-lanes * a.dtype.itemsize // 4) for a in _read(chooser, rows))
+    """How many rows a thread has room for; what several loops read is there once."""
+    widths = {behind(a.node.src[0]): a.dtype.itemsize for a in _read(chooser, rows)}
+    registers = sum(-(-lanes * width // 4) for width in widths.values())
     return max(min(READ_REGISTERS // max(registers, 1), COPIES), 1)
 
 
@@ -124,17 +149,30 @@ def _columns_at_once(chooser: Chooser, column: int, vector: int, compute: Simt) 
     return across
 
 
-def _shares(extent: int, most: int, copies: int) -> tuple[int, int]:
+def _threads(groups: int, across: int, compute: Simt) -> tuple[int, int]:
+    """How many threads share rows at most, and at least where they are not equally many then.
+
+    Few groups leave multiprocessors to large ones, which wait for memory less often.
+    """
+    if 2 * groups > compute.units:
+        return compute.group_threads // across, compute.group_threads // (4 * across)
+    return LARGE_GROUPS * compute.group_threads // across, compute.group_threads // across
+
+
+def _shares(extent: int, most: int, least: int, copies: int) -> tuple[int, int]:
     """How many threads share the rows, and how many of theirs are written out.
 
     Where all have as many, no load needs a mask, and those of a thread are on their way together.
 
-    >>> _shares(512, 32, 8), _shares(392, 32, 8), _shares(1000, 64, 8), _shares(96, 256, 8)
-    ((32, 8), (8, 7), (64, 8), (16, 6))
+    >>> _shares(512, 32, 8, 8), _shares(392, 32, 8, 8), _shares(392, 32, 16, 8)
+    ((32, 8), (8, 7), (32, 8))
+    >>> _shares(1000, 64, 16, 8), _shares(96, 256, 64, 8)
+    ((64, 8), (16, 6))
     """
     most = 1 << int(math.log2(max(min(most, extent // LEAST_ROWS), 1)))
+    least = max(min(most, least), 1)
     share = most
-    while share > max(most // 4, 1) and extent % share:
+    while share > least and extent % share:
         share //= 2
     if extent % share == 0:
         each = extent // share

@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping
 
 from weft.ir.build import (
+    Size,
     global_stage,
     index_of,
     load,
@@ -32,20 +33,28 @@ from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp, const, make
 from weft.ir.walk import topological
 from weft.rules.joins import Join, Need, Part, join_of
+from weft.schedule.reductions.repeated_values import with_rows
 
 
-def try_join_parts(node: UOp, axis: int, count: int, made: Mapping[UOp, UOp]) -> UOp | None:
+def try_join_parts(
+    node: UOp, axis: int, count: int, made: Mapping[UOp, UOp], last: int | None = None
+) -> UOp | None:
     """A reduction that needs another, over `count` parts of an axis; None if it cannot be.
 
-    `made` has what became of the nodes below it.
+    `made` has what became of the nodes below it. Neighboring axes up to a `last` one are taken as
+    one axis.
     """
     scalars = _Scalars(node)
-    for reference in scalars.references:
-        need = scalars.need(reference)
-        join = join_of(need)
-        if join is not None:
-            return _InParts(scalars, axis, count, made).joined(reference, need, join)
-    return None
+    found = scalars.joined()
+    if found is None or not all(leaf in made for leaf in scalars.nodes.values()):
+        return None
+    return _InParts(scalars, axis, axis if last is None else last, count, made).joined(*found)
+
+
+def reference_of(node: UOp) -> UOp | None:
+    """The reduction that another one needs, and whose parts it can be joined with."""
+    found = _Scalars(node).joined()
+    return None if found is None else found[0]
 
 
 class _Scalars:
@@ -58,14 +67,25 @@ class _Scalars:
         self.node = node
         self.full = shape_of(node.src[0])
         self.rows = shape_of(node)
+        self.sizes = _long(self.rows)
+        self.body = with_rows(node.src[0], node.arg[1])
         self.loop = range_(0, 2)
         self.of: dict[UOp, UOp] = {}
         self.nodes: dict[UOp, UOp] = {}
         self.references: list[UOp] = []
-        for part in topological(node.src[0], enter=self.is_inside):
+        for part in topological(self.body, enter=self.is_inside):
             self.of[part] = self.scalar(part)
             if self.is_reduction(part):
                 self.references.append(part)
+
+    def joined(self) -> tuple[UOp, Need, Join] | None:
+        """The first reduction that it needs and can be joined with, and how."""
+        for reference in self.references:
+            need = self.need(reference)
+            join = join_of(need)
+            if join is not None:
+                return reference, need, join
+        return None
 
     def is_reduction(self, node: UOp) -> bool:
         """Whether a node reduces values like these along the same axes."""
@@ -74,9 +94,21 @@ class _Scalars:
 
     def is_inside(self, node: UOp) -> bool:
         """Whether a node is computed element by element from its sources."""
+        shape = shape_of(node)
         if node.op in ELEMENTWISE or self.is_reduction(node):
-            return shape_of(node) in (self.full, self.rows, ())
-        return node.op == Op.EXPAND and shape_of(node.src[0]) == self.rows
+            return shape in (self.full, ()) or _long(shape) == self.sizes
+        if node.op == Op.EXPAND:
+            return shape == self.full and shape_of(node.src[0]) == self.rows
+        return node.op in (Op.RESHAPE, Op.PERMUTE) and self.is_rows(node)
+
+    def is_rows(self, node: UOp) -> bool:
+        """Whether a view has a number for each row, in the same order as what it is a view of."""
+        (source,) = node.src[:1]
+        if not _long(shape_of(node)) == _long(shape_of(source)) == self.sizes:
+            return False
+        order = node.arg if node.op == Op.PERMUTE else ()
+        moved = [axis for axis in order if shape_of(source)[axis] != 1]
+        return moved == sorted(moved)
 
     def scalar(self, node: UOp) -> UOp:
         known = _constant(node)
@@ -84,7 +116,7 @@ class _Scalars:
             return known
         if self.is_inside(node):
             src = tuple([self.of[source] for source in node.src])
-            if node.op == Op.EXPAND:
+            if node.op in MOVEMENT:
                 return src[0]
             if node.op == Op.REDUCE:
                 made = reduce_ranges(src[0], node.arg[0], (self.loop,))
@@ -108,7 +140,7 @@ class _Scalars:
     def need(self, reference: UOp) -> Need:
         """What the reduction needs of another one."""
         count = math.prod(int(self.full[axis]) for axis in self.node.arg[1])
-        body, element = self.of[self.node.src[0]], self.of[reference.src[0]]
+        body, element = self.of[self.body], self.of[reference.src[0]]
         return Need(
             self.node.arg[0],
             body,
@@ -117,6 +149,11 @@ class _Scalars:
             lambda node: bool(node.ranges),
             count,
         )
+
+
+def _long(shape: Shape) -> tuple[Size, ...]:
+    """The sizes of a shape that are not 1."""
+    return tuple([size for size in shape if size != 1])
 
 
 def _constant(node: UOp) -> UOp | None:
@@ -138,13 +175,18 @@ def _counted(node: UOp) -> int | None:
 class _InParts:
     """A reduction in two steps: over the elements of each part, then over the parts."""
 
-    def __init__(self, scalars: _Scalars, axis: int, count: int, made: Mapping[UOp, UOp]) -> None:
+    def __init__(
+        self, scalars: _Scalars, axis: int, last: int, count: int, made: Mapping[UOp, UOp]
+    ) -> None:
         self.scalars = scalars
         self.made = made
         self.axis = axis
         sizes, axes = scalars.full, scalars.node.arg[1]
-        self.apart = (*sizes[:axis], count, int(sizes[axis]) // count, *sizes[axis + 1 :])
-        self.inner = [a if a < axis else a + 1 for a in axes]
+        length = math.prod(int(size) for size in sizes[axis : last + 1]) // count
+        self.apart = (*sizes[:axis], count, length, *sizes[last + 1 :])
+        behind = last - axis - 1  # how far axes move that lie behind these
+        self.inner = [a if a < axis else axis + 1 if a <= last else a - behind for a in axes]
+        self.inner = list(dict.fromkeys(self.inner))
         self.parts = tuple(1 if a in self.inner else n for a, n in enumerate(self.apart))
         self.whole = tuple(1 if a == axis else n for a, n in enumerate(self.parts))
         self.elements = math.prod(int(self.apart[a]) for a in self.inner)

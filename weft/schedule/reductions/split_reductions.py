@@ -21,6 +21,7 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.fuse.chains import find_chains
+from weft.schedule.reductions.joined_columns import parts_of_columns
 from weft.schedule.reductions.split_joins import try_join_parts
 from weft.schedule.reductions.split_products import in_parts, parts_of_product
 from weft.support.settings import settings
@@ -44,6 +45,7 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
     is_threaded = isinstance(context.target.compute, Simt)
     # What ends two products in one kernel has no parts, or scores would be in memory after all.
     chains = find_chains(root, topological(root), context.target)
+    columns = parts_of_columns(root, context.target) if is_joined and is_threaded else {}
 
     def split(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
@@ -56,6 +58,9 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
         if goal < 2:
             return new
+        if node in columns:
+            joined = try_join_parts(node, node.arg[1][0], columns[node], made, node.arg[1][-1])
+            return _merged(new, columns[node]) if joined is None else joined
         if is_threaded and 2 * max(sizes[axis] for axis in node.arg[1]) <= goal:
             merged = _try_merged(new, goal)
             if merged is not None:
@@ -93,18 +98,24 @@ def _try_merged(node: UOp, goal: int) -> UOp | None:
     before: reduce ADD axes (0, 1, 2): x[128, 56, 56, 64]
     after:  that over axis 0 of x.reshape(401408, 64), in two steps
     """
-    op, axes = node.arg
+    _, axes = node.arg
     shape = shape_of(node.src[0])
     sizes = [size for size in shape[axes[0] : axes[-1] + 1] if isinstance(size, int)]
     if list(axes) != list(range(axes[0], axes[-1] + 1)) or len(sizes) != len(axes):
         return None
     whole = math.prod(sizes)
     count = _count_of_parts(whole, goal)
-    if 2 * count <= goal:
-        return None
-    value = reshape(node.src[0], (*shape[: axes[0]], whole, *shape[axes[-1] + 1 :]))
-    parts = _in_two_steps(reduce_axes(value, op, (axes[0],)), axes[0], count)
-    return reshape(parts, shape_of(node))
+    return _merged(node, count) if 2 * count > goal else None
+
+
+def _merged(node: UOp, count: int) -> UOp:
+    """The reduction along neighboring axes in `count` parts."""
+    op, axes = node.arg
+    shape = shape_of(node.src[0])
+    whole = math.prod(size for size in shape[axes[0] : axes[-1] + 1] if isinstance(size, int))
+    apart = (*shape[: axes[0]], count, whole // count, *shape[axes[-1] + 1 :])
+    first = reduce_axes(reshape(node.src[0], apart), op, (axes[0] + 1,))
+    return reshape(reduce_axes(global_stage(first), op, (axes[0],)), shape_of(node))
 
 
 def _count_of_parts(size: int, goal: int) -> int:

@@ -105,6 +105,15 @@ def scaled(rows: int, columns: int, dtype: DType = dtypes.bfloat16) -> Case:
     return Case(kernel("scaled", put(out, [i, j], (at(x, i, j).cast(F32) * scale).cast(dtype))))
 
 
+def spread(rows: int, columns: int) -> Case:
+    """What columns differ by from their sums: a reduction that needs another."""
+    out, x = param(0, F32, (columns,)), param(1, dtypes.bfloat16, (rows, columns))
+    j, k, r = range_(0, columns), range_(1, rows), range_(2, rows)
+    total = reduce_ranges(at(x, k, j).cast(F32), Op.ADD, [k])
+    left = at(x, r, j).cast(F32) - total
+    return Case(kernel("spread", put(out, [j], reduce_ranges(left * left, Op.ADD, [r]))))
+
+
 def by_the_total(parts: int, size: int) -> Case:
     """A short sum, stored, and a long loop that uses it."""
     out, total, x, y = (
@@ -163,6 +172,8 @@ CASES = {
     "channels": channels(64, 32),
     "odd channels": channels(35, 24),
     "one row of channels": channels(3, 16),
+    "sums of channels that need others": spread(32, 32),
+    "sums of many channels that need others": spread(150, 24),
     "softmax": softmax_inline(6, 64),
     "softmax with a tail": softmax_inline(3, 72),
     "odd softmax": softmax_inline(3, 67),
