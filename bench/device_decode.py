@@ -75,13 +75,15 @@ def decoder(library: Any, sizes: Llama) -> Any:
             self.layers = nn.ModuleList([Layer() for _ in range(sizes.layers)])
             self.norm = nn.RMSNorm(sizes.width, 1e-5)
 
-        def forward(self, ids: Any, position: Any, rates: Any, places: Any, *caches: Any) -> Any:
+        def forward(
+            self, ids: Any, position: Any, rates: Any, positions: Any, *caches: Any
+        ) -> Any:
             angles = position.float() * rates
             turn = (
                 angles.cos().to(self.norm.weight.dtype),
                 angles.sin().to(self.norm.weight.dtype),
             )
-            seen = (places <= position).reshape((1, 1, 1, sizes.tokens))
+            seen = (positions <= position).reshape((1, 1, 1, sizes.tokens))
             x = self.tokens(ids)
             for number, layer in enumerate(self.layers):
                 x = layer(x, position, turn, seen, *caches[2 * number : 2 * number + 2])
@@ -101,12 +103,12 @@ def arrays(sizes: Llama) -> list[Any]:
     ]
 
 
-def prepared(library: Any, sizes: Llama, place: Callable[[Any], Any], half: Any) -> list[Any]:
+def prepared(library: Any, sizes: Llama, to_device: Callable[[Any], Any], half: Any) -> list[Any]:
     """What a step takes: the arrays, and keys and values of each layer."""
     shape = (1, sizes.groups, sizes.tokens, sizes.size)
     count = 2 * sizes.layers
-    caches = (place(np.zeros(shape, np.float32)).to(half) for _ in range(count))
-    return [*map(place, arrays(sizes)), *caches]
+    caches = (to_device(np.zeros(shape, np.float32)).to(half) for _ in range(count))
+    return [*map(to_device, arrays(sizes)), *caches]
 
 
 def weft_decode(sizes: Llama) -> Step:

@@ -59,7 +59,7 @@ class Tools:
 
 def gpt(tools: Tools) -> Callable[[Any], Any]:
     """A GPT; the function gives logits (batch · time, symbols) of tokens (batch, time)."""
-    token, place = (tools.add(tools.table(n, WIDTH)) for n in (SYMBOLS, CONTEXT))
+    token, position = (tools.add(tools.table(n, WIDTH)) for n in (SYMBOLS, CONTEXT))
     sizes = ((WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH))
     blocks = [
         [tools.add(tools.norm(WIDTH)) for _ in range(2)]
@@ -70,7 +70,7 @@ def gpt(tools: Tools) -> Callable[[Any], Any]:
     numbers = tensor(tools, np.arange(CONTEXT))
 
     def run(tokens: Any) -> Any:
-        x = token(tokens) + place(numbers)
+        x = token(tokens) + position(numbers)
         for norm1, norm2, qkv, mix, up, down in blocks:
             parts = qkv(norm1(x)).reshape(BATCH, CONTEXT, 3, HEADS, WIDTH // HEADS)
             q, k, v = (parts[:, :, i].transpose(1, 2) for i in range(3))

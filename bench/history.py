@@ -151,12 +151,12 @@ def _chart(
     low, high = min(figures), max(figures)
     spread = max(high - low, 0.2)  # a line that does not change is flat
 
-    def place(number: int, figure: float) -> tuple[float, float]:
+    def point(number: int, figure: float) -> tuple[float, float]:
         x = left + WIDE * number / max(runs - 1, 1)
         return x, top + 22 + HIGH * (1 - (math.log(figure) - low) / spread)
 
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(n, f) for n, f, _ in points))
-    (x, y), (_, last, unit) = place(points[-1][0], points[-1][1]), points[-1]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (point(n, f) for n, f, _ in points))
+    (x, y), (_, last, unit) = point(points[-1][0], points[-1][1]), points[-1]
     return (
         f'<text x="{left}" y="{top + 10}" fill="#222">{escape(name)}</text>'
         f'<text x="{left + WIDE}" y="{top + 10}" fill="#666" text-anchor="end">'

@@ -128,8 +128,8 @@ def run(side: tuple[Step, Count], data: Arrays, epochs: int) -> Result:
             train(x[rows], y[rows])
             done += 1
             if number % (count // CHECKS) == 0:
-                places = range(0, len(x_test) - BATCH + 1, BATCH)
-                found = [right(x_test[i : i + BATCH], y_test[i : i + BATCH]) for i in places]
+                starts = range(0, len(x_test) - BATCH + 1, BATCH)
+                found = [right(x_test[i : i + BATCH], y_test[i : i + BATCH]) for i in starts]
                 accuracy = sum(found) / (len(found) * BATCH)
                 if accuracy >= GOAL:
                     break

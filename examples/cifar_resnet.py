@@ -69,9 +69,9 @@ def augmented(x: Tensor, margin: int) -> Tensor:
     for axis in (2, 3):
         shape = [side if each == axis else 1 for each in range(4)]
         shift = Tensor.randint(batch, 1, 1, 1, low=-margin, high=margin + 1)
-        place = Tensor.arange(side).reshape(shape) + shift
-        inside = (place >= 0) & (place < side)
-        moved = x.gather(axis, place.clamp(0, side - 1).expand(x.shape))
+        position = Tensor.arange(side).reshape(shape) + shift
+        inside = (position >= 0) & (position < side)
+        moved = x.gather(axis, position.clamp(0, side - 1).expand(x.shape))
         x = inside.where(moved, 0)
     return x
 

@@ -4,7 +4,7 @@
 
 The sign of a number has the gradient 0 wherever it has one, so nothing is learned through it:
 the signs stay as they were drawn, and only the norm between the layers learns.
-`function(gradient=…)` puts another gradient in its place: the one of a straight line, where the
+`function(gradient=…)` replaces it by another gradient: the one of a straight line, where the
 number is between -1 and 1. The digits come with Weft, so nothing is downloaded.
 """
 

@@ -20,11 +20,11 @@ def window_sums(size: int) -> Callable[[UOp, UOp], UOp]:
     """The kernel for windows of a size: out[row, i] = x[row, i] + … + x[row, i + size - 1]."""
 
     def kernel(out: UOp, x: UOp) -> UOp:
-        rows, places = out.shape
-        row, place, tap = range_(0, rows), range_(1, places), range_(2, size)
-        element = load(index_of(x, [row, place + tap]))
+        rows, positions = out.shape
+        row, position, tap = range_(0, rows), range_(1, positions), range_(2, size)
+        element = load(index_of(x, [row, position + tap]))
         total = reduce_ranges(element, Op.ADD, [tap])
-        return store(index_of(out, [row, place]), total, [row, place])
+        return store(index_of(out, [row, position]), total, [row, position])
 
     return kernel
 

@@ -52,9 +52,9 @@ class MiniLM:
     def embed(self, ids: Tensor) -> Tensor:
         table = "embeddings.{}_embeddings.weight"
         words = self.weights[table.format("word")][ids]
-        places = self.weights[table.format("position")][: ids.shape[1]]
+        positions = self.weights[table.format("position")][: ids.shape[1]]
         kind = self.weights[table.format("token_type")][0]
-        return self.norm("embeddings.LayerNorm", words + places + kind)
+        return self.norm("embeddings.LayerNorm", words + positions + kind)
 
     def layer(self, name: str, x: Tensor, hidden: Tensor) -> Tensor:
         mixed = self.dense(f"{name}.attention.output.dense", self.attend(name, x, hidden))

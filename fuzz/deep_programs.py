@@ -139,7 +139,7 @@ def is_bad(program: Program, mode: Mode, device: str) -> bool:
 
 
 def shrink(program: Program, mode: Mode, device: str) -> Program:
-    """The program with leaves in the place of what the failure does not need."""
+    """The program with leaves instead of what the failure does not need."""
     shapes = shapes_of(program)
     found = True
     while found:

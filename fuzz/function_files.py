@@ -121,7 +121,7 @@ def edited_header(header: dict[str, Any], source: random.Random) -> dict[str, An
 
 
 def edited_alike(parts: Parts, source: random.Random) -> Parts:
-    """The parts with one number or word exchanged for another in every place."""
+    """The parts with one number or word exchanged for another everywhere."""
     header, text, contents = parts
     tokens = [token for token in _TOKENS.findall(text) if token.isalnum()]
     old = source.choice(tokens)

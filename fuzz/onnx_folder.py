@@ -37,8 +37,8 @@ class Folder:
         self.inside = self.root / "model"
         (self.inside / "part").mkdir(parents=True)
         self.weight = np.arange(12, dtype=np.float32).reshape(3, 4)
-        for place in (self.root / "secret.bin", self.inside / "part" / "w.bin"):
-            place.write_bytes(self.weight.tobytes())
+        for file in (self.root / "secret.bin", self.inside / "part" / "w.bin"):
+            file.write_bytes(self.weight.tobytes())
         (self.inside / "link.bin").symlink_to(self.root / "secret.bin")
         (self.inside / "up").symlink_to(self.root)
 

@@ -56,7 +56,7 @@ def models(limit: int = 60) -> list[tuple[str, Any, dict[str, Any]]]:
 
 
 def edited_bytes(content: bytes, rng: random.Random) -> bytes:
-    """A file with one to four places changed."""
+    """A file with one to four bytes changed."""
     data = bytearray(content)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data)) if data else 0

@@ -369,7 +369,7 @@ class Generator:
     # Lines that write.
 
     def value(self, name: str, shape: tuple[int, ...]) -> tuple[str, str]:
-        """Something that fits a place, for Weft and for NumPy."""
+        """Something that fits a region, for Weft and for NumPy."""
         operand = self.operand(name, shape)
         kind = self.random.random()
         if kind < 0.2 and operand[0] == "t":

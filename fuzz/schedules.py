@@ -203,7 +203,7 @@ class RandomDecisions(Decisions):
 
 
 def programs_of(kernels: UOp, machine: Target) -> UOp:
-    """The calls of a schedule, with the program of each kernel in its place."""
+    """The calls of a schedule, with the program of each kernel instead of it."""
     calls = [
         make(Op.CALL, call.dtype, call.src, generate(call.arg, machine).instructions)
         for call in kernels.src

@@ -3,7 +3,7 @@
     python -m fuzz.symbolic --count 500 --seed 1 --device CPU
 
 A program is a list of lines over the names n, m and p. It runs with bound variables and with ints
-in their places, for several values, and as the body of a jitted function; the results must agree,
+instead of them, for several values, and as the body of a jitted function; the results must agree,
 and after the first value nothing may be scheduled or compiled again. A program that fails is
 shrunk and printed.
 """

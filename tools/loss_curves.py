@@ -34,7 +34,7 @@ def torch_loss(weights: dict[str, Any], tokens: Any, targets: Any) -> Any:
     def norm(x: Any, name: str) -> Any:
         return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"])
 
-    x = weights["token.weight"][tokens] + weights["place.weight"][: tokens.shape[1]]
+    x = weights["token.weight"][tokens] + weights["position.weight"][: tokens.shape[1]]
     for number in range(LAYERS):
         block = f"blocks.{number}"
         qkv = linear(norm(x, f"{block}.attention_norm"), f"{block}.qkv")
@@ -93,12 +93,12 @@ def picture(weft: Losses, torch: Losses, title: str = "loss per character") -> s
     width, height, left, top = 640, 320, 50, 20
     low, high = 1.0, math.ceil(max(weft + torch))
 
-    def place(step: float, loss: float) -> str:
+    def point(step: float, loss: float) -> str:
         x = left + (width - left - 20) * step / max(len(weft) - 1, 1)
         return f"{x:.1f},{top + (height - top - 40) * (high - loss) / (high - low):.1f}"
 
     def curve(losses: Losses, style: str) -> str:
-        points = " ".join(place(step, loss) for step, loss in enumerate(losses))
+        points = " ".join(point(step, loss) for step, loss in enumerate(losses))
         return f'<polyline fill="none" {style} points="{points}"/>'
 
     def word(x: float, y: float, text: str, more: str = "") -> str:
@@ -110,13 +110,13 @@ def picture(weft: Losses, torch: Losses, title: str = "loss per character") -> s
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for loss in range(math.ceil(low), high + 1):
-        start, end = place(0, loss), place(len(weft) - 1, loss)
+        start, end = point(0, loss), point(len(weft) - 1, loss)
         parts.append(f'<polyline stroke="#ddd" points="{start} {end}"/>')
         parts.append(
             word(left - 8, float(start.split(",")[1]) + 4, str(loss), 'text-anchor="end"')
         )
     for step in range(0, len(weft) + 1, max(len(weft) // 5, 1)):
-        x = float(place(step, low).split(",")[0])
+        x = float(point(step, low).split(",")[0])
         parts.append(word(x, height - 22, str(step), 'text-anchor="middle"'))
     parts.append(word((left + width) / 2, height - 6, "step", 'text-anchor="middle"'))
     parts.append(word(left, top - 6, title))

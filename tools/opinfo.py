@@ -52,7 +52,7 @@ def _names(options: Any) -> dict[str, list[Any]]:
         if is_named and (not exact or op.name in exact):
             found.setdefault(op.name, []).append(op)
     return {
-        name: ops for place, (name, ops) in enumerate(found.items()) if place % parts == number
+        name: ops for index, (name, ops) in enumerate(found.items()) if index % parts == number
     }
 
 

@@ -63,13 +63,13 @@ def rules_page() -> Iterator[str]:
 def families() -> list[tuple[str, RuleSet]]:
     """The rule sets that KERNEL_RULES is made of with their modules, in its order."""
     found: list[tuple[int, str, RuleSet]] = []
-    places = {id(item): place for place, item in enumerate(KERNEL_RULES.all_rules)}
+    positions = {id(item): number for number, item in enumerate(KERNEL_RULES.all_rules)}
     for info in pkgutil.iter_modules(weft.rules.__path__):
         module = importlib.import_module(f"weft.rules.{info.name}")
         for value in vars(module).values():
             if isinstance(value, RuleSet) and value is not SIMPLIFY and defined_in(value, module):
-                found.append((places[id(value.all_rules[0])], info.name, value))
-    count, listed = len(places), sum(len(family.all_rules) for _, _, family in found)
+                found.append((positions[id(value.all_rules[0])], info.name, value))
+    count, listed = len(positions), sum(len(family.all_rules) for _, _, family in found)
     if listed != count:
         sys.exit(f"KERNEL_RULES has {count} rules, and the sets of weft/rules have {listed}")
     return [(module, family) for _, module, family in sorted(found, key=lambda row: row[0])]
@@ -150,9 +150,9 @@ FUNCTION_OPS = frozenset(row.number for row in INFO) - INFIX.keys() - PREFIXES.k
 
 def guard_text(guard: Callable[..., bool]) -> str:
     """The condition of a rule: the body of a lambda or of a function that only returns."""
-    place = inspect.getsourcefile(guard)
-    assert place is not None
-    source = Path(place).read_text(encoding="utf-8")
+    file = inspect.getsourcefile(guard)
+    assert file is not None
+    source = Path(file).read_text(encoding="utf-8")
     line = guard.__code__.co_firstlineno
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Lambda) and node.lineno == line:
@@ -162,7 +162,7 @@ def guard_text(guard: Callable[..., bool]) -> str:
             if len(node.body) == 1 and isinstance(last, ast.Return) and last.value is not None:
                 return source_text(source, last.value)
             return f"{node.name}({', '.join(argument.arg for argument in node.args.args)})"
-    sys.exit(f"{place}:{line}: no guard stands here")
+    sys.exit(f"{file}:{line}: no guard stands here")
 
 
 def source_text(source: str, node: ast.expr) -> str:

@@ -74,24 +74,24 @@ def _part(match: re.Match[str], page: str) -> str:
     path, _, anchor = target.partition("#")
     names = {site: name for name, site in TOP_PAGES.items()}
     source = names.get(page, f"docs/{page}")
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-    site = TOP_PAGES.get(place) or (place.removeprefix("docs/") if _is_page(place) else None)
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    site = TOP_PAGES.get(target) or (target.removeprefix("docs/") if _is_page(target) else None)
     if site is None:
-        return _as_text(match["label"], place)
+        return _as_text(match["label"], target)
     link = posixpath.relpath(site, posixpath.dirname(page) or ".")
     return f"[{match['label']}]({link}{'#' + anchor if anchor else ''})"
 
 
-def _is_page(place: str) -> bool:
+def _is_page(target: str) -> bool:
     # What does not exist stays a link, so that MkDocs reports it.
-    return place.startswith("docs/") and not (ROOT / place).is_dir()
+    return target.startswith("docs/") and not (ROOT / target).is_dir()
 
 
-def _as_text(label: str, place: str) -> str:
+def _as_text(label: str, target: str) -> str:
     """A link to a source file as text: its path, after the label where that says more.
 
     >>> _as_text("table.py", "weft/codegen/opts/table.py"), _as_text("a test", "tests/test_a.py")
     ('`weft/codegen/opts/table.py`', 'a test (`tests/test_a.py`)')
     """
     bare = label.strip("`").rstrip("/")
-    return f"`{place}`" if place.endswith(bare) else f"{label} (`{place}`)"
+    return f"`{target}`" if target.endswith(bare) else f"{label} (`{target}`)"

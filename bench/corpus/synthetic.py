@@ -72,11 +72,11 @@ class Chain:
         self.shape[axis] += before + after
 
     def windows(self, axis: int, size: int, step: int, dilation: int) -> None:
-        """Go from windows, one axis for their place and one inside, to what they slide over."""
+        """Go from windows, one axis for their position and one inside, to what they slide over."""
         add = self.graph.add
-        place = add("mul", self.indices[axis], self.constant(step))
+        start = add("mul", self.indices[axis], self.constant(step))
         inside = add("mul", self.graph.add("range", 100 + axis, size), self.constant(dilation))
-        self.indices[axis] = add("add", place, inside)
+        self.indices[axis] = add("add", start, inside)
         self.shape[axis] = (self.shape[axis] - 1) * step + (size - 1) * dilation + 1
 
 

@@ -104,7 +104,7 @@ class Translator(nn.Module):
 
 @torch.no_grad()
 def translate(model, src, max_len):
-    """The most likely symbol at each place, until every row has ended."""
+    """The most likely symbol at each position, until every row has ended."""
     model.eval()
     memory = model.encode(src)
     ys = torch.full((src.size(0), 1), BOS, dtype=torch.long, device=src.device)

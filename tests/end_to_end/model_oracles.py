@@ -81,9 +81,9 @@ def numpy_minilm(weights: dict[str, Array], heads: int, ids: Array, mask: Array)
         x = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
         return x * w[f"{name}.weight"] + w[f"{name}.bias"]
 
-    places = w["embeddings.position_embeddings.weight"][: ids.shape[1]]
+    positions = w["embeddings.position_embeddings.weight"][: ids.shape[1]]
     kind = w["embeddings.token_type_embeddings.weight"][0]
-    x = w["embeddings.word_embeddings.weight"][ids] + places + kind
+    x = w["embeddings.word_embeddings.weight"][ids] + positions + kind
     x = norm("embeddings.LayerNorm", x)
     for n in range(sum(name.endswith("intermediate.dense.weight") for name in w)):
         block = f"encoder.layer.{n}."

@@ -1,6 +1,6 @@
 """Convolutions on matrix units of Hopper: what the interpreter computes is what PyTorch does.
 
-Kernels are interpreted as opts have left them, with products of tiles in the place of sums; how
+Kernels are interpreted as opts have left them, with products of tiles instead of sums; how
 such products are copied and multiplied, tests of the pipeline show.
 """
 

@@ -48,8 +48,8 @@ def local_bytes(program: Program) -> int:
 
 def widest_access(program: Program) -> int:
     """The bits of the widest load or store; small floats are computed in 32."""
-    places = [node for node in topological(program.instructions) if node.op == Op.INDEX]
-    return max((node.dtype.bits * node.dtype.lanes for node in places), default=0)
+    indices = [node for node in topological(program.instructions) if node.op == Op.INDEX]
+    return max((node.dtype.bits * node.dtype.lanes for node in indices), default=0)
 
 
 def of(target, function) -> tuple[UOp, ...]:

@@ -163,9 +163,9 @@ def problem_of(
     if not bad.any():
         return None
     worst = np.argmax(np.where(bad, np.nan_to_num(error / ulp, nan=np.inf), -1))
-    place = np.unravel_index(worst, array.shape)
-    ratio = (error / ulp)[place]
-    return f"{got[place]!r} at {tuple(map(int, place))}, not {array[place]!r} ({ratio:.1f} ulp)"
+    index = np.unravel_index(worst, array.shape)
+    ratio = (error / ulp)[index]
+    return f"{got[index]!r} at {tuple(map(int, index))}, not {array[index]!r} ({ratio:.1f} ulp)"
 
 
 def _ulp(array: Any, dtype: str, of_largest: bool) -> Any:

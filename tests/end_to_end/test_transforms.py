@@ -42,7 +42,7 @@ def results_of(results: Any) -> list[Tensor]:
 
 
 def ramp(tensor: Tensor) -> Tensor:
-    """A direction: numbers that differ from place to place."""
+    """A direction: numbers that differ from element to element."""
     count = tensor.numel()
     numbers = np.linspace(0.5, 1.5, max(count, 1), dtype=np.float32)[:count]
     return Tensor(numbers).reshape(tensor.shape).cast(tensor.dtype)
@@ -99,20 +99,20 @@ def chosen(row: Row, inputs: list[Tensor]) -> tuple[int, ...]:
 
 def by_checkpoint(row: Row) -> None:
     inputs = inputs_of(row)
-    places = chosen(row, inputs)
-    wanted = grad(scalar(row), argnums=places)(*inputs)
-    same(list(grad(checkpoint(scalar(row)), argnums=places)(*inputs)), list(wanted), 1e-4)
+    argnums = chosen(row, inputs)
+    wanted = grad(scalar(row), argnums=argnums)(*inputs)
+    same(list(grad(checkpoint(scalar(row)), argnums=argnums)(*inputs)), list(wanted), 1e-4)
 
 
 def by_jvp(row: Row) -> None:
     inputs = inputs_of(row)
-    places = chosen(row, inputs)
+    argnums = chosen(row, inputs)
 
     def of_floats(*floats: Tensor) -> Tensor:
-        given = dict(zip(places, floats, strict=True))
+        given = dict(zip(argnums, floats, strict=True))
         return scalar(row)(*[given.get(n, each) for n, each in enumerate(inputs)])
 
-    floats = [inputs[n] for n in places]
+    floats = [inputs[n] for n in argnums]
     directions = [ramp(each) for each in floats]
     slopes = grad(of_floats, argnums=tuple(range(len(floats))))(*floats)
     wanted = sum(float((g * u).sum().item()) for g, u in zip(slopes, directions, strict=True))
@@ -124,13 +124,13 @@ def by_jvp(row: Row) -> None:
 def by_double_grad(row: Row) -> None:
     """The change of the gradient along a direction, by reverse mode and by `jvp`."""
     inputs = inputs_of(row)
-    place = chosen(row, inputs)[0]
+    argnum = chosen(row, inputs)[0]
 
     def of_one(x: Tensor) -> Tensor:
-        total: Tensor = scalar(row)(*[x if n == place else e for n, e in enumerate(inputs)])
+        total: Tensor = scalar(row)(*[x if n == argnum else e for n, e in enumerate(inputs)])
         return total
 
-    x = inputs[place]
+    x = inputs[argnum]
     found = grad(lambda y: (grad(of_one)(y) * ramp(y)).sum())(x)
     _, wanted = jvp(grad(of_one), (x,), (ramp(x),))
     same([found], [wanted], 1e-3)

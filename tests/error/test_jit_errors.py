@@ -17,7 +17,7 @@ def interpreter() -> Iterator[None]:
 
 
 def message(function: Callable[[], object]) -> str:
-    """Return the message without the place and without line numbers of this file."""
+    """Return the message without the location and without line numbers of this file."""
     with pytest.raises(UsageError) as failure:
         function()
     error = failure.value

@@ -10,7 +10,7 @@ from weft.support.settings import Context, settings
 
 
 def message(function: Callable[[], object]) -> str:
-    """Return the message without the place, which is this file."""
+    """Return the message without the location, which is this file."""
     with pytest.raises(UsageError) as failure:
         function()
     error = failure.value
@@ -119,7 +119,7 @@ def test_an_assignment():
     assert message(lambda: setattr(settings, "DEBUG", 2)) == ASSIGNED
 
 
-def test_the_place_is_the_users_line():
+def test_the_location_is_the_users_line():
     with pytest.raises(UsageError) as failure:
         Context(DBUG=1)
     assert failure.value.where.text == "Context(DBUG=1)"

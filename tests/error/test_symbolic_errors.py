@@ -20,7 +20,7 @@ def interpreter() -> Iterator[None]:
 
 
 def message(function: Callable[[], object]) -> str:
-    """Return the message without the place, which is this file."""
+    """Return the message without the location, which is this file."""
     with pytest.raises(UsageError) as failure:
         function()
     error = failure.value

@@ -17,7 +17,7 @@ def interpreter() -> Iterator[None]:
 
 
 def message(function: Callable[[], object]) -> str:
-    """Return the message without the place, which is this file."""
+    """Return the message without the location, which is this file."""
     with pytest.raises(UsageError) as failure:
         function()
     error = failure.value
@@ -321,7 +321,7 @@ def test_python_errors_stay_what_they_are():
         Tensor(np.zeros(2)).reshape(3)
 
 
-def test_the_place_is_the_users_line():
+def test_the_location_is_the_users_line():
     with pytest.raises(UsageError) as failure:
         Tensor([1, 2]).softmax().layernorm().reshape(3)
     assert failure.value.where.text == "Tensor([1, 2]).softmax().layernorm().reshape(3)"

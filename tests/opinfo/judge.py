@@ -131,8 +131,8 @@ def _difference(mine: Any, other: Any, only_shape: bool) -> str:
     else:
         close = a == b
     if not close.all():
-        place = np.argwhere(~close)[0] if close.ndim else ()
-        return f"value {a[tuple(place)]!s} for {b[tuple(place)]!s}"
+        index = np.argwhere(~close)[0] if close.ndim else ()
+        return f"value {a[tuple(index)]!s} for {b[tuple(index)]!s}"
     return ""
 
 
@@ -183,8 +183,8 @@ def _compare_gradients(
             return f"gradient {number}: shape {a.shape} for {b.shape}"
         scale = max(1.0, float(np.nanmax(np.abs(b), initial=0))) if np.isfinite(b).all() else 1.0
         if not np.allclose(a, b, 5e-3, 1e-3 * scale, equal_nan=True):
-            place = tuple(np.argwhere(~np.isclose(a, b, 5e-3, 1e-3 * scale, equal_nan=True))[0])
-            return f"gradient {number}: {a[place]!s} for {b[place]!s}"
+            index = tuple(np.argwhere(~np.isclose(a, b, 5e-3, 1e-3 * scale, equal_nan=True))[0])
+            return f"gradient {number}: {a[index]!s} for {b[index]!s}"
     return ""
 
 

@@ -57,7 +57,7 @@ def function_of(op: Any) -> Callable[..., Any] | None:
     """What a sample of an operator calls: what has its name here.
 
     `op_db` calls some operators by a function of its own that arranges the arguments; the same
-    function runs here, with Weft in the place of `torch`.
+    function runs here, with Weft instead of `torch`.
     """
     found = named(op.name)
     code = getattr(op.op, "__code__", None)
@@ -102,8 +102,8 @@ def chosen(items: list[Any], most: int) -> list[Any]:
     """At most so many of them, evenly from the first to the last."""
     if len(items) <= most:
         return items
-    places = np.linspace(0, len(items) - 1, most).round().astype(int)
-    return [items[place] for place in sorted(set(places.tolist()))]
+    indices = np.linspace(0, len(items) - 1, most).round().astype(int)
+    return [items[index] for index in sorted(set(indices.tolist()))]
 
 
 def samples_of(op: Any, most: int, seed: int = 0, requires_grad: bool = False) -> list[Any]:

@@ -18,7 +18,7 @@ FOUND = {
         "x0 = (base(1, (8, 4)).sum(0, keepdim=True) % 7).realize()",
         "x1 = x0.flip(1).pad(((n + m, 8 - p), (0, 0)))",
     ),
-    "the extent of a range was simplified in one place and not in another": (
+    "the extent of a range was simplified in one source and not in another": (
         "x0 = base(2, (4, 8))",
         "x1 = x0[Tensor.full((m, p + 1), 3).flatten() % 8]",
         "x2 = Tensor.arange((n * 8 + m + 3) // 4).int() + 1",

@@ -384,7 +384,7 @@ def scan_columns() -> Case:
 
 
 def scan_of_a_scan() -> Case:
-    """Two results: the greatest so far, and the last place where it was set."""
+    """Two results: the greatest so far, and the last index where it was set."""
     out, where_, a = param(0, I32, (3, 7)), param(1, I32, (3, 7)), param(2, I32, (3, 7))
     i, j = range_(0, 3), range_(1, 7)
     best = scan_range(at(a, i, j), Op.MAX, j)

@@ -39,7 +39,7 @@ def product(
     left, right = layout.split(",")
     out = out or dtype
 
-    def place(slot: int, axes: str) -> str:
+    def element(slot: int, axes: str) -> str:
         return f"p{slot}[{', '.join(ranges[axis] for axis in axes)}]"
 
     def param(slot: int, axes: str, kind: str) -> str:
@@ -52,8 +52,8 @@ def product(
                 *([param(3, "n", dtype)] if "p3" in epilogue else []),
                 *(f"r{number} < {size}" for number, size in enumerate((m, n, k))),
                 'kernel "product" r0 loop, r1 loop, r2 loop:',
-                f"  v0 = reduce ADD over r2: {sums}(load {place(1, left)})"
-                f" * {sums}(load {place(2, right)})",
+                f"  v0 = reduce ADD over r2: {sums}(load {element(1, left)})"
+                f" * {sums}(load {element(2, right)})",
                 f"  store p0[r0, r1] = {out}({epilogue}) for r0, r1",
             ]
         )

@@ -165,9 +165,9 @@ def test_null_plans_and_counts_but_has_no_values():
 def test_freed_memory_is_handed_out_again():
     x = random(70, 70)
     first = (x + 1).realize()
-    place = buffer_of(first.uop).handle
+    handle = buffer_of(first.uop).handle
     del first
-    assert buffer_of((x + 2).realize().uop).handle is place
+    assert buffer_of((x + 2).realize().uop).handle is handle
 
 
 def test_out_of_memory_is_said_with_the_size():

@@ -1,4 +1,4 @@
-"""Targets by name, and NULL in the place of a machine that is not here."""
+"""Targets by name, and NULL instead of a machine that is not here."""
 
 import numpy as np
 import pytest

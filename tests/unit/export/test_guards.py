@@ -22,8 +22,8 @@ def test_an_index_without_a_mask_reads_nothing_outside(tmp_path, dtype):
 
 
 def test_contents_that_are_indices_read_nothing_outside(counter):
-    place = counter.contents.index(np.array([0, 3], np.int32).tobytes())
-    counter.contents[place] = np.array([1 << 30, -7], np.int32).tobytes()
+    position = counter.contents.index(np.array([0, 3], np.int32).tobytes())
+    counter.contents[position] = np.array([1 << 30, -7], np.int32).tobytes()
     with Context(CHECK="memory"):
         assert counter.loaded()(four()).tolist() == [0.0, 0.0]
 

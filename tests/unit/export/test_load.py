@@ -227,7 +227,7 @@ def test_a_file_runs_on_devices_that_compute(double, tmp_path, device):
     assert precious.read_bytes() == b"precious"
 
 
-def test_names_of_devices_in_other_places_are_not_read(double):
+def test_names_of_devices_elsewhere_are_not_read(double):
     double.header["devices"] = ["DISK:precious"]
     double.refused("devices")
 

@@ -46,7 +46,7 @@ def test_memory_of_the_process_is_not_named(double, number):
 
 
 @pytest.mark.parametrize("device", ["DISK:{}", "CPU", "PYTHON"])
-def test_nothing_is_copied_to_another_place(double, tmp_path, device):
+def test_nothing_is_copied_to_another_device(double, tmp_path, device):
     precious = tmp_path / "precious"
     precious.write_bytes(b"precious")
     double.replace("p0 * 2.0", f'p0.copy("{device.format(precious)}")')

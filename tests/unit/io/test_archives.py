@@ -55,9 +55,9 @@ def test_other_methods_and_secrets_are_refused():
 
 def test_a_member_that_lies_about_its_size_is_refused():
     data = bytearray(zipped(zipfile.ZIP_DEFLATED, a=b"hello" * 100))
-    place = data.rindex(b"PK\1\2") + 24
+    offset = data.rindex(b"PK\1\2") + 24
     for size in (499, 501, 2**31):
-        data[place : place + 4] = struct.pack("<I", size)
+        data[offset : offset + 4] = struct.pack("<I", size)
         with pytest.raises(FileFormatError, match=r"damaged|cannot have|absurd"):
             zip_extract(Tensor(bytes(data)))
 

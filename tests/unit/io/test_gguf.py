@@ -24,9 +24,9 @@ def packed(name: str, count: int) -> np.ndarray:
     halves = {"Q2_K": (80, 82), "Q3_K": (108,), "Q6_K": (208,), "Q4_1": (0, 2), "Q5_1": (0, 2)}
     halves |= {"TQ1_0": (52,), "TQ2_0": (64,)}
     halves |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q8_K": (), "MXFP4": (), "IQ1_M": ()}
-    for place in halves.get(name, (0,)):
+    for offset in halves.get(name, (0,)):
         scale = source.uniform(-2, 2, (count, 1)).astype(np.float16)
-        blocks[:, place : place + 2] = scale.view(np.uint8)
+        blocks[:, offset : offset + 2] = scale.view(np.uint8)
     if name == "IQ1_M":  # the upper quarters of four numbers are a small float
         blocks[:, 49::2] = blocks[:, 49::2] & 15 | source.integers(0, 3, (count, 4), np.uint8) << 4
     if name == "Q8_K":
@@ -38,8 +38,8 @@ def packed(name: str, count: int) -> np.ndarray:
 
 # The format, element by element, with Python's integers: how far from the code under test an
 # oracle can be.
-def half(block: bytes, place: int) -> np.float32:
-    return np.float32(np.frombuffer(block, np.float16, 1, place)[0])
+def half(block: bytes, offset: int) -> np.float32:
+    return np.float32(np.frombuffer(block, np.float16, 1, offset)[0])
 
 
 def element(name: str, block: bytes, i: int) -> np.float32:
@@ -216,8 +216,8 @@ def head(tensors: int, pairs: int, rest: bytes = b"", version: int = 3) -> bytes
     return b"GGUF" + struct.pack("<IQQ", version, tensors, pairs) + rest
 
 
-def tensor_entry(axes: bytes, kind: int = 0, place: int = 0) -> bytes:
-    return head(1, 0, gguf_text("t") + axes + struct.pack("<IQ", kind, place) + b"\0" * 100)
+def tensor_entry(axes: bytes, kind: int = 0, offset: int = 0) -> bytes:
+    return head(1, 0, gguf_text("t") + axes + struct.pack("<IQ", kind, offset) + b"\0" * 100)
 
 
 WRONG = {
@@ -241,7 +241,7 @@ WRONG = {
     "size": (tensor_entry(struct.pack("<IQ", 1, 2**63)), "has a size of"),
     "kind": (tensor_entry(struct.pack("<IQ", 1, 2), 99), "unknown type 99"),
     "row": (tensor_entry(struct.pack("<IQ", 1, 31), 2), "whole number of 32"),
-    "place": (tensor_entry(struct.pack("<IQ", 1, 2), 0, 2**40), "lies outside"),
+    "offset": (tensor_entry(struct.pack("<IQ", 1, 2), 0, 2**40), "lies outside"),
 }
 
 

@@ -10,7 +10,7 @@ F32 = dtypes.float32
 P, Q = (param(slot, F32, (4,)) for slot in range(2))
 
 
-def test_the_body_takes_the_place_of_the_call():
+def test_the_body_replaces_the_call():
     body = inline_body(P * Q + P)
     done = call(body, Q, P)
     assert is_inline(done) and shape_of(done) == (4,)

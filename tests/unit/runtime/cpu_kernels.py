@@ -27,8 +27,8 @@ def device(pool: ThreadPool | None = None) -> CpuDevice:
 def count_groups(groups: int, name: str = "count_groups") -> Program:
     """Each group adds one to its own int32."""
     me = special("group", groups)
-    place = at(argument(0, I32, groups), me)
-    return program(put(place, get(place) + 1), name=name)
+    element = at(argument(0, I32, groups), me)
+    return program(put(element, get(element) + 1), name=name)
 
 
 def add_number(value: float, size: int = 64, name: str = "add_number") -> Program:
@@ -42,5 +42,5 @@ def add_number(value: float, size: int = 64, name: str = "add_number") -> Progra
 def work_long(groups: int, turns: int, name: str = "work_long") -> Program:
     """Each group turns a long loop that adds one to its own int32."""
     me, turn = special("group", groups), counter(0, turns)
-    place = at(argument(0, I32, groups), me)
-    return program(me, turn, put(place, get(place) + number(1)), end(turn), name=name)
+    element = at(argument(0, I32, groups), me)
+    return program(me, turn, put(element, get(element) + number(1)), end(turn), name=name)

@@ -1,4 +1,4 @@
-"""The error classes: their builtin bases, their table, pickling, and the place they point at."""
+"""The error classes: their builtin bases, their table, pickling, and the location in them."""
 
 import copy
 import pickle
@@ -93,10 +93,10 @@ def test_pickle_and_copy_keep_the_message(error: type[Exception], duplicate):
 
 
 def test_parts_are_kept():
-    place = FixedLine("a.py", 1)
-    error = ShapeError("what", facts=[["left", (3, 4)]], rule="rule", fix="fix", where=place)
+    location = FixedLine("a.py", 1)
+    error = ShapeError("what", facts=[["left", (3, 4)]], rule="rule", fix="fix", where=location)
     assert (error.what, error.facts) == ("what", (("left", "(3, 4)"),))
-    assert (error.rule, error.fix, error.where) == ("rule", "fix", place)
+    assert (error.rule, error.fix, error.where) == ("rule", "fix", location)
     assert (error.code, error.args) == ("W101", ("what",))
 
 

@@ -10,13 +10,13 @@ def test_only_what():
     assert render_message("sum: no axis 3", NOWHERE) == "sum: no axis 3"
 
 
-def test_a_place_without_text():
+def test_a_location_without_text():
     assert render_message("what", FixedLine("a.py", 3)) == "what\n\n  at a.py:3"
 
 
 def test_lines_of_source_keep_their_indentation():
-    place = FixedLine("a.py", 3, "f(\n    x,\n)")
-    assert render_message("what", place) == "what\n\n  at a.py:3\n    f(\n        x,\n    )"
+    location = FixedLine("a.py", 3, "f(\n    x,\n)")
+    assert render_message("what", location) == "what\n\n  at a.py:3\n    f(\n        x,\n    )"
 
 
 def test_rule_and_fix_may_have_several_lines():

@@ -41,74 +41,74 @@ def this_line() -> int:
 
 
 def test_the_line_of_the_caller():
-    place, line = user_line(), this_line()
-    assert (place.line, place.function) == (line, "test_the_line_of_the_caller")
-    assert place.text == "place, line = user_line(), this_line()"
-    assert os.path.samefile(place.file, __file__)
+    location, line = user_line(), this_line()
+    assert (location.line, location.function) == (line, "test_the_line_of_the_caller")
+    assert location.text == "location, line = user_line(), this_line()"
+    assert os.path.samefile(location.file, __file__)
 
 
 @pytest.mark.parametrize("name", ["direct", "deep", "skipping"])
 def test_weft_frames_are_passed_over(name: str):
     capture = weft_function(name)
-    place, line = capture(), this_line()
-    assert place.line == line
+    location, line = capture(), this_line()
+    assert location.line == line
 
 
 def test_a_callback_of_the_user_is_innermost():
     calls_back = weft_function("calls_back")
-    place = calls_back(lambda: user_line())
-    assert place.function.endswith("<lambda>")
+    location = calls_back(lambda: user_line())
+    assert location.function.endswith("<lambda>")
 
 
 def test_through_a_comprehension():
     capture = weft_function("direct")
-    (place,) = [capture() for _ in range(1)]
-    assert place.text == "(place,) = [capture() for _ in range(1)]"
+    (location,) = [capture() for _ in range(1)]
+    assert location.text == "(location,) = [capture() for _ in range(1)]"
 
 
 def test_through_wrappers_of_the_standard_library():
-    with weft_function("manager")() as place:
-        assert place.text == 'with weft_function("manager")() as place:'
+    with weft_function("manager")() as location:
+        assert location.text == 'with weft_function("manager")() as location:'
     dispatched = weft_function("dispatched")
-    place = dispatched(3)
-    assert place.text == "place = dispatched(3)"
+    location = dispatched(3)
+    assert location.text == "location = dispatched(3)"
 
 
 def test_an_operator_in_a_long_statement_shows_its_own_line():
     capture = weft_function("direct")
-    places = [
+    locations = [
         1,
         capture(),
         3,
     ]
-    assert places[1].text == "capture(),"
+    assert locations[1].text == "capture(),"
 
 
 def test_a_call_over_several_lines_shows_all_of_them():
     capture = weft_function("direct")
     # fmt: off
-    place = capture(
+    location = capture(
         1,
         2)
     # fmt: on
-    assert place.text == "place = capture(\n    1,\n    2)"
+    assert location.text == "location = capture(\n    1,\n    2)"
 
 
 def test_a_long_call_is_cut():
     capture = weft_function("direct")
-    place = capture(
+    location = capture(
         1,
         2,
         3,
     )
-    assert place.text == "place = capture(\n    1,\n..."
+    assert location.text == "location = capture(\n    1,\n..."
 
 
 def test_code_without_source():
     names = {"user_line": user_line}
     exec("\n\nplace = user_line()", names)
-    place = names["place"]
-    assert (place.file, place.line, place.text) == ("<string>", 3, "")
+    location = names["location"]
+    assert (location.file, location.line, location.text) == ("<string>", 3, "")
 
 
 def test_a_cell_of_a_notebook():
@@ -117,28 +117,28 @@ def test_a_cell_of_a_notebook():
     try:
         names = {"user_line": user_line}
         exec(compile(source, "<cell 7>", "exec"), names)
-        assert (names["place"].file, names["place"].line) == ("<cell 7>", 2)
-        assert names["place"].text == "place = user_line()"
+        assert (names["location"].file, names["location"].line) == ("<cell 7>", 2)
+        assert names["location"].text == "location = user_line()"
     finally:
         del linecache.cache["<cell 7>"]
 
 
 def test_a_missing_file_has_no_text():
     names = {"user_line": user_line}
-    exec(compile("place = user_line()", "/nowhere/gone.py", "exec"), names)
-    assert (names["place"].file, names["place"].text) == ("/nowhere/gone.py", "")
+    exec(compile("location = user_line()", "/nowhere/gone.py", "exec"), names)
+    assert (names["location"].file, names["location"].text) == ("/nowhere/gone.py", "")
 
 
 def test_file_is_relative_inside_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     names = {"user_line": user_line}
-    exec(compile("place = user_line()", str(tmp_path / "sub" / "train.py"), "exec"), names)
-    place = names["place"]
-    assert place.file == str(tmp_path / "sub" / "train.py")
+    exec(compile("location = user_line()", str(tmp_path / "sub" / "train.py"), "exec"), names)
+    location = names["location"]
+    assert location.file == str(tmp_path / "sub" / "train.py")
     monkeypatch.chdir(tmp_path)
-    assert place.file == os.path.join("sub", "train.py")
-    assert repr(place) == f"<SourceLine {place.file}:1>"
+    assert location.file == os.path.join("sub", "train.py")
+    assert repr(location) == f"<SourceLine {location.file}:1>"
 
 
 def test_no_frame_is_kept_alive():
@@ -149,22 +149,22 @@ def test_no_frame_is_kept_alive():
         precious = Precious()
         return user_line(), weakref.ref(precious)
 
-    place, precious = user()
+    location, precious = user()
     gc.collect()
     assert precious() is None
-    assert isinstance(place, SourceLine)
-    kinds = {type(thing).__name__ for thing in gc.get_referents(place)}
+    assert isinstance(location, SourceLine)
+    kinds = {type(thing).__name__ for thing in gc.get_referents(location)}
     assert "frame" not in kinds
 
 
 def test_pickle_resolves():
-    place = user_line()
-    copy = pickle.loads(pickle.dumps(place))
+    location = user_line()
+    copy = pickle.loads(pickle.dumps(location))
     assert isinstance(copy, FixedLine)
     for name in ("file", "line", "text", "function"):
-        assert getattr(copy, name) == getattr(place, name)
+        assert getattr(copy, name) == getattr(location, name)
     again = pickle.loads(pickle.dumps(copy))
-    assert again.text == place.text
+    assert again.text == location.text
 
 
 def test_no_user_at_all():
@@ -175,8 +175,8 @@ def test_no_user_at_all():
 
 
 def test_fixed_line():
-    place = FixedLine("kernel.ir", 12, "%3 = ADD(%1, %2)")
-    assert (place.file, place.line, place.text, place.function) == (
+    location = FixedLine("kernel.ir", 12, "%3 = ADD(%1, %2)")
+    assert (location.file, location.line, location.text, location.function) == (
         "kernel.ir",
         12,
         "%3 = ADD(%1, %2)",

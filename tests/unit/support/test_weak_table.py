@@ -34,7 +34,7 @@ def test_a_key_that_has_another_thing_stays():
     assert len(table) == 0
 
 
-def test_a_thing_keeps_its_place_until_it_is_discarded():
+def test_a_thing_keeps_its_entry_until_it_is_discarded():
     table: WeakTable[Thing] = WeakTable()
     things = [Thing() for _ in range(3)]
     for each in things:

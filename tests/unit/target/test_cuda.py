@@ -62,7 +62,7 @@ def test_costs_and_peaks_agree(target: Target):
 
 
 def covers(fragment: Fragment, rows: int, columns: int) -> bool:
-    """Whether every element has exactly one thread and place."""
+    """Whether every element has exactly one thread and position."""
     wanted = [(row, column) for row in range(rows) for column in range(columns)]
     return sorted(fragment.positions()) == wanted
 

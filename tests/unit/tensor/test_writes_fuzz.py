@@ -75,7 +75,7 @@ class Program:
             self.pairs.append((tensor[(*key, ...)], array[(*key, ...)]))
 
     def value(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
-        """A value that fits a place: a number, or something that is read from a tensor."""
+        """A value that fits a region: a number, or something that is read from a tensor."""
         if self.random.random() < 0.3:
             number = self.random.randrange(-9, 9)
             return number, number

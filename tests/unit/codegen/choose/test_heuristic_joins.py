@@ -41,7 +41,7 @@ def cross_entropy(x: Tensor) -> Tensor:
         ("softmax", lambda x: x.softmax(1), 2),
         ("cross-entropy", cross_entropy, 2),
         ("argmax", lambda x: x.argmax(1), 2),
-        ("maximum and its place", lambda x: (x.max(1), x.argmax(1)), 2),
+        ("maximum and its index", lambda x: (x.max(1), x.argmax(1)), 2),
         ("variance and mean", lambda x: x.var_mean(1), 2),
         ("layernorm", lambda x: x.layernorm(1), 2),
         ("gumbel", lambda x: (x + x.sin()).argmax(1), 2),

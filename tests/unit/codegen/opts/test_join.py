@@ -46,8 +46,8 @@ def uneven_argmax() -> Case:
     out, best, x = param(0, I32, (3,)), param(1, F32, (3,)), param(2, F32, (3, 11))
     r, k, m = range_(0, 3), range_(1, 11), range_(2, 11)
     top = reduce_ranges(at(x, r, k), Op.MAX, [k])
-    places = where(at(x, r, m).equal(top), m.cast(I32), const(I32, 99))
-    chosen = reduce_ranges(places, Op.MIN, [m])
+    indices = where(at(x, r, m).equal(top), m.cast(I32), const(I32, 99))
+    chosen = reduce_ranges(indices, Op.MIN, [m])
     return Case(kernel("argmax", put(out, [r], chosen, [r]), put(best, [r], top, [r])), exact=True)
 
 
@@ -64,9 +64,9 @@ def masked_argmax(is_masked: bool) -> Case:
     r, k, m = range_(0, 3), range_(1, 12), range_(2, 12)
     low, nothing = x.const_like(-math.inf), const(I32, 2**31 - 1)
     top = reduce_ranges(where(at(y, r, k) < 0.0, at(x, r, k), low), Op.MAX, [k])
-    places = where(at(x, r, m).equal(top), m.cast(I32), nothing)
-    places = where(at(y, r, m) < 0.0, places, nothing) if is_masked else places
-    return Case(kernel("argmax", put(out, [r], reduce_ranges(places, Op.MIN, [m]), [r])))
+    indices = where(at(x, r, m).equal(top), m.cast(I32), nothing)
+    indices = where(at(y, r, m) < 0.0, indices, nothing) if is_masked else indices
+    return Case(kernel("argmax", put(out, [r], reduce_ranges(indices, Op.MIN, [m]), [r])))
 
 
 def symbolic_softmax() -> Case:

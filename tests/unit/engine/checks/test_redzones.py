@@ -34,7 +34,7 @@ loop:
   %x = load i32, ptr %from
   %y = {value}
   %n = add i64 %i, {write}
-  %to = getelementptr i32, ptr %{place}, i64 %n
+  %to = getelementptr i32, ptr %{pointer}, i64 %n
   store i32 %y, ptr %to
   %after = add i64 %i, 1
   %more = icmp slt i64 %after, %end
@@ -47,9 +47,9 @@ COUNT = 5
 DATA = np.arange(COUNT, dtype=np.int32)
 
 
-def shift(read=0, write=0, value="mul i32 %x, 3", place="out"):
+def shift(read=0, write=0, value="mul i32 %x, 3", pointer="out"):
     """`out[i + write] = in[i + read] * 3`, as a program that a person wrote."""
-    source = LLVM.format(read=read, write=write, value=value, place=place)
+    source = LLVM.format(read=read, write=write, value=value, pointer=pointer)
     kinds = [dtypes.int32], [dtypes.int32]
     return written_program("shift", device("CPU").target.name, source, *kinds, groups=(COUNT,))
 
@@ -67,7 +67,11 @@ WRONG = [
     ({"write": 1}, r"slot 0: stores outside of its memory, at byte 20 of 20", "element 5"),
     ({"write": -1}, r"slot 0: stores outside of its memory, at byte -4 of 20", "element -1"),
     ({"write": 900}, r"slot 0: stores outside of its memory, at byte 3600 of 20", "element 900"),
-    ({"place": "in"}, r"slot 1: stores to memory that it only reads, at byte 4 of 20", "element"),
+    (
+        {"pointer": "in"},
+        r"slot 1: stores to memory that it only reads, at byte 4 of 20",
+        "element",
+    ),
     ({"read": 1}, r"slot 0: depends on memory outside of what it reads, at byte 16", "element 4"),
     ({"read": -1}, r"slot 0: depends on memory outside of what it reads, at byte 0", "element 0"),
     ({"write": 1, "value": f"add i32 {pattern_of(0)}, 0"}, "slot 0: stores outside", "element 5"),

@@ -18,7 +18,7 @@ def no_garbage():
     gc.collect()
 
 
-def place_of(mark):
+def location_of(mark):
     """The end of the name of a line of this file: other files have lines of the same number."""
     rows = Path(__file__).read_text().splitlines()
     row = 1 + next(i for i, text in enumerate(rows) if text.endswith(f"# {mark}"))
@@ -35,7 +35,7 @@ def test_a_memory_hog_is_found_by_its_line(name):
     with weft.profile() as found:
         hog = (x.reshape(1, 300, 300).expand(20, 300, 300) + 1).contiguous().realize()  # the hog
         small = (x + 2).realize()
-    (row,) = [r for r in found.alive_at_peak[name] if r.line.endswith(place_of("the hog"))]
+    (row,) = [r for r in found.alive_at_peak[name] if r.line.endswith(location_of("the hog"))]
     assert row.size == 20 * 300 * 300 * 4 and "[20, 300, 300]" in row.what
     assert f"alive at the peak of {name}" in str(found) and row.line in str(found)
     del hog, small
@@ -115,8 +115,8 @@ def test_memory_that_was_given_back_is_not_alive():
         del gone
         last = (x.reshape(1, 64, 64).expand(8, 64, 64) + 3).contiguous().realize()  # the last
     lines = [row.line for row in found.alive_at_peak["CPU"]]
-    assert any(line.endswith(place_of("the last")) for line in lines)
-    assert not any(line.endswith(place_of("gone")) for line in lines)
+    assert any(line.endswith(location_of("the last")) for line in lines)
+    assert not any(line.endswith(location_of("gone")) for line in lines)
     del last
 
 
@@ -125,7 +125,7 @@ def test_the_message_of_full_memory_names_lines():
     hog = (one.expand(3, 100_000_000) + 1).contiguous().realize()  # in the message
     rows = list(_alive(device("NULL")))
     assert any(
-        "[3, 100000000]" in what and place.endswith(place_of("in the message"))
-        for _, what, _, place in rows
+        "[3, 100000000]" in what and location.endswith(location_of("in the message"))
+        for _, what, _, location in rows
     )
     del hog

@@ -13,8 +13,8 @@ from weft.target.cuda_matrix import SUM_64X8
 
 def test_swizzled_rows_keep_their_bytes_and_columns_meet_in_no_bank():
     for row in range(16):
-        places = {swizzled(128 * row + byte) for byte in range(128)}
-        assert places == set(range(128 * row, 128 * row + 128))
+        positions = {swizzled(128 * row + byte) for byte in range(128)}
+        assert positions == set(range(128 * row, 128 * row + 128))
     # The same 16 bytes of eight rows are in eight different parts of a line.
     assert len({swizzled(128 * row) % 128 for row in range(8)}) == 8
 
@@ -29,14 +29,14 @@ def test_sums_lie_as_the_target_says():
 def test_each_element_of_a_tile_has_one_thread():
     warps, columns = 8, 64
     elements = 2 * 8 * columns // 32
-    places = {
+    positions = {
         thread_position(warp, lane, quad, element)
         for warp in range(warps)
         for lane in range(8)
         for quad in range(4)
         for element in range(elements)
     }
-    assert places == {(row, column) for row in range(16 * warps) for column in range(columns)}
+    assert positions == {(row, column) for row in range(16 * warps) for column in range(columns)}
     assert element_position(1, 1, 2, 1, 3, 4) == (16 + 8 + 2, 32 + 24 + 4)
 
 

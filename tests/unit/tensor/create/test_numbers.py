@@ -14,7 +14,7 @@ from weft.tensor.jit.jit import jit
 
 LARGE = 2**35
 
-# Every place where a Python int meets an integer dtype.
+# Every operation where a Python int meets an integer dtype.
 ENTRIES: dict[str, Callable[[Any], Any]] = {
     "number": lambda n: Tensor(n, dtype="int32"),
     "list": lambda n: Tensor([n], dtype="int32"),

@@ -33,8 +33,8 @@ def test_index_put_with_accumulate():
     columns = np.array([0, 1, 0, 1, 0, 2])
     want = x.copy()
     np.add.at(want, (ROWS, columns), values)
-    places = Tensor(ROWS), Tensor(columns)
-    found = Tensor(x).index_put(places, Tensor(values), accumulate=True)
+    indices = Tensor(ROWS), Tensor(columns)
+    found = Tensor(x).index_put(indices, Tensor(values), accumulate=True)
     np.testing.assert_array_equal(found.numpy(), want)
 
 

@@ -10,9 +10,9 @@ def test_writes_of_the_inner_function_happen_in_order():
     state, log = Tensor([1]).realize(), Tensor.zeros(4, dtype="int32").contiguous().realize()
 
     @jit
-    def inner(x, place):
+    def inner(x, key):
         state.assign(state * 2 + x)
-        log[place] = state[0]
+        log[key] = state[0]
         x += 1
         return state + 0
 

@@ -50,7 +50,7 @@ def scattered(x: np.ndarray, slope: np.ndarray, kernel: int, stride: int, pad: i
             for i, j in itertools.product(range(y, y + kernel), range(z, z + kernel))
             if 0 <= i < x.shape[0] and 0 <= j < x.shape[1]
         ]
-        made[max(inside, key=lambda place: x[place])] += slope[row, column]
+        made[max(inside, key=lambda index: x[index])] += slope[row, column]
     return made
 
 
