@@ -51,15 +51,15 @@ def decoder(library: Any, sizes: Llama) -> Any:
             self.gate, self.up = (nn.Linear(width, sizes.hidden, bias=False) for _ in range(2))
             self.down = nn.Linear(sizes.hidden, width, bias=False)
 
-        def turned(self, x: Any, cosine: Any, sine: Any) -> Any:
+        def rotated(self, x: Any, cosine: Any, sine: Any) -> Any:
             x = x.reshape((1, 1, -1, sizes.size)).transpose(1, 2)
             left, right = x.chunk(2, -1)
             return x * cosine + library.cat((-right, left), -1) * sine
 
-        def forward(self, x: Any, position: Any, turn: Any, seen: Any, *cache: Any) -> Any:
+        def forward(self, x: Any, position: Any, rotation: Any, seen: Any, *cache: Any) -> Any:
             keys, values = cache
             h = self.norm_1(x)
-            q, k = self.turned(self.q(h), *turn), self.turned(self.k(h), *turn)
+            q, k = self.rotated(self.q(h), *rotation), self.rotated(self.k(h), *rotation)
             v = self.v(h).reshape((1, 1, sizes.groups, sizes.size)).transpose(1, 2)
             keys.index_copy_(2, position, k)
             values.index_copy_(2, position, v)
@@ -79,14 +79,14 @@ def decoder(library: Any, sizes: Llama) -> Any:
             self, ids: Any, position: Any, rates: Any, positions: Any, *caches: Any
         ) -> Any:
             angles = position.float() * rates
-            turn = (
+            rotation = (
                 angles.cos().to(self.norm.weight.dtype),
                 angles.sin().to(self.norm.weight.dtype),
             )
             seen = (positions <= position).reshape((1, 1, 1, sizes.tokens))
             x = self.tokens(ids)
             for number, layer in enumerate(self.layers):
-                x = layer(x, position, turn, seen, *caches[2 * number : 2 * number + 2])
+                x = layer(x, position, rotation, seen, *caches[2 * number : 2 * number + 2])
             return f.linear(self.norm(x), self.tokens.weight).argmax(-1)
 
     return Decoder()

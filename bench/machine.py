@@ -60,7 +60,7 @@ class Machine:
         self.threads = threads
         self.lanes = self.device.target.access_bits // 32
         self.vector = f"<{self.lanes} x float>"
-        self.step = self.lanes * 4 * UNROLLED  # bytes of one turn of a loop over memory
+        self.step = self.lanes * 4 * UNROLLED  # bytes of one iteration over memory
 
     def _seconds(self, text: str, groups: int, memory: Sequence[object]) -> float:
         """The best time of one run over a grid."""
@@ -88,16 +88,18 @@ class Machine:
         text = text.replace("  br label %loop\nloop:", f"{starts}\n  br label %loop\nloop:", 1)
         text += _declared(vector, self.lanes)
         memory = [self.device.allocate(4096), self._filled(4096)]
-        turns = 400_000 * self.threads
-        return turns * count * self.lanes * per_element / self._seconds(text, turns, memory)
+        iterations = 400_000 * self.threads
+        return (
+            iterations * count * self.lanes * per_element / self._seconds(text, iterations, memory)
+        )
 
     def bytes_per_second(self, size: int, reads: bool, writes: bool) -> float:
         """Bytes read and written per second, over memory of a size."""
         size = max(size // self.step, 4) * self.step
-        turns = size // self.step
+        iterations = size // self.step
         rounds = max(1, int(2e9 * SECONDS) // size)
         vector, parts = self.vector, range(UNROLLED)
-        body = [f"  %m = urem i64 %i, {turns}", f"  %at = mul i64 %m, {self.step}"]
+        body = [f"  %m = urem i64 %i, {iterations}", f"  %at = mul i64 %m, {self.step}"]
         for n in parts:
             offset = f"  %o{n} = add i64 %at, {n * self.lanes * 4}"
             body.append(offset)
@@ -120,10 +122,10 @@ class Machine:
             finish += [f"  store {vector} %s{UNROLLED - 1}, ptr %out, align 4"]
         text = HEAD.format(phis="\n".join(phis), body="\n".join(body), finish="\n".join(finish))
         memory = [self._filled(size), self._filled(size)]
-        seconds = self._seconds(text, turns * rounds, memory)
+        seconds = self._seconds(text, iterations * rounds, memory)
         for part in memory:
             self.device.free(part)  # type: ignore[arg-type]
-        return turns * rounds * self.step * (reads + writes) / seconds
+        return iterations * rounds * self.step * (reads + writes) / seconds
 
     def _filled(self, size: int) -> object:
         memory = self.device.allocate(size)

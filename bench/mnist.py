@@ -106,11 +106,11 @@ def torch_side(weights: dict[str, Any], total: int) -> tuple[Step, Count]:
 
 def rate(step: int, total: int) -> float:
     """The learning rate of `one_cycle`."""
-    first, turn = LR / 25, 0.3 * total - 1
-    if step <= turn:
-        start, end, part = first, LR, step / turn
+    first, peak = LR / 25, 0.3 * total - 1
+    if step <= peak:
+        start, end, part = first, LR, step / peak
     else:
-        start, end, part = LR, first / 1e4, min((step - turn) / (total - 1 - turn), 1.0)
+        start, end, part = LR, first / 1e4, min((step - peak) / (total - 1 - peak), 1.0)
     return end + (start - end) * 0.5 * (1 + math.cos(math.pi * part))
 
 

@@ -4,10 +4,10 @@
     python -m bench.onnx_models --first detector
 
 Names are those of `bench/onnx_zoo.py`, all of them if none is given. Both sides run in one process
-on two threads, in turn. A row has the seconds to the first result (onnxruntime's session and first
-run beside it), the best call of each, the ratio, above 1 where Weft is faster, and the greatest
-difference relative to the greatest number. On a machine that does other work the clock says
-little: `--threads 1` measures processor time on one thread each, without threads that wait.
+on two threads, alternately. A row has the seconds to the first result (onnxruntime's session and
+first run beside it), the best call of each, the ratio, above 1 where Weft is faster, and the
+greatest difference relative to the greatest number. On a machine that does other work the clock
+says little: `--threads 1` measures processor time on one thread each, without threads that wait.
 `--first` starts processes with an empty cache and with a full one. `--check` fails if a ratio is
 below what the project promises.
 """
@@ -103,7 +103,7 @@ def compare(name: str, path: Path, sizes: dict[str, int], options: argparse.Name
         for value in model.run(tensors).values():
             value.numpy()
 
-    clock, processor = in_turn((call, lambda: session.run(None, feeds)), options.calls)
+    clock, processor = alternately((call, lambda: session.run(None, feeds)), options.calls)
     ratio, share = clock[1] / clock[0], processor[1] / processor[0]
     print(
         f"{name} | {first:.2f} | {theirs_first:.2f} | {clock[0] * 1e3:.2f} | {clock[1] * 1e3:.2f}"
@@ -130,7 +130,9 @@ def difference(ours: list[Any], wanted: list[Any]) -> float:
     )
 
 
-def in_turn(sides: tuple[Callable[[], Any], ...], calls: int) -> tuple[list[float], list[float]]:
+def alternately(
+    sides: tuple[Callable[[], Any], ...], calls: int
+) -> tuple[list[float], list[float]]:
     """The best seconds of each side by the clock and of processor time, called alternately."""
     clock, processor = [math.inf] * len(sides), [math.inf] * len(sides)
     for _ in range(calls):

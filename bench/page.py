@@ -23,17 +23,17 @@ INTRO = """\
 # Speed
 
 Jitted calls of Weft beside torch eager: float32, on the CPU, both on two threads of the same
-machine, in turns in one process; each keeps its fastest call. The columns with a peer's name say
-how many times as long it takes: above 1, Weft is faster. torch uses all that the processor has in
-every table. `python -m bench --only speed --json FILE` measures, with `--beside` also what torch
-compiles and what tinygrad jits, and `python -m bench.page` writes this page.
+machine, alternating in one process; each keeps its fastest call. The columns with a peer's name
+say how many times as long it takes: above 1, Weft is faster. torch uses all that the processor has
+in every table. `python -m bench --only speed --json FILE` measures, with `--beside` also what
+torch compiles and what tinygrad jits, and `python -m bench.page` writes this page.
 
 "Of peak" counts the operations and bytes of the work against what handwritten loops reach on this
 machine in the same process; it passes 100% where a cache holds what was moved. "Compile" is the
 processor time of the kernel of the work that compiles longest, from its graph to machine code. No
 kernel was searched for, but for the column "searched" (`--search`, a width of 2): Weft again, with
 the kernels that the search found, or a dash where it found none faster. Below 1, what it found is
-faster; beyond the noise of a measurement it is never above 1, because a recipe has to beat the
+faster; beyond the noise of a measurement it is never above 1, because a schedule has to beat the
 default in every round of a duel.
 
 ![Ratios to torch](images/speed.svg)

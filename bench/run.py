@@ -86,7 +86,7 @@ class Outcome:
 def run(benchmark: Benchmark, rounds: int, asked: Sequence[str] = ()) -> Outcome:
     """Let Weft and the peer take turns, and the further sides if they are asked for."""
     has_peer = benchmark.peer is not None and is_installed(benchmark.peer)
-    # What is alive now is no garbage, so the collections between rounds need not look at it.
+    # What is alive now is not garbage, so the collections between rounds need not look at it.
     gc.collect()
     gc.freeze()
     try:

@@ -1,6 +1,7 @@
 """The calls that `fuzz.api` draws: for each method, how to draw legal arguments for it.
 
-Here are elementwise functions and folds; `api_calls_shapes` and `api_calls_layers` add theirs.
+Here are elementwise functions and reductions; `api_calls_shapes` and `api_calls_layers` add
+theirs.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def write_edited(parts: Parts, path: Path, source: random.Random) -> None:
     """Write a file with one to three kinds of edits."""
     kind = source.random()
     if source.random() < 0.5:
-        with contextlib.suppress(ValueError):  # what is left is no JSON
+        with contextlib.suppress(ValueError):  # what is left is not JSON
             parts = edited_alike(parts, source)
             kind = kind if source.random() < 0.3 else 1.0
     header, text, contents = parts

@@ -165,7 +165,7 @@ class JitGenerator(JitSteps):
         ]
         others: list[Callable[[], Line | None]] = [self.draw, self.draw, self.call, self.call]
         pure += [self.use_box] * 2 * len(self.boxes)
-        if self.random.random() < 0.1:  # such a function is no single native call
+        if self.random.random() < 0.1:  # such a function is not a single native call
             pure += [self.visit] * 6
         if not self.is_pure:
             others += [*[self.write] * 3, *[self.write_at_key] * 3, self.write_at_positions]

@@ -11,7 +11,7 @@ import numpy as np
 from fuzz.program_oracle import Array, Line, Oracle, new_value, reshaped
 
 
-class Stop(Exception):  # noqa: N818 -- it is no mistake of anyone
+class Stop(Exception):  # noqa: N818 -- it is nobody's mistake
     """What a function raises when it is asked to."""
 
 

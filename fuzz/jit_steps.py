@@ -19,7 +19,7 @@ MOST_NUMBER: Final = 4
 
 
 class JitSteps(Generator):
-    """Makes lines; the names of what is no tensor are kept here."""
+    """Makes lines; the names of what is not a tensor are kept here."""
 
     oracle: Any
     scalars: list[str]  # numbers and sizes that a line may use: parameters, and `numbers`

@@ -36,7 +36,7 @@ def phases_page() -> Iterator[str]:
     yield from head("Phases", " and ".join(dict(PHASES)))
     yield from wrapped("""
         Every pass between a tensor graph and a program, in the order in which they run. `shard`
-        runs where memory lies on several devices, and makes a graph for each; `schedule` runs once
+        runs where memory is on several devices, and makes a graph for each; `schedule` runs once
         for a graph and makes kernels; `codegen` runs once for each kernel and makes a program. A
         pass that needs an op is skipped where the graph has none. Under `SPEC=1` the graph is
         checked against the spec of the phase before and after it, and against that of a pass

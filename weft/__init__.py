@@ -100,7 +100,7 @@ _NAMED_ELSEWHERE = {
     "dtype": "DType",
     "range": "range_",
 }
-# Functions by PyTorch's names that are no methods of a tensor.
+# Functions by PyTorch's names that are not methods of a tensor.
 _FUNCTIONS = (
     "BFloat16Tensor",
     "BoolTensor",

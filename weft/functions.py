@@ -1,4 +1,4 @@
-"""Functions at the top of the package by PyTorch's names, which are no methods of a tensor.
+"""Functions at the top of the package by PyTorch's names, which are not methods of a tensor.
 
 `weft.add(x, y)` and the like are the methods of `Tensor` themselves; see `weft.__getattr__`.
 """

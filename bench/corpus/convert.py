@@ -154,7 +154,7 @@ class Converter:
         if name == "CAST":
             if uop.dtype is dtypes.bool:
                 return add("not_equal", operands[0], add("const", 0))
-            # Index arithmetic does not overflow, so a cast between integers is no operation.
+            # Index arithmetic does not overflow, so a cast between integers is not an operation.
             return add("cast", operands[0]) if uop.src[0].dtype is dtypes.bool else operands[0]
         if name not in CORPUS_OPS:
             raise UnsupportedError(name)

@@ -89,7 +89,7 @@ def shape_of(op: str, src: tuple[UOp, ...], arg: object) -> Shape:
         return tuple(src[0].shape[axis] for axis in arg)
     if op == "REDUCE" and not {*arg[1:]} <= {*range(len(src[0].shape))}:
         raise ValueError(f"{src[0].shape} has no axes {arg[1:]}")
-    if op == "REDUCE":  # arg is the fold, then the axes; a reduced axis stays, with size 1
+    if op == "REDUCE":  # arg is the op, then the axes; a reduced axis stays, with size 1
         return tuple(1 if axis in arg else size for axis, size in enumerate(src[0].shape))
     return src[0].shape if op in ELEMENTWISE else ()
 
@@ -114,7 +114,7 @@ def match(pattern: UOp, node: UOp, bound: dict[str, object]) -> bool:
     return same and all(match(p, n, bound) for p, n in zip(pattern.src, node.src, strict=True))
 
 
-@cache  # equal nodes are one object and rules are pure, so an answer holds for ever
+@cache  # equal nodes are one object and rules are pure, so a result holds for ever
 def rewrite(node: UOp, rules: tuple[tuple, ...]) -> UOp:  # sources first, until no rule fits
     node = UOp(node.op, node.dtype, tuple(rewrite(s, rules) for s in node.src), node.arg)
     for name, pattern, replacement, when in rules:
@@ -207,7 +207,7 @@ class Schedule:
     def __init__(self, *wanted: UOp) -> None:
         numbers, self.kernels, self.buffers = count(), list[UOp](), dict[UOp, UOp]()
         self.fresh = lambda n: UOp("RANGE", index, (), (f"r{next(numbers)}", n)) if n > 1 else zero
-        for name in ("source_index", "lower"):  # the same question always gets the same answer
+        for name in ("source_index", "lower"):  # the same arguments always give the same result
             setattr(self, name, cache(getattr(self, name)))
         # Split: what is STAGEd in global memory is a kernel that stores it, producers first.
         for node, at in reversed(self.fuse(wanted).items()):
@@ -227,7 +227,7 @@ class Schedule:
             return tuple(at[node.arg.index(d)] for d in range(len(at)))
         if node.op == "EXPAND":
             return tuple(zero if n == 1 else at[d] for d, n in enumerate(shape))
-        if node.op == "REDUCE":  # a fold over fresh ranges
+        if node.op == "REDUCE":  # a reduction over fresh ranges
             return tuple(self.fresh(n) if d in node.arg else at[d] for d, n in enumerate(shape))
         return at
 
@@ -252,7 +252,7 @@ class Schedule:
         return staged
 
     def lower(self, node: UOp, at: Index) -> UOp:
-        """The value of a node at an index: no movement ops, only arithmetic, folds and loads."""
+        """The value of a node at an index: only arithmetic, reductions and loads."""
         if node.op in ("BUFFER", "CONST"):
             load = UOp("INDEX", float32, (node, flatten(at, node.shape)))
             return load if node.op == "BUFFER" else node
@@ -272,9 +272,9 @@ class Schedule:
 # ---- 6. Phases codegen and render. Loops and values are put in order; a table gives them words. -
 # fmt: off
 PSEUDO = {
-    "INIT ADD": "{u} = 0.0", "FOLD ADD": "{u} = {u} + {0}", "LOOP index": "for {u} < {size}:",
-    "INIT MAX": "{u} = -inf", "FOLD MAX": "{u} = max({u}, {0})", "STORE float32": "{0}[{1}] = {2}",
-}
+    "INIT ADD": "{u} = 0.0", "REDUCE ADD": "{u} = {u} + {0}", "LOOP index": "for {u} < {size}:",
+    "INIT MAX": "{u} = -inf", "REDUCE MAX": "{u} = max({u}, {0})",
+    "STORE float32": "{0}[{1}] = {2}"}
 OLD, NEW = "{u}.old = load float, ptr {u}.acc\n{u} = ", "\nstore float {u}, ptr {u}.acc"
 LLVM = {
     "ADD index": "{u} = add i64 {0}, {1}", "ADD float32": "{u} = fadd float {0}, {1}",
@@ -288,8 +288,8 @@ LLVM = {
     "STORE float32": "{u}.p = getelementptr float, ptr {0}, i64 {1}\nstore float {2}, ptr {u}.p",
     "INIT ADD": "store float 0.0, ptr {u}.acc",
     "INIT MAX": "store float 0xfff0000000000000, ptr {u}.acc",  # minus infinity
-    "FOLD ADD": OLD + "fadd float {u}.old, {0}" + NEW,
-    "FOLD MAX": OLD + "call float @llvm.maximum.f32(float {u}.old, float {0})" + NEW,
+    "REDUCE ADD": OLD + "fadd float {u}.old, {0}" + NEW,
+    "REDUCE MAX": OLD + "call float @llvm.maximum.f32(float {u}.old, float {0})" + NEW,
     "LOOP index": "br label {u}.pre\n{name}.pre:\nbr label {u}.body\n{name}.body:\n"
                   "{u} = phi i64 [0, {u}.pre], [{u}.next, {u}.end]",
     "END index": "br label {u}.end\n{name}.end:\n{u}.next = add i64 {u}, 1\n"
@@ -317,7 +317,7 @@ def render(kernel: UOp, table: dict[str, str], name: Callable[[UOp], str] = repr
         for source in u.src:
             if source.src and source not in done:
                 emit(source)
-        put("FOLD" if u.op == "REDUCE" else u.op, u)
+        put(u.op, u)
         for r in reversed(u.ranges):
             body = levels.pop()[1]
             put("LOOP", r)

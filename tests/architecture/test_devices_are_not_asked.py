@@ -18,7 +18,7 @@ from weft.runtime import device
 ROOT = Path(__file__).resolve().parents[2]
 WEFT = ROOT / "weft"
 TABLE = "engine/devices.py"
-# Names of one letter are no tests for a device: "C" is also an order of axes.
+# Names of one letter are not tests for a device: "C" is also an order of axes.
 NAMES = {kind for kind in KINDS if len(kind) > 1} | {"CUDA", "PTX", "LLVM", "INTERPRETER"}
 PROTOCOLS = (
     device.HostMemory,

@@ -49,7 +49,7 @@ def file_counts() -> dict[str, int]:
 
 
 def find_crowded(counts: dict[str, int]) -> list[str]:
-    """Return one message for each folder whose listing is no table of contents any more."""
+    """Return one message for each folder whose listing is not a table of contents any more."""
     return [
         f"{folder} has {count} files: group them by subject, at most {FILES_IN_A_FOLDER} in one"
         for folder, count in counts.items()

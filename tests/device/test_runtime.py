@@ -132,9 +132,9 @@ def test_threads():
     def work(number: int) -> None:
         try:
             with Context(DEVICE="CUDA"):
-                for turn in range(20):
-                    x = Tensor(np.full(1000 + number, turn, np.float32))
-                    assert np.allclose((x * 2 + number).numpy(), 2 * turn + number)
+                for iteration in range(20):
+                    x = Tensor(np.full(1000 + number, iteration, np.float32))
+                    assert np.allclose((x * 2 + number).numpy(), 2 * iteration + number)
         except Exception as error:
             problems.append(repr(error)[:300])
 

@@ -1,4 +1,4 @@
-"""Rows of methods that are functions of torch.nn.functional, and of PyTorch's other spellings."""
+"""Rows of methods that are functions of torch.nn.functional, and of PyTorch's aliases."""
 
 from typing import Any
 
@@ -167,7 +167,7 @@ FUNCTIONAL = (
     ),
 )
 
-SPELLINGS = (
+PYTORCH_ALIASES = (
     Row(
         "add and sub with alpha",
         lambda x, y: (x.add(y, alpha=2), x.sub(y, alpha=3), x.clone().add_(y, alpha=2)),

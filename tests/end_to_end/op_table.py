@@ -6,7 +6,7 @@ A row's name begins with the methods it covers, so a method without a row is fou
 from tests.end_to_end.op_row import Row
 from tests.end_to_end.op_rows_arrangement import ARRANGEMENT, POOLS, SELECTION
 from tests.end_to_end.op_rows_elementwise import ACTIVATIONS, BINARY, UNARY
-from tests.end_to_end.op_rows_functional import FUNCTIONAL, SPELLINGS
+from tests.end_to_end.op_rows_functional import FUNCTIONAL, PYTORCH_ALIASES
 from tests.end_to_end.op_rows_functions import ALIASES, IN_PLACE, OPERANDS, SPECIAL
 from tests.end_to_end.op_rows_linalg import DECOMPOSITIONS, PRODUCTS_OF_MATRICES, TRANSFORMS
 from tests.end_to_end.op_rows_order import COUNTING, SCANS, SORTING
@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[Row, ...]] = {
     "transforms": TRANSFORMS,
     "losses": LOSSES,
     "functional": FUNCTIONAL,
-    "spellings": SPELLINGS,
+    "aliases of PyTorch": PYTORCH_ALIASES,
     "creation": CREATION,
 }
 

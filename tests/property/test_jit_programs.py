@@ -66,7 +66,7 @@ def test_the_oracle_descends_as_an_optimizer_does():
 def test_a_store_past_the_end_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """The loop of a kernel has a turn too many."""
+    """The loop of a kernel has an iteration too many."""
 
     def careless(kernel: UOp, target: Target, *rest: Any, **options: Any) -> Program:
         loops = [node for node in topological(kernel) if node.op == Op.RANGE]

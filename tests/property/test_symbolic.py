@@ -23,7 +23,7 @@ FOUND = {
         "x1 = x0[Tensor.full((m, p + 1), 3).flatten() % 8]",
         "x2 = Tensor.arange((n * 8 + m + 3) // 4).int() + 1",
     ),
-    "a range of n turns was taken to cover an axis of the greatest n": (
+    "a range of n iterations was taken to cover an axis of the greatest n": (
         "x0 = base(1, (8, 4))",
         "x0 += 1",
         "x0[:n] = x0[:n] + 1",

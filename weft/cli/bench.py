@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _measure(row: BenchRow, has_torch: bool) -> tuple[float, float]:
-    """The fastest call of Weft and of torch, in turns."""
+    """The fastest call of Weft and of torch, called alternately."""
     import numpy as np
 
     from weft.tensor.jit.jit import jit

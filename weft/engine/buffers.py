@@ -96,7 +96,7 @@ class Buffer:
         return self.handle is not None
 
     def try_lend(self) -> Any:
-        """An object with the buffer protocol over this memory; None where it is no host's.
+        """An object with the buffer protocol over this memory; None where it is not a host's.
 
         Whoever holds the object holds the memory.
         """

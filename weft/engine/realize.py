@@ -28,7 +28,7 @@ from weft.engine.tape import Copy, NotTapedError, Tape
 from weft.engine.watch.record import record_realize
 from weft.engine.work import body_of, run_body, run_known
 from weft.ir.build import sink
-from weft.ir.layouts import is_laid
+from weft.ir.layouts import has_layout
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
@@ -50,7 +50,7 @@ def realize(
     """
     if STATE.trace is not None:
         record_realize(current())
-    if may_hold_parts(request.ops) and any(map(is_laid, request.nodes)):
+    if may_hold_parts(request.ops) and any(map(has_layout, request.nodes)):
         return realize_parts(request, pending, partial(compute, device=request.device, tape=tape))
     name = request.try_device()
     if name is not None:

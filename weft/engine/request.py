@@ -78,7 +78,7 @@ class Request:
     def try_device(self) -> str | None:
         """The device of all the graphs; None where they are on several, or none of them computes.
 
-        That is also the answer for graphs that hold copies, which a device cannot carry out alone.
+        That is also the result for graphs that hold copies, which a device cannot carry out alone.
         """
         if self.ops >> Op.COPY & 1:
             return None

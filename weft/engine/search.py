@@ -4,7 +4,7 @@
 heuristic chooses and walks to better neighbors, BEAM of them at a time. Candidates are compiled
 side by side here and run in another process, which may hang or crash without harm; each must give
 the results of the default. A candidate wins only if it is faster in each round of a second,
-alternating measurement, so the answer is never worse than the default beyond noise. Answers are
+alternating measurement, so the result is never worse than the default beyond noise. Results are
 kept on disk by the content of the kernel, the target and the version of the compiler.
 """
 

@@ -1,7 +1,7 @@
 """The process that runs candidates of a search, and the handle of the one who asks.
 
 A candidate is unproven code: it may write where it should not, crash or never end. It runs in a
-child process on memory of its own. A child that does not answer in time is killed and replaced.
+child process on memory of its own. A child that does not finish in time is killed and replaced.
 Messages are pickles of plain bytes and numbers through the pipes of `multiprocessing`, between
 processes of one program.
 """
@@ -26,7 +26,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.runtime.device import Device, seconds_of
 
-SECONDS_TO_ANSWER: Final = 10.0
+SECONDS_TO_RUN: Final = 10.0
 SECONDS_TO_START: Final = 60.0
 ROUNDS: Final = 5
 LEAST_SECONDS: Final = 0.01
@@ -68,11 +68,11 @@ class Runner:
         pipe = self._pipe or self._start()
         if pipe is None:
             return None
-        patience = SECONDS_TO_START if self._first is None else SECONDS_TO_ANSWER
-        answer = self._ask(pipe, program, patience)
-        if self._first is None and answer is not None:
+        patience = SECONDS_TO_START if self._first is None else SECONDS_TO_RUN
+        seconds = self._ask(pipe, program, patience)
+        if self._first is None and seconds is not None:
             self._first = program
-        return answer
+        return seconds
 
     def _start(self) -> Connection | None:
         context = multiprocessing.get_context("spawn")
@@ -84,8 +84,8 @@ class Runner:
         theirs.close()
         if self._first is None:
             return self._pipe
-        answer = self._ask(self._pipe, self._first, SECONDS_TO_START)
-        return None if answer is None else self._pipe
+        seconds = self._ask(self._pipe, self._first, SECONDS_TO_START)
+        return None if seconds is None else self._pipe
 
     def _ask(self, pipe: Connection, program: bytes, patience: float) -> float | None:
         try:
@@ -122,7 +122,7 @@ def _variables(kernel: UOp) -> list[UOp]:
 
 
 def _serve(pipe: Connection, device_name: str, memory: Memory, variables: list[int]) -> None:
-    """The child: answer each program with its seconds, or with -1 if its results differ."""
+    """The child: reply to each program with its seconds, or with -1 if its results differ."""
     from weft.engine.devices import device
     from weft.engine.stored.program import unpack
     from weft.ir.sizes import size_value

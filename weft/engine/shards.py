@@ -75,7 +75,7 @@ def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) ->
 
 
 def _join(node: UOp, layout: Layout, parts: list[UOp]) -> UOp:
-    """One BUFFER node for memory that lies in parts."""
+    """One BUFFER node for memory that is in shards."""
     return BufferKind(node.dtype, shape_of(node), tuple(layout)).holding(PartedBuffer(parts))
 
 

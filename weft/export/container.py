@@ -95,7 +95,7 @@ def _blocks(
 
 
 def _checksum(header: dict[str, Any], blocks: Sequence[bytes]) -> str:
-    """A checksum over everything; it finds damage, and is no proof of where a file is from."""
+    """A checksum over everything; it finds damage, and does not prove where a file is from."""
     rest = {key: value for key, value in header.items() if key != _CHECKSUM}
     state = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
     for block in blocks:

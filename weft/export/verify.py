@@ -150,7 +150,7 @@ def _is(a: UOp, b: UOp) -> bool:
 
 
 def _require_values(node: UOp, scope: UOp) -> None:
-    """What is no value stands only where something is done with it."""
+    """What is not a value stands only where something is done with it."""
     for number, source in enumerate(node.src):
         if source.dtype is dtypes.void:
             is_write = node.op == Op.AFTER and number > 0 and source.op == Op.STORE

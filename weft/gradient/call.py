@@ -29,8 +29,8 @@ from weft.support.errors import NotSupported
 
 # What a walk asks for: the gradient of each target, given that of the output.
 Request = tuple[UOp, Sequence[UOp], UOp]
-Answer = TypeVar("Answer")
-Asking = Generator[Request, "list[UOp | None] | None", Answer]
+Result = TypeVar("Result")
+Asking = Generator[Request, "list[UOp | None] | None", Result]
 
 
 class _Question(NamedTuple):

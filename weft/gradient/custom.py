@@ -51,7 +51,7 @@ def _results(body: UOp, arguments: tuple[UOp, ...]) -> tuple[UOp, ...]:
 
 
 def _is_staged_argument(result: UOp) -> bool:
-    """Whether a result is an argument in memory of its own, which is no work for a call."""
+    """Whether a result is an argument in memory of its own, which is not work for a call."""
     return result.op == Op.STAGE and result.src[0].op == Op.PARAM and len(result.src) == 1
 
 

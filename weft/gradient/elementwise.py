@@ -6,7 +6,7 @@ the formulas as rules: what belongs to a scalar source, which stands with any sh
 
 At kinks the formulas follow torch: MAX and MIN share a tie evenly, and POW has no slope at a
 zero exponent. Where a formula has a branch that must not be taken, the arguments of that branch
-are made harmless first, so that its own derivative is no NaN either.
+are made harmless first, so that its own derivative is not a NaN either.
 """
 
 from __future__ import annotations

@@ -71,22 +71,22 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
 def differentiate(output: UOp, targets: Sequence[UOp], seed: UOp) -> list[UOp | None]:
     """As `gradients`, of a value or a TUPLE of them, with a seed that fits.
 
-    A walk that meets a call asks for the derivative of its body and goes on with the answer, so
+    A walk that meets a call asks for the derivative of its body and goes on with the result, so
     that calls nest to any depth.
     """
     walks = [_walk(output, targets, seed)]
-    answer: list[UOp | None] | None = None
+    result: list[UOp | None] | None = None
     while walks:
         try:
-            request = walks[-1].send(answer)
+            request = walks[-1].send(result)
         except StopIteration as done:
             walks.pop()
-            answer = done.value
+            result = done.value
         else:
             walks.append(_walk(*request))
-            answer = None
-    assert answer is not None
-    return answer
+            result = None
+    assert result is not None
+    return result
 
 
 def _walk(output: UOp, targets: Sequence[UOp], seed: UOp) -> Asking[list[UOp | None]]:

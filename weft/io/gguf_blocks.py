@@ -204,7 +204,7 @@ def _iq4_xs(blocks: Tensor) -> Tensor:
 
 
 def _mxfp4(blocks: Tensor) -> Tensor:
-    """The scale is an exponent: 2 ** (e - 128), built by its bits; the smallest is no normal."""
+    """The scale is an exponent: 2 ** (e - 128), built by its bits; the smallest is subnormal."""
     exponent = blocks[:, :1].cast(dtypes.uint32)
     normal = ((exponent - 1) << 23).bitcast(dtypes.float32)
     small = ((exponent + 1) << 21).bitcast(dtypes.float32)

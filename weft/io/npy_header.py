@@ -73,5 +73,5 @@ class _HeaderParser:
         if opening == "{":
             return dict(items)
         if opening == "(" and len(items) == 1 and not has_comma:
-            return items[0]  # parentheses around one value are no tuple
+            return items[0]  # parentheses around one value are not a tuple
         return items if opening == "[" else tuple(items)

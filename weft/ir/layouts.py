@@ -1,6 +1,6 @@
 """Where values lie that are on several devices: whole on each, or cut along an axis.
 
-A graph over several devices is the graph of one machine. Memory says how it is laid out, SHARD
+A graph over several devices is the graph of one machine. Memory says its layout, SHARD
 says how a value is to be, and `layout_of` finds it for everything in between: each op has a rule,
 `flow`, that says how its sources must lie and how its result does then. The tensor layer asks here
 before it builds, the pass `shard` follows the same rules when it makes a graph for each device.
@@ -77,26 +77,26 @@ def even_layout(devices: Sequence[str], axis: int | None, size: int = 0) -> Layo
 
 
 _KNOWN: Final[WeakKeyDictionary[UOp, Found]] = WeakKeyDictionary()
-_LAID: Final = 1 << Op.BUFFER | 1 << Op.SHARD | 1 << Op.CALL
+_SHARDING: Final = 1 << Op.BUFFER | 1 << Op.SHARD | 1 << Op.CALL
 
 
 def layout_of(node: UOp) -> Layout | None:
-    """How a value lies on several devices; None if it is on one, or has no memory.
+    """The layout of a value over several devices; None if it is on one, or has no memory.
 
     Operands that are cut differently meet in the layout of the first.
     """
-    if not node.ops & _LAID:
+    if not node.ops & _SHARDING:
         return None
     found = _find(node, _KNOWN, ())
     return found if isinstance(found, Layout) else None
 
 
-def is_laid(node: UOp) -> bool:
+def has_layout(node: UOp) -> bool:
     """Whether a node says by itself that something is on several devices."""
     if node.op == Op.BUFFER:
         return node.arg[2].__class__ is not str
-    if node.op == Op.CALL and node.arg.ops & _LAID:
-        return any(map(is_laid, topological(node.arg)))
+    if node.op == Op.CALL and node.arg.ops & _SHARDING:
+        return any(map(has_layout, topological(node.arg)))
     return node.op == Op.SHARD
 
 
@@ -129,13 +129,13 @@ def _layout(node: UOp, given: list[Found], arguments: Sequence[Found]) -> Found:
 
 
 def _called(node: UOp, given: list[Found]) -> Found:
-    """The layouts of a call: those of its body with arguments that lie so."""
-    laid = [each for each in given if isinstance(each, Layout)]
+    """The layouts of a call: those of its body with arguments of these layouts."""
+    sharded = [each for each in given if isinstance(each, Layout)]
     if node.arg.op not in FILLING and node.arg.op not in (Op.SINK, Op.LINEAR):
         inside: dict[UOp, Found] = {}
         return _find(node.arg, inside, given)
     values = results_of(node)
-    whole = Layout(laid[0].devices) if laid else None
+    whole = Layout(sharded[0].devices) if sharded else None
     return whole if values is None else [whole] * len(values)
 
 
@@ -187,7 +187,7 @@ def _moved(axis_of: Callable[[UOp, Layout], tuple[int, tuple[int, ...]] | None])
 
 
 def _first(node: UOp, given: Given) -> Flow:
-    """As the first source lies; the others are sizes"""
+    """As the first source; the others are sizes"""
     assert given[0] is not None
     return Flow((given[0], *[None] * (len(given) - 1)), given[0])
 

@@ -19,7 +19,7 @@ from weft.ir.walk import bodies, topological
 
 # Longer sums are left as they are: taking them apart again and again would cost their square.
 LONGEST: Final = 48
-# Sums of values, which are no addresses, are short: a part of one is often used elsewhere too, as
+# Sums of values, which are not addresses, are short: a part of one is often used elsewhere too, as
 # in a hash, where each round adds two results of the last; taken apart, all of it is added again.
 LONGEST_VALUE: Final = 4
 _WITH_BODIES: Final = 1 << Op.CALL | 1 << Op.CUSTOM_GRADIENT

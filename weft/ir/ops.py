@@ -160,7 +160,7 @@ class Op:
         "BUFFER",
         _C.LEAF,
         "0+",
-        "memory of a device; of several, it lies as SHARD says",
+        "memory of a device; of several, in a layout as that of SHARD",
         arg="(number, shape, device)",
     )
     PARAM = _op("PARAM", _C.LEAF, "0+", "an argument of the enclosing CALL", arg="(slot, shape)")
@@ -297,7 +297,7 @@ class Op:
         _C.CONTROL,
         "4",
         "MMA(sums, left, right, before): four warps start to add the product of two swizzled tiles"
-        " of local memory to a tile that lies in their registers, or let it begin with that; the"
+        " of local memory to a tile in their registers, or let it begin with that; the"
         " left one may lie in registers, two elements in a word",
         arg='(dtypes, sizes, panels), and "start" if sums begin',
     )

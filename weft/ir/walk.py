@@ -1,4 +1,5 @@
-"""Ways through a graph: orders, users, substitution. None of them recurses, so depth is no limit.
+"""Ways through a graph: orders, users, substitution. None of them recurses, so depth is not
+limited.
 
 None enters the body of a `CALL`, because a body is its arg and not a source: what a rewrite sees
 is one scope. `bodies` lists the scopes below a node for those who want them.

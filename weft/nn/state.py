@@ -71,7 +71,7 @@ def _tensors(
 
 def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
     """The named parts of a list, a dict or an object; nothing of anything else."""
-    if isinstance(obj, Jit):  # its traces are no part of a model; an object that it calls is
+    if isinstance(obj, Jit):  # its traces are not part of a model; an object that it calls is
         obj = obj.function
     if isinstance(obj, Mapping):
         yield from ((str(key), part) for key, part in obj.items())

@@ -254,8 +254,8 @@ class CyclicLR(LRScheduler):
         total = self.up + self.down
         cycle = math.floor(1 + step / total)
         at = 1 + step / total - cycle
-        turn = self.up / total
-        height = at / turn if at <= turn else (at - 1) / (turn - 1)
+        peak = self.up / total
+        height = at / peak if at <= peak else (at - 1) / (peak - 1)
         if self._functions is not None:
             scale = self._functions(cycle if self.scale_mode == "cycle" else step)
         elif self.mode == "exp_range":
@@ -299,9 +299,9 @@ class OneCycleLR(LRScheduler):
         highs = list(max_lr) if isinstance(max_lr, (list, tuple)) else [max_lr] * count
         self.highs = [float(each) for each in highs]
         self.div, self.final = div_factor, final_div_factor
-        turn = pct_start * total_steps - 1
-        self.turns = (
-            [turn, 2 * turn, total_steps - 1.0] if three_phase else [turn, total_steps - 1.0]
+        peak = pct_start * total_steps - 1
+        self.ends = (
+            [peak, 2 * peak, total_steps - 1.0] if three_phase else [peak, total_steps - 1.0]
         )
         for group, high in zip(optimizer.param_groups, self.highs, strict=True):
             group["initial_lr"] = high / div_factor
@@ -314,10 +314,10 @@ class OneCycleLR(LRScheduler):
             )
         high = self.highs[group]
         first, last = high / self.div, high / self.div / self.final
-        points = [first, high, first, last] if len(self.turns) == 3 else [first, high, last]
+        points = [first, high, first, last] if len(self.ends) == 3 else [first, high, last]
         begin = 0.0
-        for number, end in enumerate(self.turns):
-            if step <= end or number == len(self.turns) - 1:
+        for number, end in enumerate(self.ends):
+            if step <= end or number == len(self.ends) - 1:
                 share = (step - begin) / (end - begin)
                 return self._between(points[number], points[number + 1], share)
             begin = end

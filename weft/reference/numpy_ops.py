@@ -2,9 +2,9 @@
 
 Floats are computed in double and rounded to their dtype once, as `weft.ir.scalar` does. For
 + - * / and the square root that is the correctly rounded result in every dtype up to float32: a
-double has more than twice their bits plus one, so a result that is no tie of the narrow grid never
-rounds to one. The functions for which libraries differ in the last bit come from `weft.ir.scalar`
-itself, element by element; so the interpreters agree bit for bit.
+double has more than twice their bits plus one, so a result that is not a tie of the narrow grid
+never rounds to one. The functions for which libraries differ in the last bit come from
+`weft.ir.scalar` itself, element by element; so the interpreters agree bit for bit.
 """
 
 from __future__ import annotations

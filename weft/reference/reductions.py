@@ -1,7 +1,7 @@
 """What a REDUCE or SCAN computes, apart from where its values come from.
 
 Floats are reduced in float64 and rounded to their dtype once, at the end: the order of a reduction
-is not specified, and the most accurate answer is the one that every order comes close to. Integers
+is not specified, and the most accurate result is the one that every order comes close to. Integers
 wrap, so all orders agree.
 """
 

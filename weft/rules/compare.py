@@ -25,7 +25,7 @@ x, y, c0, c1 = any_("x"), any_("y"), const_("c0"), const_("c1")
 
 @structural(x < y, over=EXACT)
 def decide_less(node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Answer a comparison that the bounds decide.
+    """Replace a comparison that the bounds decide.
 
     before: i < const(100)
     after:  true
@@ -41,7 +41,7 @@ def decide_less(node: UOp, x: UOp, y: UOp) -> UOp | None:
 
 @structural(x.equal(y), over=EXACT)
 def decide_equal(node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Answer an equality that the bounds decide.
+    """Replace an equality that the bounds decide.
 
     before: i.equal(const(100))
     after:  false

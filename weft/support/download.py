@@ -22,8 +22,8 @@ def downloaded(name: str, url: str, file_name: str | None = None, again: bool = 
     path = folder / (file_name or hashlib.blake2b(url.encode(), digest_size=16).hexdigest())
     if not path.is_file() or again:
         try:
-            with urllib.request.urlopen(url, timeout=30) as answer:
-                data = answer.read()
+            with urllib.request.urlopen(url, timeout=30) as response:
+                data = response.read()
         except (OSError, ValueError) as failure:
             raise MissingFile(
                 f"{name}: cannot download {url}",

@@ -142,7 +142,7 @@ def cache_key() -> tuple[tuple[str, Value], ...]:
     return values.cache_key
 
 
-# Scopes that are no settings, by the names that tinygrad's programs give them: the module that
+# Scopes that are not settings, by the names that tinygrad's programs give them: the module that
 # has the scope, which may be entered by several, and its name there.
 SCOPES = {"TRAINING": ("weft.tensor.training", "train")}
 

@@ -190,7 +190,7 @@ def _rounded_dtypes(capability: int) -> frozenset[DType]:
 
 
 def _row_of(capability: int) -> int:
-    """The newest row that is no newer; the oldest for GPUs before that."""
+    """The newest row that is not newer; the oldest for GPUs before that."""
     return max((row for row in GPUS if row <= capability), default=min(GPUS))
 
 

@@ -62,7 +62,7 @@ class Backend:
     # MAX and MIN of integers take no negations as operands. The assembler of CUDA 13.0 joins two
     # of them into one of three operands, in which it forgets that one was negated: the greatest
     # of -1, -6 and -9 is 9 there.
-    turns_extremes: bool = False
+    flips_extremes: bool = False
     # A conversion of floats to integers saturates, and makes 0 of NaN.
     saturates: bool = True
     # Two float32s are rounded to 16 bits at once.
@@ -114,7 +114,7 @@ BACKENDS: Final[dict[str, Backend]] = {
         local_space=3,
         has_wide_indices=False,
         reads_zeros=False,
-        turns_extremes=True,
+        flips_extremes=True,
         rounds_pairs=True,
         has_vectors=False,
     ),

@@ -217,7 +217,7 @@ def require_one_device(name: str, *tensors: Tensor) -> None:
         return
     names = list(dict.fromkeys(tensor.device for tensor in tensors))
     if len(names) > 1:
-        is_laid = any(not isinstance(each, str) for each in names)
+        is_sharded = any(not isinstance(each, str) for each in names)
         shown = " and ".join(map(device_text, names))
         raise DeviceError(
             f"{name}: operands are on different devices ({shown})",
@@ -225,9 +225,9 @@ def require_one_device(name: str, *tensors: Tensor) -> None:
                 (_operand(i, len(tensors)), each.shape, f"on {device_text(each.device)}")
                 for i, each in enumerate(tensors)
             ],
-            rule="one operation runs on one device" + ", or on the same several" * is_laid,
+            rule="one operation runs on one device" + ", or on the same several" * is_sharded,
             fix="lay one out like the other: y.shard_like(x)"
-            if is_laid
+            if is_sharded
             else f"move one of them: .to({names[0]!r})",
         )
 

@@ -38,7 +38,7 @@ class NamingType(type):
     """A class that answers a misspelt name with the nearest one."""
 
     def __getattr__(cls, name: str) -> Any:
-        # Private names are asked for by protocols, often, and nobody reads the answer.
+        # Private names are asked for by protocols, often, and nobody reads the message.
         raise unknown_name(cls.__name__, name, () if name.startswith("_") else dir(cls))
 
 
@@ -60,7 +60,7 @@ class Core(metaclass=NamingType):
     __slots__ = ("__weakref__", "_grad", "_pair", "_seen", "_steps", "_storage", "_wants")
     _storage: Storage
     _steps: tuple[Movement, ...]
-    # The version that `uop` was last asked for, and its answer.
+    # The version that `uop` was last asked for, and the result.
     _seen: tuple[UOp, UOp] | None
     _grad: Tensor | None
     # What `max` or `min` along an axis was taken of: method, tensor, axis, keepdim.

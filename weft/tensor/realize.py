@@ -202,7 +202,7 @@ def _take_values(wanted: list[Storage], request: Request, made: dict[UOp, UOp]) 
 
 
 def _computed(wanted: list[Storage], request: Request) -> list[Storage]:
-    """The storages that are computed from floats, and were no memory before."""
+    """The storages that are computed from floats, and were not memory before."""
     floats = history.from_floats(request.nodes)
     return [each for each in wanted if each.memory is None and each.uop in floats]
 

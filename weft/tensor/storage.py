@@ -130,7 +130,7 @@ class Storage:
         self.set_version(_after(self.uop, address, value))
 
     def mixes_parts(self, steps: Sequence[Movement]) -> bool:
-        """Whether a view is no view of what each of several devices has."""
+        """Whether a view is not a view of what each of several devices has."""
         address = self.uop
         for step in steps:
             if _mixes_parts(address, step):
@@ -152,7 +152,7 @@ class Storage:
 
 
 def _mixes_parts(address: UOp, step: Movement) -> bool:
-    """Whether a view of memory over several devices is no view of what each of them has."""
+    """Whether a view of memory over several devices is not a view of what each of them has."""
     before = layout_of(address)
     if before is None or before.axis is None:
         return False

@@ -91,7 +91,7 @@ def paths(structure: Structure, name: str = "") -> Iterator[str]:
 
 
 def map_tensors(tree: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same containers with every tensor changed; what is no tensor stays."""
+    """The same containers with every tensor changed; what is not a tensor stays."""
     leaves: list[Any] = []
     structure = flatten(tree, leaves)
     changed = [change(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]

@@ -92,7 +92,7 @@ def _origin(self: Tensor) -> str:
 
 
 def _to_file(self: Tensor, value: Any) -> Tensor:
-    """What is written to a file, from any device; the file itself is no device to compute on."""
+    """What is written to a file, from any device; the file itself cannot compute."""
     if isinstance(value, self.__class__) and not isinstance(value.device, str):
         return value.to("CPU")
     return value if isinstance(value, self.__class__) else self.__class__(value, device="CPU")

@@ -54,8 +54,8 @@ def fake(peer: str | None = INSTALLED, rounds: int = 100) -> Benchmark:
 
         def weft(self) -> Figures:
             self.played.append("weft")
-            turn = self.played.count("weft")
-            return {"short": 10.0 / turn, "long": 50.0 / turn}
+            count = self.played.count("weft")
+            return {"short": 10.0 / count, "long": 50.0 / count}
 
         def peer(self) -> Figures:
             self.played.append("peer")

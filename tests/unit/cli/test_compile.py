@@ -108,7 +108,7 @@ ERRORS = {
         ["not what comes before split", "split takes a ranged graph"],
     ),
     "an unknown target": (("--target", "TPU:x"), ["there is no target 'TPU:x'"]),
-    "opts that are no JSON": (("--opts", "[Split]"), ["--opts cannot be read"]),
+    "opts that are not JSON": (("--opts", "[Split]"), ["--opts cannot be read"]),
     "an unknown opt": (("--opts", '[["Splt", 0]]'), ["--opts cannot be read: 'Splt'", "Split"]),
     "an opt that is refused": (("--opts", '[["Vectorize", 7]]'), ["refused"]),
     "opts too late": (("--from", "flatten-memory", "--opts", "[]"), ["choose-opts is not run"]),

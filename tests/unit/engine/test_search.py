@@ -1,4 +1,4 @@
-"""The search: legal candidates in a fixed order, the right answer, and nothing that harms it."""
+"""The search: legal candidates in a fixed order, the right result, and nothing that harms it."""
 
 import os
 import subprocess
@@ -43,16 +43,16 @@ def packed(kernel: UOp) -> bytes:
 def test_neighbors_are_legal_and_come_in_a_fixed_order() -> None:
     target = device("CPU").target
     kernel = before_opts(matmul_kernel(32, 40, 48), target)
-    recipe = choose_opts(kernel, target)[0]
-    found = list(neighbors(kernel, recipe, target))
+    default = choose_opts(kernel, target)[0]
+    found = list(neighbors(kernel, default, target))
     assert len(found) > 5
-    assert found == list(neighbors(kernel, recipe, target))
+    assert found == list(neighbors(kernel, default, target))
     for candidate in found:
         apply_opts(kernel, candidate)
         assert from_json(to_json(candidate)) == candidate
 
 
-def test_the_answer_is_right_and_not_worse_than_the_default() -> None:
+def test_the_result_is_right_and_not_worse_than_the_default() -> None:
     kernel = matmul_kernel(24, 32, 40)
     found = search(kernel, device("CPU"), width=1, seconds=2)
     assert found.measured >= 1
@@ -111,12 +111,12 @@ def test_a_child_that_replaces_another_has_time_to_start(monkeypatch) -> None:
     kernel = matmul_kernel(2, 2, 2)
     with Scripted("CPU", kernel) as runner:
         assert [runner.measure(b"program") for _ in range(3)] == [1.0, None, 1.0]
-    start, answer = search_process.SECONDS_TO_START, search_process.SECONDS_TO_ANSWER
-    assert asked == [start, answer, start, answer]
+    start, run = search_process.SECONDS_TO_START, search_process.SECONDS_TO_RUN
+    assert asked == [start, run, start, run]
 
 
 def test_a_candidate_that_hangs_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_process, "SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr(search_process, "SECONDS_TO_RUN", 0.5)
     kernel = matmul_kernel(2, 2, 2)
     endless = Tensor(param(1, dtypes.int64, (1,))).expand(1 << 40)
     steps = (endless * Tensor.arange(1 << 40, dtype=dtypes.int64) % 7).sum()
@@ -141,7 +141,7 @@ def test_a_candidate_with_other_results_is_refused() -> None:
 
 
 def test_the_program_of_the_user_runs_once(tmp_path: Path) -> None:
-    """The child that runs candidates is no second run of a script without a guard."""
+    """The child that runs candidates is not a second run of a script without a guard."""
     script = tmp_path / "script.py"
     script.write_text("from weft import Tensor\nprint((Tensor([1.0, 2.0]) + 1).tolist())\n")
     root = Path(__file__).resolve().parents[3]

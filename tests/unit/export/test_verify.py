@@ -54,7 +54,7 @@ def test_nothing_is_copied_to_another_device(double, tmp_path, device):
     assert precious.read_bytes() == b"precious"
 
 
-def test_nothing_is_laid_over_devices(double):
+def test_nothing_is_sharded_over_devices(double):
     double.replace("p0 * 2.0", 'SHARD[float32](p0; (("CPU", "CPU:1"), 0, (2, 2)))')
     double.refused("SHARD is not an op")
 

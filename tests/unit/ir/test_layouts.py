@@ -4,7 +4,7 @@ import pytest
 
 from weft.ir.build import index_of, param, reduce_axes, scan_axis, scatter, variable
 from weft.ir.dtypes import dtypes
-from weft.ir.layouts import Layout, even_layout, is_laid, layout_of
+from weft.ir.layouts import Layout, even_layout, has_layout, layout_of
 from weft.ir.layouts_index import counts_along
 from weft.ir.ops import Op
 from weft.ir.uop import UOp, const, make
@@ -15,17 +15,17 @@ f32, i32 = dtypes.float32, dtypes.int32
 true = const(dtypes.bool, True)
 
 
-def laid(number: int, shape: tuple, axis: int | None, dtype=f32, sizes=None) -> UOp:
+def sharded(number: int, shape: tuple, axis: int | None, dtype=f32, sizes=None) -> UOp:
     layout = even_layout(TWO, axis, 0 if axis is None else shape[axis])
     layout = layout if sizes is None else layout._replace(sizes=sizes)
     return make(Op.BUFFER, dtype, (), (number, shape, tuple(layout)))
 
 
-rows, columns = laid(0, (6, 4), 0), laid(1, (6, 4), 1)
-whole = laid(2, (6, 4), None)
-uneven = laid(3, (5, 4), 0)
-tokens, numbers = laid(4, (8,), 0, i32), laid(5, (8,), None, i32)
-table = laid(6, (10, 4), None)
+rows, columns = sharded(0, (6, 4), 0), sharded(1, (6, 4), 1)
+whole = sharded(2, (6, 4), None)
+uneven = sharded(3, (5, 4), 0)
+tokens, numbers = sharded(4, (8,), 0, i32), sharded(5, (8,), None, i32)
+table = sharded(6, (10, 4), None)
 
 
 def move(op: int, value: UOp, arg: tuple, *sizes: UOp) -> UOp:
@@ -102,13 +102,13 @@ def test_one_device_has_no_layout():
     assert layout_of(plain + 1.0) is None
     assert layout_of(make(Op.COPY, f32, (rows,), "CPU")) is None
     assert layout_of(counted(4, (4,), 0)) is None
-    assert not is_laid(plain)
-    assert is_laid(rows)
+    assert not has_layout(plain)
+    assert has_layout(rows)
 
 
 def test_cuts_that_differ_meet_in_the_first():
-    first = laid(20, (6, 4), 0)
-    assert layout_of(first + laid(21, (6, 4), 1)) == layout_of(first)
+    first = sharded(20, (6, 4), 0)
+    assert layout_of(first + sharded(21, (6, 4), 1)) == layout_of(first)
     with pytest.raises(DeviceError, match="on different devices"):
         layout_of(rows * make(Op.SHARD, f32, (rows,), (("CPU", "CPU:2"), 0, HALVES)))
 

@@ -95,7 +95,7 @@ def test_races_are_found():
     shared.epoch += 1
     assert shared.get(0) == 5
     shared.thread = 0
-    assert shared.get(0) == 5  # two readers are no race
+    assert shared.get(0) == 5  # two readers are not a race
     with pytest.raises(InternalError, match="thread 0 writes tile at 0, which thread 1 read"):
         shared.set(0, 6)
     shared.epoch += 1

@@ -64,7 +64,7 @@ def test_names():
 
 
 class Caller:
-    """Calls others, as a trainer or a test runner does; it is no part of a model."""
+    """Calls others, as a trainer or a test runner does; it is not part of a model."""
 
     def __call__(self, function):
         return function()

@@ -158,9 +158,9 @@ def test_parts_in_any_order_give_the_whole(name: str, seed: int) -> None:
     assert join is not None
     whole = Whole(op, body, reference, join)
     rng = random.Random(seed)
-    for turn in range(60):
-        draw = (lambda: rng.choice(EDGES)) if turn % 3 else (lambda: rng.gauss(0, 3))
-        if turn % 7 == 0:
+    for trial in range(60):
+        draw = (lambda: rng.choice(EDGES)) if trial % 3 else (lambda: rng.gauss(0, 3))
+        if trial % 7 == 0:
             draw = lambda: -INF  # noqa: E731
         rows = [(k, draw(), rng.uniform(-1, 1)) for k in range(12)]
         want, got = whole.at_once(rows), whole.joined(rows, rng)

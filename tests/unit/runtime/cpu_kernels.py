@@ -33,14 +33,18 @@ def count_groups(groups: int, name: str = "count_groups") -> Program:
 
 def add_number(value: float, size: int = 64, name: str = "add_number") -> Program:
     """`out = x + value`, in 8 groups of a loop each."""
-    me, turn = special("group", 8), counter(0, size // 8)
-    index = me * (size // 8) + turn
+    me, iteration = special("group", 8), counter(0, size // 8)
+    index = me * (size // 8) + iteration
     total = get(at(argument(1, F32, size), index)) + value
-    return program(me, turn, put(at(argument(0, F32, size), index), total), end(turn), name=name)
+    return program(
+        me, iteration, put(at(argument(0, F32, size), index), total), end(iteration), name=name
+    )
 
 
-def work_long(groups: int, turns: int, name: str = "work_long") -> Program:
-    """Each group turns a long loop that adds one to its own int32."""
-    me, turn = special("group", groups), counter(0, turns)
+def work_long(groups: int, iterations: int, name: str = "work_long") -> Program:
+    """Each group runs a long loop that adds one to its own int32."""
+    me, iteration = special("group", groups), counter(0, iterations)
     element = at(argument(0, I32, groups), me)
-    return program(me, turn, put(element, get(element) + number(1)), end(turn), name=name)
+    return program(
+        me, iteration, put(element, get(element) + number(1)), end(iteration), name=name
+    )

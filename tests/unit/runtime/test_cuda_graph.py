@@ -108,7 +108,7 @@ def test_a_list_is_counted(device: FakeDevice):
     assert GlobalCounters.kernel_count - before == 3
 
 
-def test_a_list_is_checked_between_zones(device: FakeDevice):
+def test_a_list_is_checked_between_redzones(device: FakeDevice):
     with Context(CHECK="memory"):
         jitted = jit(chain)
         x, y = (Tensor(np.ones((3, 2), np.float32)).realize() for _ in range(2))

@@ -153,7 +153,7 @@ result = fork._others_import()
     assert outer_module.result is False
 
 
-def test_locks_are_taken_by_rank_and_left_in_turn(monkeypatch):
+def test_locks_are_taken_by_rank_and_left_in_order(monkeypatch):
     said = []
 
     class Lock:

@@ -21,7 +21,7 @@ from weft.support.source_line import user_line
 def direct(*anything): return user_line()
 def deep(): return (lambda: direct())()
 def skipping(): return user_line(skip=1)
-def put_into(answers): answers.put(user_line())
+def put_into(results): results.put(user_line())
 def calls_back(function): return function()
 @contextlib.contextmanager
 def manager(): yield user_line()
@@ -106,13 +106,13 @@ def test_a_long_call_is_cut():
 
 def test_code_without_source():
     names = {"user_line": user_line}
-    exec("\n\nplace = user_line()", names)
+    exec("\n\nlocation = user_line()", names)
     location = names["location"]
     assert (location.file, location.line, location.text) == ("<string>", 3, "")
 
 
 def test_a_cell_of_a_notebook():
-    source = "x = 1\nplace = user_line()\n"
+    source = "x = 1\nlocation = user_line()\n"
     linecache.cache["<cell 7>"] = (len(source), None, source.splitlines(True), "<cell 7>")
     try:
         names = {"user_line": user_line}
@@ -169,9 +169,9 @@ def test_pickle_resolves():
 
 def test_no_user_at_all():
     # A bare thread begins in Weft's own function: no frame of it is the user's.
-    answers: queue.SimpleQueue[SourceLine] = queue.SimpleQueue()
-    _thread.start_new_thread(weft_function("put_into"), (answers,))
-    assert answers.get(timeout=60) is NOWHERE
+    results: queue.SimpleQueue[SourceLine] = queue.SimpleQueue()
+    _thread.start_new_thread(weft_function("put_into"), (results,))
+    assert results.get(timeout=60) is NOWHERE
 
 
 def test_fixed_line():

@@ -131,9 +131,9 @@ def test_program(name, devices, axis):
             value = PROGRAMS[name](*leaves)
             given = (value * value).sum().gradient(*leaves, materialize_grads=True)
             found[-1] += [each.numpy() for each in given]
-    for plain, laid in zip(*found, strict=True):
-        assert plain.dtype == laid.dtype
-        np.testing.assert_allclose(laid, plain, rtol=1e-4, atol=1e-4)
+    for plain, sharded in zip(*found, strict=True):
+        assert plain.dtype == sharded.dtype
+        np.testing.assert_allclose(sharded, plain, rtol=1e-4, atol=1e-4)
     assert value.device == tuple(each.replace(":0", "") for each in devices)
 
 
@@ -201,19 +201,19 @@ def test_random_programs(number, seed):
     draw = random.Random(f"{seed} {number}")
     w = numbers(200, 4, seed=9) / 8
     x = Tensor(numbers(6, 4), requires_grad=True)
-    plain, laid = x, x.shard(THREE, draw.choice((0, 1, None)))
+    plain, sharded = x, x.shard(THREE, draw.choice((0, 1, None)))
     weights = Tensor(w)
     whole = weights.shard(THREE)
     for _ in range(5):
         step = draw.choice(STEPS)
         if plain.shape[0] * plain.shape[1] > 100 or min(plain.shape) < 2 or plain.numel() % 2:
             break
-        plain, laid = step(plain, weights), step(laid, whole)
+        plain, sharded = step(plain, weights), step(sharded, whole)
         longest = [axis for axis in (0, 1) if plain.shape[axis] >= 3]
         if draw.random() < 0.3:
-            laid = laid.shard(THREE, draw.choice((*longest, None)))
-    slopes = [(each * each).sum().gradient(x)[0].numpy() for each in (plain, laid)]
-    np.testing.assert_allclose(laid.numpy(), plain.numpy(), rtol=1e-3, atol=1e-4)
+            sharded = sharded.shard(THREE, draw.choice((*longest, None)))
+    slopes = [(each * each).sum().gradient(x)[0].numpy() for each in (plain, sharded)]
+    np.testing.assert_allclose(sharded.numpy(), plain.numpy(), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-2, atol=1e-3)
 
 
@@ -273,8 +273,8 @@ class TestLayout:
         Tensor.manual_seed(5)
         plain = Tensor.rand(6, 4).numpy()
         Tensor.manual_seed(5)
-        laid = Tensor.rand(6, 4, device=TWO)
-        np.testing.assert_array_equal(laid.numpy(), plain)
+        sharded = Tensor.rand(6, 4, device=TWO)
+        np.testing.assert_array_equal(sharded.numpy(), plain)
         Tensor.manual_seed(5)
         np.testing.assert_array_equal(Tensor.rand(6, 4).shard(TWO, 0).numpy(), plain)
 
@@ -299,6 +299,6 @@ class TestLayout:
 def test_other_dtypes():
     for dtype in (dtypes.int64, dtypes.uint8, dtypes.bfloat16, dtypes.bool):
         x = Tensor(np.arange(12).reshape(4, 3) % 5).cast(dtype)
-        laid = x.shard(TWO, 0)
-        np.testing.assert_array_equal(laid.numpy(), x.numpy())
-        np.testing.assert_array_equal(laid.max(0).numpy(), x.max(0).numpy())
+        sharded = x.shard(TWO, 0)
+        np.testing.assert_array_equal(sharded.numpy(), x.numpy())
+        np.testing.assert_array_equal(sharded.max(0).numpy(), x.max(0).numpy())

@@ -157,9 +157,9 @@ class TestTraining:
 
     def compare(self, devices, axes, make, options, jitted):
         losses, parameters = train(None, None, make=make, **options)
-        laid_losses, laid = train(devices, axes, jitted, make=make, **options)
-        np.testing.assert_allclose(laid_losses, losses, rtol=1e-5)
-        for one, other in zip(laid, parameters, strict=True):
+        sharded_losses, sharded = train(devices, axes, jitted, make=make, **options)
+        np.testing.assert_allclose(sharded_losses, losses, rtol=1e-5)
+        for one, other in zip(sharded, parameters, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
     def test_state_of_an_optimizer_lies_like_its_parameter(self):
@@ -182,8 +182,8 @@ class TestTraining:
                 out = norm(x)
                 (out * out * out).sum().backward()
             found.append([t.numpy() for t in (out, norm.running_mean, norm.running_var, x.grad)])
-        for plain, laid in zip(*found, strict=True):
-            np.testing.assert_allclose(laid, plain, rtol=1e-3, atol=1e-4)
+        for plain, sharded in zip(*found, strict=True):
+            np.testing.assert_allclose(sharded, plain, rtol=1e-3, atol=1e-4)
 
     def test_gradient_goes_back_through_shard(self):
         w = Tensor(numbers(4, 2), requires_grad=True)
@@ -210,8 +210,8 @@ class TestTraining:
             assert devices is None or layout_of(out.uop).axis == 0
             (out * out).sum().backward()
             found.append((out.numpy(), table.grad.numpy()))
-        for plain, laid in zip(*found, strict=True):
-            np.testing.assert_allclose(laid, plain, rtol=1e-5)
+        for plain, sharded in zip(*found, strict=True):
+            np.testing.assert_allclose(sharded, plain, rtol=1e-5)
 
     def test_gather_along_another_axis_stays_on_its_device(self):
         logits = Tensor(numbers(6, 5)).shard(TWO, 0)

@@ -50,13 +50,13 @@ def test_lazy_values_and_writes():
     def work(number: int) -> None:
         numbers = np.random.default_rng(number)
         total, expected = Tensor(np.zeros(4, np.float32)), np.zeros(4)
-        for turn in range(ROUNDS):
+        for iteration in range(ROUNDS):
             values = numbers.standard_normal((4, 4)).astype(np.float32)
             x = Tensor(values)
             rows = (x @ x.T).relu().sum(0)
             total.assign(total + rows)
             expected += np.maximum(values @ values.T, 0).sum(0)
-            if turn % 3 == 0:
+            if iteration % 3 == 0:
                 np.testing.assert_allclose(total.numpy(), expected, rtol=1e-4)
 
     in_threads(work)
@@ -80,8 +80,8 @@ def test_gradients():
 
 def test_functions_are_traced_while_others_compute():
     def work(number: int) -> None:
-        for turn in range(ROUNDS):
-            values = np.full(5, number + turn, np.float32)
+        for iteration in range(ROUNDS):
+            values = np.full(5, number + iteration, np.float32)
             seen = Tensor(values) * 2  # lazy, and captured
             function = jit(lambda x, by, seen=seen: x * by + seen)
             for by in (1, 2, 1):
@@ -103,10 +103,10 @@ def test_one_model_serves_all():
         found[number] = [f(x).tolist() for f in (serve, model, serve, serve)]
 
     in_threads(work)
-    for number, answers in found.items():
+    for number, results in found.items():
         expected = model(Tensor(inputs[number])).numpy()
-        for answer in answers:
-            np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)
+        for result in results:
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_each_thread_draws_from_a_stream_of_its_own():

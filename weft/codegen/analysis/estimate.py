@@ -1,8 +1,8 @@
 """What a run of a kernel costs: arithmetic, and bytes of global memory read and written.
 
-Counted on the kernel before opts, because padding and repeated work are no part of what it does. A
-value counts once per iteration of the loops it depends on. Memory counts once per distinct element
-at most where indices are computed from ranges, and once per access where they are loaded.
+Counted on the kernel before opts, because padding and repeated work are not part of what it does.
+A value counts once per iteration of the loops it depends on. Memory counts once per distinct
+element at most where indices are computed from ranges, and once per access where they are loaded.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def chain_of(kernel: UOp, row: int, column: int, block: int = SPAN) -> Chain | s
                 return found
             scores.append(found)
     if not scores:
-        return "weights are no product"
+        return "weights are not a product"
     values = _values(kernel, last[0], row, column, block)
     if isinstance(values, str):
         return values

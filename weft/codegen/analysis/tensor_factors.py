@@ -102,7 +102,7 @@ def product_of(reduction: UOp) -> Product | str:
 
 
 def axes_of(load: UOp) -> list[Axis] | str:
-    """The axes of a factor, that with the least stride first, or why it is no tensor.
+    """The axes of a factor, that with the least stride first, or why it is not a tensor.
 
     They are its ranges where these are few and nothing is masked, otherwise those of its memory:
     what lies outside of them is 0, so a mask has to say just that.
@@ -220,7 +220,7 @@ def faults_of_axes(
     if axes[0].stride != 1 or found[0] != [nearest[0][0]] or axes[0].step_of(nearest[0][0]) != 1:
         yield "neither rows nor steps of a factor are contiguous"
     if len(nearest) > 1 and (nearest is steps or rows[0][1] % (ROW_BYTES // size)):
-        yield "what is contiguous in a tile lies along several axes"
+        yield "what is contiguous in a tile is along several axes"
     if nearest is rows and size != 2:
         yield "elements of this size are multiplied along the sum alone"
     for axis, numbers in zip(axes, found, strict=True):

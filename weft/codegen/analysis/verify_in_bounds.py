@@ -1,7 +1,7 @@
 """The proof that a kernel touches only memory it has: every index is in bounds or behind its mask.
 
 Runs after opts under SPEC. It finds what values hide: an access past the end that lands in other
-memory of the process gives right answers for a long time. `weft.rules.in_bounds` has the proof.
+memory of the process gives right results for a long time. `weft.rules.in_bounds` has the proof.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class _Emulation:
         return words.from_narrow(self.made[source])
 
     def _narrow(self, node: UOp) -> UOp:
-        """What is no wide integer itself, but may be made of some."""
+        """What is not a wide integer itself, but may be made of some."""
         if node.op == Op.STORE and node.src[1] in self.wide:
             address = self.made[node.src[0]]
             value = _interleaved(self.wide[node.src[1]])
@@ -219,7 +219,7 @@ def _lanes(vector: UOp, numbers: range) -> UOp:
 
 
 def _interleaved(value: Wide) -> UOp:
-    """Low and high words in turn, as memory has them."""
+    """Low and high words interleaved, as memory has them."""
     lanes = value.low.dtype.lanes
     both = make(Op.VECTOR, _U32.vector(2 * lanes), (value.low, value.high))
     if lanes == 1:

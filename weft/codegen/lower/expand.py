@@ -485,7 +485,7 @@ def _half(parts: Mapping[UOp, UOp], start: int, lanes: int) -> dict[UOp, UOp]:
 
 
 def stride_of(index: UOp, number: int) -> int | None:
-    """By how much a flat index grows with a range; None where it is no multiple of it."""
+    """By how much a flat index grows with a range; None where it is not a multiple of it."""
     stride = 0
     for term, factor in linear(index)[1]:
         if term.ranges >> number & 1:

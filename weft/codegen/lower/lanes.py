@@ -37,9 +37,9 @@ def pick(node: UOp, lane: int) -> UOp:
 def transpose(rows: list[UOp]) -> list[UOp]:
     """The columns of a square of vectors, as vectors.
 
-    The number of a row and that of a lane, one behind the other in binary, turn by one digit when
-    the halves of two rows are interleaved; after as many steps as a number has digits, rows and
-    lanes are exchanged.
+    The number of a row and that of a lane, one behind the other in binary, rotate by one digit
+    when the halves of two rows are interleaved; after as many steps as a number has digits, rows
+    and lanes are exchanged.
     """
     count = len(rows)
     half, both = count // 2, rows[0].dtype.scalar.vector(2 * count)

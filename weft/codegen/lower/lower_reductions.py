@@ -9,7 +9,7 @@ reduction is
                                 load a.after(u)[0]
 
 The store `s` depends on no range. Linearize runs it where the loop of `u` starts. Ranges of kind
-"sequential" are no loops: the update takes all their iterations, one behind the other. A scan is
+"sequential" are not loops: the update takes all their iterations, one behind the other. A scan is
 read in every iteration of a loop that stays open, and its accumulator is carried from iteration to
 iteration:
 

@@ -2,8 +2,8 @@
 
     reduce ADD over k: where(int32(k) == t, x[k], 0.0)   ->   where(0 <= t < n, x[t], 0.0)
 
-Losses pick the score of the right class so: written as a sum, its gradient is no scatter. Only the
-chosen element is loaded then, and the other reductions of the row need not wait for its loop.
+Losses pick the score of the right class so: written as a sum, its gradient is not a scatter. Only
+the chosen element is loaded then, and the other reductions of the row need not wait for its loop.
 `merge_reductions` calls this. Short rows keep their sums, which lanes and copies compute at once.
 """
 

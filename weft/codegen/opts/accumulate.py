@@ -66,7 +66,7 @@ def accumulate(kernel: UOp, number: int) -> UOp:
     )
     if (
         reduction.arg[0] != Op.ADD
-    ):  # a load that is masked off is 0, which is no identity of the others
+    ):  # a load that is masked off is 0, which is not the identity of the others
         total = make(Op.WHERE, reduction.dtype, (is_later, total, share))
     done = substitute(value, {reduction: total})
     if value is not reduction:

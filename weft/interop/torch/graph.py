@@ -65,7 +65,7 @@ class Step(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: int
-    expected: Any  # an Expected, a tuple of those, or None for what is no tensor
+    expected: Any  # an Expected, a tuple of those, or None for what is not a tensor
 
 
 class Output(NamedTuple):

@@ -1,7 +1,7 @@
 """How PyTorch has the elements of a tensor in memory, and what of that is shared.
 
 Weft's memory has no strides. A tensor of PyTorch whose axes are only in another order is shared as
-what lies in memory, and turned by a permute on either side; of an expanded axis there is one row.
+what lies in memory, and permuted on either side; of an expanded axis there is one row.
 """
 
 from __future__ import annotations

@@ -161,13 +161,13 @@ def _buffer(node: UOp) -> Verdict:
     number, sizes, where = node.arg
     if number.__class__ is not int or where.__class__ not in (str, tuple):
         return False
-    if where.__class__ is tuple and (answer := is_layout(where, sizes)) is not True:
-        return answer
+    if where.__class__ is tuple and (verdict := is_layout(where, sizes)) is not True:
+        return verdict
     return are_sizes(sizes, node.src)
 
 
 def is_layout(arg: Arg, shape: tuple[object, ...]) -> Verdict:
-    """Whether an arg says how a value of a shape lies on several devices."""
+    """Whether an arg says how a value of a shape is laid out over several devices."""
     if arg.__class__ is not tuple or len(arg) != 3:
         return "a layout is (devices, axis, sizes)"
     devices, axis, sizes = arg

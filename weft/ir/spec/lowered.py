@@ -263,9 +263,9 @@ INDEXED_SPEC: Final = Spec(
 def _only(is_legal: Callable[[UOp], Verdict]) -> Callable[[UOp, list[UOp]], Found]:
     def find(root: UOp, nodes: list[UOp]) -> Found:
         for node in computed(root):
-            answer = is_legal(node)
-            if answer is not True:
-                return node, answer or ""
+            verdict = is_legal(node)
+            if verdict is not True:
+                return node, verdict or ""
         return None
 
     return find

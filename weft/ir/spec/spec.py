@@ -21,7 +21,7 @@ from weft.support.errors import InternalError
 
 SOURCES_SHOWN: Final = 4
 
-# What a check answers: whether the invariant holds, or in words how it is broken.
+# What a check returns: whether the invariant holds, or in words how it is broken.
 Verdict = bool | str
 
 
@@ -94,9 +94,9 @@ class Spec:
         if rows is None:
             return Fault(node, f"{name(node.op)} is not legal in a {self.scope}")
         for invariant, _, check in rows:
-            answer = check(node)
-            if answer is not True:
-                return Fault(node, invariant, answer if isinstance(answer, str) else "")
+            verdict = check(node)
+            if verdict is not True:
+                return Fault(node, invariant, verdict if isinstance(verdict, str) else "")
         return None
 
     def find_fault(self, root: UOp) -> Fault | None:

@@ -70,8 +70,8 @@ def _find(root: Path, file: DataFile) -> Path | None:
 
 def _downloaded(file: DataFile) -> bytes:
     try:
-        with urllib.request.urlopen(file.url, timeout=PATIENCE) as answer:
-            data = _read_all(answer, file.name)
+        with urllib.request.urlopen(file.url, timeout=PATIENCE) as response:
+            data = _read_all(response, file.name)
     except (URLError, OSError) as failure:
         if isinstance(failure, HTTPError):  # it holds the connection
             failure.close()
@@ -87,12 +87,12 @@ def _downloaded(file: DataFile) -> bytes:
     return data
 
 
-def _read_all(answer: Any, name: str) -> bytes:
+def _read_all(response: Any, name: str) -> bytes:
     """All that a server sends, with a bar."""
-    length = answer.headers.get("Content-Length", "")
+    length = response.headers.get("Content-Length", "")
     parts: list[bytes] = []
     with Progress(f"downloading {name}", int(length) if length.isdigit() else None, "B") as bar:
-        while part := answer.read(_PART):
+        while part := response.read(_PART):
             parts.append(part)
             bar.advance(len(part))
     return b"".join(parts)

@@ -145,7 +145,7 @@ from weft.nn.functional.vision import (
 from weft.support.module_names import missing_name
 
 # isort: split
-# Last, because it lets all of the above refuse what is no tensor.
+# Last, because it lets all of the above refuse what is not a tensor.
 from weft.nn.functional import checked as _checked  # noqa: F401
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Lets the functions of `weft.nn.functional` refuse a first argument that is no tensor.
+"""Lets the functions of `weft.nn.functional` refuse a first argument that is not a tensor.
 
 It is imported last, and replaces each that was imported before by a checked function.
 """

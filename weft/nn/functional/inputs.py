@@ -28,7 +28,7 @@ def refusal(name: str, value: Any) -> ArgumentTypeError:
 
 
 def require_tensors(names: dict[str, Any], listed: Sequence[str]) -> None:
-    """Let the listed functions of a module refuse a first argument that is no tensor."""
+    """Let the listed functions of a module refuse a first argument that is not a tensor."""
     for name in listed:
         names[name] = _checked(names[name])
 

@@ -79,9 +79,9 @@ def _reflected(x: Tensor, low: float, high: float) -> Tensor:
     if span <= 0:
         return x * 0.0
     away = (x - low).abs()
-    turns = (away.detach() / span).floor()
-    rest = away - turns * span
-    is_even = (turns / 2).frac() == 0
+    periods = (away.detach() / span).floor()
+    rest = away - periods * span
+    is_even = (periods / 2).frac() == 0
     return is_even.where(rest + low, span - rest + low)
 
 

@@ -142,7 +142,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of groups, one of each group in turn."""
+    """Channels of groups, interleaved: one of each group, then the next of each."""
     batch, channels, *rest = input.shape
     apart = input.reshape((batch, groups, known(channels) // groups, *rest))
     return apart.transpose(1, 2).reshape(input.shape)

@@ -59,8 +59,8 @@ def muon(
     for biases, norms and embeddings (`OptimizerGroup`).
     """
     common = Common(lr, weight_decay, mask, device)
-    turn = _orthogonal(ns_steps, ns_coefficients)
-    return _descent(common, momentum, nesterov, pre_wd=False, turn=turn)
+    orthogonalize = _orthogonal(ns_steps, ns_coefficients)
+    return _descent(common, momentum, nesterov, pre_wd=False, orthogonalize=orthogonalize)
 
 
 @remembered
@@ -83,8 +83,8 @@ def lars(
     `pre_wd`, and a step of its own otherwise.
     """
     common = Common(lr, weight_decay, mask, device)
-    turn = _orthogonal(ns_steps, ns_coefficients) if ns_coefficients else None
-    return _descent(common, momentum, nesterov, classic, pre_wd, tcoef, turn)
+    orthogonalize = _orthogonal(ns_steps, ns_coefficients) if ns_coefficients else None
+    return _descent(common, momentum, nesterov, classic, pre_wd, tcoef, orthogonalize)
 
 
 def _descent(
@@ -94,9 +94,9 @@ def _descent(
     classic: bool = False,
     pre_wd: bool = True,
     tcoef: float = 0.0,
-    turn: Callable[[Tensor], Tensor] | None = None,
+    orthogonalize: Callable[[Tensor], Tensor] | None = None,
 ) -> Method:
-    """All of them: momentum, a rate by norms where `tcoef` is given, and a turn of the step."""
+    """All of them: momentum, a rate by norms where `tcoef` is given, and an orthogonal step."""
     require_nonnegative(momentum=momentum, tcoef=tcoef)
 
     def rule(p: Tensor, g: Tensor, slots: Held, now: Now) -> Result:
@@ -106,7 +106,7 @@ def _descent(
         if momentum:
             slots = {"b": momentum * slots["b"] + g}
             g = g + momentum * slots["b"] if nesterov else slots["b"]
-        g = turn(g) if turn else g
+        g = orthogonalize(g) if orthogonalize else g
         new = p - (g if classic else g * rate)
         return (new if pre_wd or not now.decay else new - now.decay * now.lr * p), slots
 

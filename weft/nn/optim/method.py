@@ -131,7 +131,7 @@ def per_parameter(
             for name, shape in slots(p).items():
                 made = in_memory(initial, shape, state_dtype(p), device or p.device)
                 if made.device == p.device and made.shape == p.shape:
-                    made = _laid_like(made, p)
+                    made = _sharded_like(made, p)
                 state.setdefault(name, []).append(made)
         return state
 
@@ -169,12 +169,12 @@ def _own_count(steps: Tensor, number: int) -> Tensor:
     return steps[Tensor([number], dtype=dtypes.int32, device=steps.device)].reshape(())
 
 
-def _laid_like(state: Tensor, p: Tensor) -> Tensor:
+def _sharded_like(state: Tensor, p: Tensor) -> Tensor:
     """State in memory, on several devices in the layout of its parameter."""
-    laid = state.shard_like(p)
-    if laid is not state:
-        laid._storage.take_memory()
-    return laid
+    sharded = state.shard_like(p)
+    if sharded is not state:
+        sharded._storage.take_memory()
+    return sharded
 
 
 def _applied(

@@ -21,7 +21,7 @@ from weft.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from weft.nn.optim.method import Held, Now, Result
 
-# What a rule brought in from elsewhere: then it is no function of its arguments alone.
+# What a rule brought in from elsewhere: then it is not a function of its arguments alone.
 _OUTSIDE: Final = sum(
     1 << op for op in (Op.BUFFER, Op.AFTER, Op.CALL, Op.COPY, Op.SHARD, Op.BIND, Op.VARIABLE)
 )

@@ -85,18 +85,18 @@ def one_cycle(
     """Rise from max_lr / div_factor to `max_lr`, then fall far below the start, along cosines."""
     first = max_lr / div_factor
     last = first / final_div_factor
-    turn = pct_start * total_steps - 1
-    rest = total_steps - 1 - turn
-    if turn <= 0 or rest <= 0:
+    peak = pct_start * total_steps - 1
+    rest = total_steps - 1 - peak
+    if peak <= 0 or rest <= 0:
         raise ArgumentError(
             f"one_cycle: {total_steps} steps are too few for both phases",
             rule="both pct_start and 1 - pct_start of the steps are more than one step",
         )
 
     def schedule(step: Tensor) -> Tensor:
-        up = _half_cosine(first, max_lr, (step / turn).minimum(1.0))
-        down = _half_cosine(max_lr, last, ((step - turn) / rest).clamp(0.0, 1.0))
-        return (step <= turn).where(up, down)
+        up = _half_cosine(first, max_lr, (step / peak).minimum(1.0))
+        down = _half_cosine(max_lr, last, ((step - peak) / rest).clamp(0.0, 1.0))
+        return (step <= peak).where(up, down)
 
     return schedule
 

@@ -29,7 +29,7 @@ class PlaceText(NamedTuple):
         return self.dtype.lanes == 1
 
     def element(self, lane: int = 0) -> str:
-        """One element of memory that is no variable, or the whole variable."""
+        """One element of memory that is not a variable, or the whole variable."""
         if self.is_variable:
             return self.memory
         return f"{self.memory}[{_plus(self.position, lane)}]"

@@ -178,7 +178,7 @@ def _is_tame(interval: Interval) -> bool:
 
 
 def _rounded(low: float, high: float) -> Interval:
-    """An interval that rounding does not leave; NaN bounds are no bounds."""
+    """An interval that rounding does not leave; NaN bounds are not bounds."""
     if math.isnan(low) or math.isnan(high):
         return ANY
     return low - abs(low) * _SLACK, high + abs(high) * _SLACK

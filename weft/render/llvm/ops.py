@@ -41,7 +41,7 @@ class LlvmOperation:
     constant: Scalar | None = None  # the second operand, where it is known
     numerator: float | None = None  # the first one, of a division
     has_maximum: bool = False  # the machine has MAX and MIN with NaN as one instruction
-    turns_extremes: bool = False  # MAX and MIN of integers take no negations
+    flips_extremes: bool = False  # MAX and MIN of integers take no negations
     saturates: bool = True  # vectors of floats become integers by one instruction
     digits: int = FLOAT32_DIGITS  # of the result that are looked at
     is_tame: bool = False  # a quotient far from the ends of float32
@@ -90,15 +90,15 @@ def _signed(stem: str) -> _Form:
 
     def write(writer: LlvmWriter, step: LlvmOperation) -> str:
         sign = "u" if step.source.kind == UINT else "s"
-        if step.turns_extremes and step.source.bits <= 32:
-            return _turned_extreme(writer, step, sign, stem)
+        if step.flips_extremes and step.source.bits <= 32:
+            return _flipped_extreme(writer, step, sign, stem)
         return writer.intrinsic(sign + stem, step.type_name, *step.operands)
 
     return write
 
 
-def _turned_extreme(writer: LlvmWriter, step: LlvmOperation, sign: str, stem: str) -> str:
-    """The greater or smaller integer, of operands with their first bit turned and the other sign.
+def _flipped_extreme(writer: LlvmWriter, step: LlvmOperation, sign: str, stem: str) -> str:
+    """The greater or smaller integer, of operands with their first bit flipped and the other sign.
 
     No operand of the instruction is a negation then. LLVM and ptxas leave this as it is.
     """
@@ -106,10 +106,10 @@ def _turned_extreme(writer: LlvmWriter, step: LlvmOperation, sign: str, stem: st
     if bits < 32:
         extend = "zext" if sign == "u" else "sext"
         wide = tuple(writer.value(f"{extend} {step.type_name} {x} to i32") for x in step.operands)
-    iteration = "xor.b32 {}, {}, 0x80000000;"
+    flip = "xor.b32 {}, {}, 0x80000000;"
     code = (
-        f"{{ .reg .b32 a, b; {iteration.format('a', '$1')} {iteration.format('b', '$2')} "
-        f"{stem}.{other}32 a, a, b; {iteration.format('$0', 'a')} }}"
+        f"{{ .reg .b32 a, b; {flip.format('a', '$1')} {flip.format('b', '$2')} "
+        f"{stem}.{other}32 a, a, b; {flip.format('$0', 'a')} }}"
     )
     chosen = writer.value(f'call i32 asm "{code}", "=r,r,r"(i32 {wide[0]}, i32 {wide[1]})')
     return chosen if bits == 32 else writer.value(f"trunc i32 {chosen} to {step.type_name}")
@@ -194,7 +194,7 @@ def _extreme(greater: str, stem: str) -> _Form:
 
     One instruction where the machine has it. On x86 a comparison and a choice are half as many
     instructions as the intrinsic, which also orders -0.0 below 0.0; between two zeros of unlike
-    signs this form may choose either. Against a constant that is no NaN it chooses exactly.
+    signs this form may choose either. Against a constant that is not a NaN it chooses exactly.
     """
 
     def write(writer: LlvmWriter, step: LlvmOperation) -> str:

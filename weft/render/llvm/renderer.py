@@ -134,7 +134,7 @@ def _write_step(code: Code, node: UOp, is_64: bool) -> str:
         facts=facts_of(node, code.contracted),
         constant=last.arg if last.op == Op.CONST else None,
         has_maximum=code.backend.has_maximum,
-        turns_extremes=code.backend.turns_extremes,
+        flips_extremes=code.backend.flips_extremes,
         saturates=code.backend.saturates,
         numerator=float(sources[0].arg) if sources[0].op == Op.CONST else None,
         digits=code.digits.get(node, FLOAT32_DIGITS),

@@ -133,8 +133,8 @@ take:
   %groups = load atomic i64, ptr %groups_at monotonic, align 8
   %chunk = load atomic i64, ptr %chunk_at monotonic, align 8
   %raised = add i64 %ticket, 1
-  %answer = cmpxchg ptr %pool, i64 %ticket, i64 %raised acq_rel acquire
-  %is_taken = extractvalue { i64, i1 } %answer, 1
+  %result = cmpxchg ptr %pool, i64 %ticket, i64 %raised acq_rel acquire
+  %is_taken = extractvalue { i64, i1 } %result, 1
   br i1 %is_taken, label %run, label %look
 run:
   %begin = mul i64 %taken, %chunk
@@ -274,8 +274,8 @@ entry:
   %busy = getelementptr i8, ptr %pool, i64 $BUSY
   br i1 %has_pool, label %lock, label %start
 lock:
-  %answer = cmpxchg ptr %busy, i32 0, i32 1 acq_rel monotonic
-  %got = extractvalue { i32, i1 } %answer, 1
+  %result = cmpxchg ptr %busy, i32 0, i32 1 acq_rel monotonic
+  %got = extractvalue { i32, i1 } %result, 1
   br label %start
 start:
   %is_leader = phi i1 [ false, %entry ], [ %got, %lock ]

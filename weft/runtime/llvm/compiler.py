@@ -8,8 +8,8 @@ LLVM's own optimisation passes stay off, because the renderer leaves them nothin
 alone runs, which moves memory inside the kernel to registers. Two passes of its code generator are
 off for the whole process: loop strength reduction doubles the time of a compilation and gains
 nothing on addresses that codegen has already hoisted, and machine LICM hoists constants out of
-loops until accumulators spill. So constants are read in every turn, and the code model lets an
-instruction do that itself. It needs a linker that puts an object into one piece of memory.
+loops until accumulators spill. So constants are read in every iteration, and the code model lets
+an instruction do that itself. It needs a linker that puts an object into one piece of memory.
 """
 
 from __future__ import annotations

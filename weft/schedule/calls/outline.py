@@ -62,7 +62,7 @@ class _Part:
 
 
 def _try_part(stores: list[UOp]) -> _Part | None:
-    """Stores as a body over parameters; None where they are no values of memory alone."""
+    """Stores as a body over parameters; None where they are not values of memory alone."""
     if any(each.op != Op.STORE or each.src[0].op != Op.PARAM for each in stores):
         return None
     if any(each.ops & _LEFT or each.src[1].op == Op.PARAM for each in stores):

@@ -166,7 +166,7 @@ class _Layouts:
         return permuted(result, inverse(order))
 
     def fast_axis(self, node: UOp) -> int | None:
-        """The axis along which an op reads memory; None where there is nothing to turn."""
+        """The axis along which an op reads memory; None where there is nothing to permute."""
         sizes = sizes_of(node.src[0]) if node.op == Op.REDUCE else sizes_of(node)
         if sum(size > 1 for size in sizes) < 2:
             return None

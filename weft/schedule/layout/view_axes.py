@@ -44,7 +44,7 @@ def axis_below(view: UOp, base: UOp, axis: int) -> int | None:
 
 
 def _changes(view: UOp, axis: int) -> bool:
-    """Whether a view repeats, pads or turns an axis."""
+    """Whether a view repeats, pads or flips an axis."""
     if view.op == Op.EXPAND:
         return shape_of(view)[axis] != shape_of(view.src[0])[axis]
     is_padded = view.op == Op.PAD and view.arg[axis] != (0, 0)

@@ -33,7 +33,7 @@ from weft.schedule.indexing import everywhere, through
 
 # How many times fewer multiplications another order has to take.
 LEAST_GAIN: Final = 4
-# A multiplication of a sum that is no contraction, in multiplications of one that is.
+# A multiplication of a sum that is not a contraction, in multiplications of one that is.
 PLAIN_COST: Final = 8
 # Columns and rows from which on a sum of products is a contraction.
 LEAST_REUSE: Final = 8
@@ -365,7 +365,7 @@ def _factor(value: UOp, sizes: Shape) -> _Factor:
 
 
 def _cost_as_it_is(node: UOp) -> float:
-    """Multiplications of a sum; one that is no contraction computes them in no tile."""
+    """Multiplications of a sum; one that is not a contraction computes them in no tile."""
     return largest_size(shape_of(node.src[0])) * (1 if sums_reused_products(node) else PLAIN_COST)
 
 

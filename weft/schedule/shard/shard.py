@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Union
 
 from weft.ir.dtypes import dtypes
-from weft.ir.layouts import Flow, Layout, flow, is_laid
+from weft.ir.layouts import Flow, Layout, flow, has_layout
 from weft.ir.movement import zeros_like
 from weft.ir.ops import Op, name
 from weft.ir.results import FILLING, results_of
@@ -82,10 +82,10 @@ class _Sharding:
         if node.op == Op.PARAM and self._arguments:
             argument: Value = self._arguments[node.arg[0]]
             return argument
-        if node.op == Op.BUFFER and is_laid(node):
+        if node.op == Op.BUFFER and has_layout(node):
             return Parts(Layout(*node.arg[2]), tuple(self._parts_of(node)))
         if node.op == Op.SHARD:
-            return _laid_out(node, _one(given[0]), Layout(*node.arg))
+            return _with_layout(node, _one(given[0]), Layout(*node.arg))
         if node.op == Op.CUSTOM_GRADIENT:
             return given[0]
         if node.op == Op.CALL and self._is_opened(node, given):
@@ -106,7 +106,7 @@ class _Sharding:
         if node.arg.op in FILLING or node.arg.op in (Op.SINK, Op.LINEAR):
             return False
         is_given = any(not isinstance(each, Parts) or each.layout for each in given)
-        return is_given or is_laid(node)
+        return is_given or has_layout(node)
 
     def _store(self, node: UOp, value: Parts) -> Parts:
         """A write to each part; an INDEX writes to the parts that its addresses are in."""
@@ -181,7 +181,7 @@ def _at(value: Parts, device: str) -> UOp:
     return gathered(value.nodes, value.layout, device, Layout((device,)), 0)
 
 
-def _laid_out(node: UOp, value: Parts, layout: Layout) -> Parts:
+def _with_layout(node: UOp, value: Parts, layout: Layout) -> Parts:
     """SHARD: a value of one device, or one that lies otherwise, in another layout."""
     if value.layout is not None:
         return Parts(layout, _moved(value, value.layout, layout))

@@ -131,7 +131,7 @@ def _add_gradient(leaf: Tensor, new: Tensor) -> None:
 def _require_no_jitted(
     root: UOp, below: Iterable[UOp], name: str, targets: Sequence[UOp] = ()
 ) -> None:
-    """A gradient that would end at the result of a jitted function is no gradient.
+    """A gradient that would end at the result of a jitted function is not a gradient.
 
     One that ends at a target is what was asked for.
     """

@@ -371,5 +371,5 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = broadcast_shape("masked_scatter", self.shape, mask.shape)
     whole = mask.broadcast_to(shape)
     # The number of those before: an element takes what comes next.
-    turn = whole.flatten().cumsum(0).reshape(shape) - 1
-    return whole.where(source.flatten().cast(self.dtype)[turn], self.broadcast_to(shape))
+    index = whole.flatten().cumsum(0).reshape(shape) - 1
+    return whole.where(source.flatten().cast(self.dtype)[index], self.broadcast_to(shape))

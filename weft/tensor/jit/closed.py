@@ -44,7 +44,7 @@ _TRACER: Final = (*COMPILER, "support", "schedule", "engine", "tensor", "io", "l
 class Closed(NamedTuple):
     """All that a function reads: `facts` as a text, `constants` (BUFFER nodes) and `tensors`.
 
-    The facts say everything that is no memory, and how the memory is read; `constants` are never
+    The facts say everything that is not memory, and how the memory is read; `constants` are never
     written. Tensors are whole, and may be written.
     """
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from weft.tensor.jit.watch.watch import Watch
 
 
-class Conflict(Exception):  # noqa: N818 -- it is no mistake of anyone
+class Conflict(Exception):  # noqa: N818 -- it is nobody's mistake
     """Arguments that the function also reaches by itself, and that somebody writes."""
 
     def __init__(self, storages: set[Storage]) -> None:

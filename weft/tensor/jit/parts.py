@@ -1,6 +1,6 @@
 """Runs a recorded graph over several devices: planned once, on a tape, and replayed from it.
 
-`jit_run` makes a `PartsRun` for graphs that are no program of one device. What a realize of the
+`jit_run` makes a `PartsRun` for graphs that are not a program of one device. What a realize of the
 graph would do to memory is written to a tape, and every call does that to its own memory. A call
 whose memory lies otherwise makes another tape.
 """

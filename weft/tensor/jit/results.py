@@ -55,7 +55,7 @@ class FromOutput(NamedTuple):
 
 
 class FromPython(NamedTuple):
-    """A value that is no tensor, the same in all calls."""
+    """A value that is not a tensor, the same in all calls."""
 
     value: Any
 

@@ -33,7 +33,7 @@ from weft.tensor.realize import realize
 from weft.tensor.storage import Storage, readers_of
 
 Variables = dict[UOp, UOp]
-# Graphs that hold one of these are no program of one device.
+# Graphs that hold one of these are not a program of one device.
 _ANEW: Final = 1 << Op.COPY | 1 << Op.SHARD
 _SIZES: Final = 1 << Op.BIND | 1 << Op.VARIABLE
 

@@ -2,7 +2,7 @@
 
 It holds the structure of the arguments, what is known of each tensor before it is computed, which
 tensors are the same or share memory, and the values of everything else. What the function reads
-by itself is no part of it: traces of one signature differ in that (`watch`).
+by itself is not part of it: traces of one signature differ in that (`watch`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def values_of(leaves: Iterable[Any]) -> dict[str, int]:
 
 
 def unbound(size: Any) -> Any:
-    """A size without the value of its variables, which is no part of a trace."""
+    """A size without the value of its variables, which is not part of a trace."""
     return take_bindings(size)[0] if isinstance(size, UOp) else size
 
 

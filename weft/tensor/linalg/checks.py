@@ -72,7 +72,7 @@ def transposed(self: Tensor) -> Tensor:
     return self.transpose(-1, -2)
 
 
-def product(a: Tensor, b: Tensor, turn_a: bool = False, turn_b: bool = False) -> Tensor:
+def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """The product of matrices, or of their transposes, as a call of its own.
 
     Formulas are chains of products of small matrices. As calls, forward and backward, they stay
@@ -81,8 +81,8 @@ def product(a: Tensor, b: Tensor, turn_a: bool = False, turn_b: bool = False) ->
     left, right = (
         each._new(param(slot, each.dtype, each.shape)) for slot, each in enumerate((a, b))
     )
-    left = transposed(left) if turn_a else left
-    right = transposed(right) if turn_b else right
+    left = transposed(left) if transpose_a else left
+    right = transposed(right) if transpose_b else right
     return a._new(call(left.dot(right).uop, a.uop, b.uop))
 
 

@@ -286,7 +286,7 @@ def cholesky_solve(self: Tensor, other: Tensor, upper: bool = False) -> Tensor:
     factor = transposed(other.triu()) if upper else other.tril()
     fixed = batched(factor.detach())
     inverse = lower_inverse(fixed)
-    near = product(inverse, inverse, turn_a=True).reshape(factor.shape)
+    near = product(inverse, inverse, transpose_a=True).reshape(factor.shape)
     full = transposed(other) if upper else other
     batch = broadcast_shape("cholesky_solve", self.shape[:-2], other.shape[:-2])
     right, full, near = (each.expand((*batch, *each.shape[-2:])) for each in (self, full, near))
@@ -299,7 +299,7 @@ def cholesky_solve(self: Tensor, other: Tensor, upper: bool = False) -> Tensor:
 def _factor_solution(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """dX = A⁻¹ (dB - dA X) with A = F Fᵀ; F counts whole, as in PyTorch"""
     (x, near), (_, factor), (of_right, of_factor) = results, inputs, changes
-    half = product(of_factor, factor, turn_b=True)
+    half = product(of_factor, factor, transpose_b=True)
     of_matrix = half + transposed(half)
     moved = product(near, of_right - product(of_matrix, x))
     return moved, -product(product(near, of_matrix), near)

@@ -78,14 +78,14 @@ def _tangent(factors: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     inverse = transposed(lower_inverse(transposed(left)))
     inverse = inverse.isfinite().where(inverse, 0.0)  # where columns depend on each other
     moved = product(change[:, :, :least], inverse)
-    inner = product(q, moved, turn_a=True)
+    inner = product(q, moved, transpose_a=True)
     both = inner + transposed(inner)
     middle = (both.triu() + both.triu(1)) * 0.5
     of_q, of_r = moved - product(q, middle), product(middle, left)
     if least == known(r.shape[2]):
         return of_q, of_r
-    rest = product(of_q, at[:, :, least:], turn_a=True)
-    return of_q, of_r.cat(rest + product(q, change[:, :, least:], turn_a=True), dim=2)
+    rest = product(of_q, at[:, :, least:], transpose_a=True)
+    return of_q, of_r.cat(rest + product(q, change[:, :, least:], transpose_a=True), dim=2)
 
 
 def qr(self: Tensor, mode: str = "reduced") -> QR:

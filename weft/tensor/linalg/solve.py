@@ -54,7 +54,7 @@ class SignLogDet(NamedTuple):
 def _eliminate_column(matrix: Tensor, order: Tensor, pivots: Tensor) -> State:
     """Eliminate the first column and append the column of the inverse instead of it.
 
-    Rows stay where they are. `order` is 0 for a row that was no pivot yet, and counts the turns
+    Rows stay where they are. `order` is 0 for a row that was not a pivot yet, and counts the steps
     since it was one otherwise.
     """
     size = known(matrix.shape[-1])
@@ -85,8 +85,8 @@ def eliminate(matrix: Tensor) -> Elimination:
     start = matrix.detach() / scale
     zeros = start.zeros_like()[:, :, 0] if size else start.reshape(count, 0)
     order = zeros.real.cast(dtypes.int32)
-    found, turns, pivots = repeated(_eliminate_column, size, start, order, zeros)
-    column_of = (size - turns).cast(dtypes.int64)  # (batch, n): the column each row was for
+    found, steps, pivots = repeated(_eliminate_column, size, start, order, zeros)
+    column_of = (size - steps).cast(dtypes.int64)  # (batch, n): the column each row was for
     numbers = start.__class__.arange(size, device=start.device).reshape(1, size, 1)
     is_for = numbers == column_of.unsqueeze(1)
     rows = (
@@ -216,11 +216,11 @@ def _determinant_tangent(results: Tensors, inputs: Tensors, changes: Tensors) ->
 
 
 def _logarithm_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
-    """d log |det A| = Re tr(A⁻¹ dA); a complex sign s turns by i s Im tr(A⁻¹ dA)"""
+    """d log |det A| = Re tr(A⁻¹ dA); a complex sign s rotates by i s Im tr(A⁻¹ dA)"""
     (_, inverse, *sign), (change,) = results, changes
     growth = _trace_of_product(inverse, change)
-    turned = (turn * growth.imag * 1j for turn in sign)
-    return growth.real, _inverse_change(inverse, change), *turned
+    slopes = (s * growth.imag * 1j for s in sign)
+    return growth.real, _inverse_change(inverse, change), *slopes
 
 
 def det(self: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values by Jacobi rotations, and what is made of them.
 
 Columns are paired as in a round-robin tournament, the first with the last, the second with the one
-before it, and so on: a step turns all n / 2 pairs at once, then the columns are permuted so that
+before it, and so on: a step rotates all n / 2 pairs at once, then the columns are permuted so that
 the next step finds its pairs at the same indices. After n - 1 steps, a sweep, every pair has met
 and every column is back. The number of sweeps follows from the dtype and the size alone, since
 nothing is read on the way.
@@ -68,8 +68,8 @@ def _angles(
 ) -> tuple[Tensor, Tensor]:
     """The cosine and sine that make a pair orthogonal, by the smaller of two angles.
 
-    A product up to `least` is rounding. To turn by it would mix columns of equal length at random,
-    and undo what other pairs have reached.
+    A product up to `least` is rounding. To rotate by it would mix columns of equal length at
+    random, and undo what other pairs have reached.
     """
     is_done = product.abs() <= least
     slope = (second - first) / (is_done.where(1.0, product) * 2.0)
@@ -80,7 +80,7 @@ def _angles(
 
 
 def _of_columns(cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
-    """The angles of pairs (batch, n/2) for each column; of a pair the last turns the other way."""
+    """The angles of pairs (batch, n/2) for each column; the last of a pair rotates back."""
     return (
         cosine.cat(cosine.flip(1), dim=1).contiguous(),
         sine.cat(-sine.flip(1), dim=1).contiguous(),
@@ -132,7 +132,7 @@ def _order(ranks: Tensor) -> Tensor:
 
 def _orthonormal(vectors: Tensor) -> Tensor:
     """Columns that are nearly orthonormal, after many rotations, made so up to one rounding."""
-    return vectors * 1.5 - product(vectors, product(vectors, vectors, turn_a=True)) * 0.5
+    return vectors * 1.5 - product(vectors, product(vectors, vectors, transpose_a=True)) * 0.5
 
 
 def _pick_rows(x: Tensor, order: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _inverse_gaps(values: Tensor) -> Tensor:
 def _eigen_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """P = Vᵀ dA V: dw = diag P, dV = V (P / (wj - wi))"""
     (values, vectors), (change,) = results, changes
-    inner = product(vectors, product(change, vectors), turn_a=True)
+    inner = product(vectors, product(change, vectors), transpose_a=True)
     turned = product(vectors, inner * _inverse_gaps(values))
     return inner.diagonal(0, 1, 2), turned
 
@@ -199,7 +199,7 @@ def eigh(self: Tensor, UPLO: str = "L") -> Eigh:
 
 
 def _singular_step(work: Tensor, vectors: Tensor) -> State:
-    """Make pairs of columns of (batch, m, n) orthogonal, and turn the vectors with them."""
+    """Make pairs of columns of (batch, m, n) orthogonal, and rotate the vectors with them."""
     half = known(work.shape[2]) // 2
     top, bottom = work[:, :, :half], work.flip(2)[:, :, :half]  # (batch, m, n/2)
     first, second, product_ = (
@@ -262,9 +262,9 @@ def _singular_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Te
     dV = V (F (S P + Pᵀ S)) + (1 - V Vᵀ) dAᵀ U / S
     """
     (u, s, vh), (change,) = results, changes
-    on_right = product(change, vh, turn_b=True)  # dA V
-    on_left = product(change, u, turn_a=True)  # dAᵀ U
-    inner = product(u, on_right, turn_a=True)
+    on_right = product(change, vh, transpose_b=True)  # dA V
+    on_left = product(change, u, transpose_a=True)  # dAᵀ U
+    inner = product(u, on_right, transpose_a=True)
     of_columns, of_rows = s.unsqueeze(1), s.unsqueeze(2)
     total = of_columns + of_rows
     total = (total == 0).where(1.0, total)
@@ -275,7 +275,7 @@ def _singular_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Te
     inverse = (s == 0).where(0.0, 1.0 / (s == 0).where(1.0, s)).unsqueeze(1)
     # (1 - U Uᵀ) dA V / S is dA V / S less U times what is inside, and so for V.
     of_u = on_right * inverse + product(u, left - inner * inverse)
-    of_v = on_left * inverse + product(vh, right - transposed(inner) * inverse, turn_a=True)
+    of_v = on_left * inverse + product(vh, right - transposed(inner) * inverse, transpose_a=True)
     return of_u, inner.diagonal(0, 1, 2), transposed(of_v)
 
 
@@ -329,16 +329,16 @@ def _pseudo_inverse(x: Tensor, rtol: float | None) -> tuple[Tensor, Tensor, Tens
         return transposed(x), s.sum(1).cast(dtypes.int64), s
     counts = s > s[:, :1] * limit
     inverse = counts.where(1.0 / counts.where(s, 1.0), 0.0)
-    found = product(vh * inverse.unsqueeze(2), u, turn_a=True, turn_b=True)
+    found = product(vh * inverse.unsqueeze(2), u, transpose_a=True, transpose_b=True)
     return with_tangent((found,), (x,), _pseudo_inverse_tangent)[0], counts.sum(1), s
 
 
 def _pseudo_inverse_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
     (p,), (at,), (change,) = results, inputs, changes
-    outside = transposed(change) - product(product(change, at, turn_a=True), p)
-    inside = product(product(change, p, turn_a=True, turn_b=True), p)
-    grown = product(p, outside, turn_a=True) - product(change, p) - product(at, inside)
+    outside = transposed(change) - product(product(change, at, transpose_a=True), p)
+    inside = product(product(change, p, transpose_a=True, transpose_b=True), p)
+    grown = product(p, outside, transpose_a=True) - product(change, p) - product(at, inside)
     return (product(p, grown) + inside,)
 
 

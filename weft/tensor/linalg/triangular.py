@@ -64,7 +64,7 @@ def _symmetric_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> T
 def _eliminate_first(schur: Tensor, factor: Tensor) -> State:
     """Take the first row and column out of what remains, and append a column to the factor.
 
-    What remains moves up and to the left, and zeros come in; the factor's rows turn with it.
+    What remains moves up and to the left, and zeros come in; the factor's rows rotate with it.
     """
     column = schur[:, :, :1] / schur[:, :1, :1].sqrt()  # (batch, n, 1)
     rest = column[:, 1:]
@@ -98,7 +98,7 @@ def _factor_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tens
     """dL = L lower(L⁻¹ dA L⁻ᵀ), where lower halves the diagonal"""
     (factor,), (change,) = results, changes
     inverse = lower_inverse(factor)
-    inner = product(product(inverse, change), inverse, turn_b=True)
+    inner = product(product(inverse, change), inverse, transpose_b=True)
     return (product(factor, (inner.tril() + inner.tril(-1)) * 0.5),)
 
 

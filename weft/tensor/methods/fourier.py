@@ -39,9 +39,9 @@ class _Tables(NamedTuple):
     dtype: DType
     device: str
 
-    def turns(self, rows: int, columns: int) -> Tensor:
+    def twiddles(self, rows: int, columns: int) -> Tensor:
         """e ** (±2πi j k / (rows columns)) for each row j and column k, as pairs."""
-        (table,) = self._made(_turns, rows, columns)
+        (table,) = self._made(_twiddles, rows, columns)
         return table
 
     def matrix(self, size: int, is_real: bool) -> Tensor:
@@ -73,7 +73,7 @@ _KNOWN: Final[BoundedCache[Any, tuple[Any, ...]]] = BoundedCache(
 )
 
 
-def _turns(sign: int, rows: int, columns: int) -> tuple[Any, ...]:
+def _twiddles(sign: int, rows: int, columns: int) -> tuple[Any, ...]:
     numbers = np.outer(range(rows), range(columns))
     return (_pairs(_roots(numbers, rows * columns, sign)),)
 
@@ -131,7 +131,7 @@ def _transformed(x: Tensor, tables: _Tables, is_real: bool) -> Tensor:
     split = x.reshape((*batch, factor, rest, *pairs))
     turned = split.permute(*range(rank), rank + 1, rank, *range(rank + 2, split.ndim))
     inner = _transformed(turned, tables, is_real)  # (…, rest, factor, 2)
-    inner = times(inner, tables.turns(rest, factor))
+    inner = times(inner, tables.twiddles(rest, factor))
     swapped = inner.transpose(-2, -3).contiguous()  # (…, factor, rest, 2)
     outer = _transformed(swapped, tables, False)
     return outer.transpose(-2, -3).reshape((*batch, size, 2))

@@ -37,7 +37,7 @@ def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tens
     if isinstance(names, str):
         return self.to(names)
     if axis is None:
-        return _laid_out(self, Layout(names))
+        return _with_layout(self, Layout(names))
     number = axis_of("shard", axis, self.ndim)
     size = known(self.shape[number]) if self.ndim else 0
     if size < len(names):
@@ -47,7 +47,7 @@ def shard(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tens
             rule="each device has at least one element of the sharded axis",
             fix="choose a longer axis or fewer devices, or leave axis out: whole on each device",
         )
-    return _laid_out(self, even_layout(names, number, size))
+    return _with_layout(self, even_layout(names, number, size))
 
 
 def shard_(self: Tensor, devices: Sequence[str], axis: int | None = None) -> Tensor:
@@ -81,10 +81,10 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
         return self.to(y.device)
     layout = layout_of(y.uop) or Layout(y.device)
     if layout.axis is None:
-        return _laid_out(self, Layout(layout.devices))
+        return _with_layout(self, Layout(layout.devices))
     axis = layout.axis - y.ndim + self.ndim
     if axis < 0 or self.shape[axis] == 1:
-        return _laid_out(self, Layout(layout.devices))
+        return _with_layout(self, Layout(layout.devices))
     if self.shape[axis] != sum(layout.sizes):
         raise ShapeError(
             f"shard_like: axis {axis} has {self.shape[axis]} elements, and that of the other "
@@ -93,7 +93,7 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
             rule="counted from the last axis, the sharded axis has the same size, or size 1",
             fix=f"shard it by itself: .shard({layout.devices!r}, axis={axis})",
         )
-    return _laid_out(self, layout._replace(axis=axis))
+    return _with_layout(self, layout._replace(axis=axis))
 
 
 def whole_along(self: Tensor, axis: int) -> Tensor:
@@ -101,10 +101,10 @@ def whole_along(self: Tensor, axis: int) -> Tensor:
     layout = None if isinstance(self.device, str) else layout_of(self.uop)
     if layout is None or layout.axis != axis % self.ndim:
         return self
-    return _laid_out(self, Layout(layout.devices))
+    return _with_layout(self, Layout(layout.devices))
 
 
-def _laid_out(self: Tensor, layout: Layout) -> Tensor:
+def _with_layout(self: Tensor, layout: Layout) -> Tensor:
     if self.device == layout.devices and layout_of(self.uop) == layout:
         return self
     node = make(Op.SHARD, self.dtype, (self.uop,), tuple(layout))

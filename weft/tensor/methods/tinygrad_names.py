@@ -154,5 +154,5 @@ def from_url(cls: type[Tensor], /, url: str, gunzip: bool = False, **kwargs: Any
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as failure:
-            raise FileFormatError(f"from_url: {path} is no gzip file: {failure}") from None
+            raise FileFormatError(f"from_url: {path} is not a gzip file: {failure}") from None
     return cls(data, **kwargs)

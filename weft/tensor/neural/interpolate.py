@@ -27,7 +27,7 @@ _MODES = {
 }
 # The slope parameter of cubic convolution, as in PyTorch and OpenCV.
 _CUBIC = -0.75
-# Of a scale factor: floats that are no such fraction are rounded, and so would be the sizes.
+# Of a scale factor: floats that are not such a fraction are rounded, and so would be the sizes.
 _MOST_DENOMINATOR = 1 << 10
 
 

@@ -117,10 +117,10 @@ def _called(wrapped: Function, gradient: Gradient | None) -> Function:
         if gradient is not None:
             made = with_gradient(made, traced.arguments, gradient, device)
         remaining = iter(made)
-        answer = map_tensors(results, lambda t: Tensor._value(next(remaining), device))
+        result = map_tensors(results, lambda t: Tensor._value(next(remaining), device))
         for (storage, node, _), value in zip(written, done[len(values) :], strict=True):
             storage.uop = substitute(storage.uop, {node: value})
-        return answer
+        return result
 
     return called  # type: ignore[return-value]
 

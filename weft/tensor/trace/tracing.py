@@ -26,7 +26,7 @@ _MEMORY: Final = frozenset((Op.BUFFER, Op.AFTER, Op.PARAM))
 
 
 def placeholder(node: UOp, shape: Shape | None = None) -> UOp:
-    """A parameter like a node, or of another shape, which is no other node."""
+    """A parameter like a node, or of another shape, which is not another node."""
     return param(next(_numbers), node.dtype, shape_of(node) if shape is None else shape)
 
 

@@ -74,7 +74,7 @@ def associative_scan(
 def _prefixes(
     fn: Callable[[list[Tensor], list[Tensor]], list[Tensor]], rows: list[Tensor], size: int
 ) -> list[Tensor]:
-    """The scan along axis 0: of pairs first, whose scan is every second element of the answer.
+    """The scan along axis 0: of pairs first, whose scan is every second element of the result.
 
     Each level is a call, forward and backward, so that no level is computed inside another one.
     """
@@ -177,7 +177,7 @@ def _combined_neighbors(
 
 
 def _interleaved(even: Tensor, odd: Tensor, size: int) -> Tensor:
-    """The elements of both in turn, beginning with `even`, which may have one more."""
+    """The elements of both interleaved, beginning with `even`, which may have one more."""
     missing = known(even.shape[0]) - known(odd.shape[0])
     odd = odd.pad([(0, missing), *[(0, 0)] * (odd.ndim - 1)])
     return even.stack(odd, dim=1).flatten(0, 1)[:size]
@@ -286,7 +286,7 @@ def _one_more(rows: Tensor) -> list[tuple[int, int]]:
 
 
 def _twice(iteration: _Iteration, body: UOp, half: int) -> UOp:
-    """The body of 2 * half turns."""
+    """The body of 2 * half iterations."""
     state, rows = (
         iteration.parameters[: iteration.states],
         iteration.parameters[iteration.states :],

@@ -1,4 +1,4 @@
-"""The recipe of contractions: every shape of it gives what the kernel means, on small caches."""
+"""The schedule of contractions: every shape of it gives what the kernel means, on small caches."""
 
 from collections.abc import Callable
 
@@ -118,7 +118,7 @@ def of(
     return kernel
 
 
-def recipe(name: str) -> tuple[Opt, ...]:
+def schedule(name: str) -> tuple[Opt, ...]:
     kernel = normalize_kernel(kernel_of(name), CodegenContext(MACHINE))
     return heuristic.choose_opts(kernel, MACHINE)[0]
 
@@ -154,27 +154,27 @@ def _is_stage(opt: Opt, kind: str) -> bool:
 
 
 def test_a_panel_is_filled_where_the_factor_is_not_contiguous() -> None:
-    assert any(_is_stage(opt, "factor") for opt in recipe("right transposed"))
+    assert any(_is_stage(opt, "factor") for opt in schedule("right transposed"))
 
 
 def test_a_long_reduction_goes_on_in_its_result() -> None:
-    assert any(isinstance(opt, Accumulate) for opt in recipe("long reduction"))
+    assert any(isinstance(opt, Accumulate) for opt in schedule("long reduction"))
 
 
 def test_a_reduction_of_several_ranges_is_cut_more_than_once() -> None:
-    assert sum(isinstance(opt, Accumulate) for opt in recipe("slope of a weight, long")) == 2
+    assert sum(isinstance(opt, Accumulate) for opt in schedule("slope of a weight, long")) == 2
 
 
 def test_a_panel_serves_the_taps_of_a_window() -> None:
     """Its fill stands outside of them: rows of taps come behind the blocks of the reduction."""
-    opts = recipe("slope of a weight, long")
+    opts = schedule("slope of a weight, long")
     order = next(opt.ranges for opt in opts if isinstance(opt, Order))
     blocks = [order.index(opt.range) for opt in opts if isinstance(opt, Accumulate)]
     assert max(blocks) < max(order.index(tap) for tap in (1, 2) if tap in order)
 
 
 def test_rows_of_a_result_have_lanes_to_spare() -> None:
-    opts = recipe("rows as vectors")
+    opts = schedule("rows as vectors")
     assert opts[0] == Split(3, 4, "mask")
     assert not any(isinstance(opt, Merge) and opt.outer == 2 for opt in opts)  # no rows joined
 
@@ -217,7 +217,7 @@ def test_short_rows_of_a_result_share_a_tile(seed: int) -> None:
 
 
 def test_short_reductions_with_few_rows_have_no_panel() -> None:
-    assert not any(_is_stage(opt, "factor") for opt in recipe("short reduction"))
+    assert not any(_is_stage(opt, "factor") for opt in schedule("short reduction"))
 
 
 POOLS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
@@ -250,7 +250,7 @@ def test_a_short_reduction_is_written_out() -> None:
 
 
 def test_small_factors_are_read_where_they_are() -> None:
-    assert not any(_is_stage(opt, "factor") for opt in recipe("batch"))
+    assert not any(_is_stage(opt, "factor") for opt in schedule("batch"))
 
 
 def test_rows_are_kept_for_what_computes_them_again(seed: int) -> None:

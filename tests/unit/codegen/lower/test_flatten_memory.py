@@ -69,7 +69,7 @@ def test_each_stage_has_memory_of_its_own():
 
 
 def test_what_one_thread_fills_is_its_own():
-    """No thread helps, so the stage is no shared memory, which would need barriers."""
+    """No thread helps, so the stage is not shared memory, which would need barriers."""
     root = flattened(row_of_a_stage(), {0: "thread"})
     (memory,) = nodes(root, Op.MEMORY)
     assert memory.arg == ("stage0", "register", 8)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.opts.test_random_opts import random_recipe
+from tests.unit.codegen.opts.test_random_opts import random_schedule
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft.codegen.generate import before_opts
@@ -36,7 +36,7 @@ def test_random_opts(name: str, seed: int):
     case = CASES[name]()
     kernel = before_opts(case.kernel, MANY)
     for number in range(ROUNDS):
-        opts = random_recipe(rng, kernel)
+        opts = random_schedule(rng, kernel)
         print(name, number, opts)
         verify_scalar(check(case, MANY, opts, seed + number))
 

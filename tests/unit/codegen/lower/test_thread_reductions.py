@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.codegen.kernels import CASES, softmax_inline
-from tests.unit.codegen.opts.test_random_opts import random_recipe
+from tests.unit.codegen.opts.test_random_opts import random_schedule
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft.codegen.analysis.loops import nodes_of, own_ranges
@@ -62,7 +62,7 @@ def test_random_opts(name: str, target, seed: int):
     case = CASES[name]()
     kernel = before_opts(case.kernel, target)
     for number in range(ROUNDS):
-        opts = random_recipe(rng, kernel)
+        opts = random_schedule(rng, kernel)
         print(name, number, opts)
         check(case, target, opts, seed + number)
 

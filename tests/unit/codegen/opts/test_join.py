@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.codegen.kernel_parts import Case, at, exp, kernel, put, total
 from tests.unit.codegen.kernels import CASES
-from tests.unit.codegen.opts.test_random_opts import random_recipe
+from tests.unit.codegen.opts.test_random_opts import random_schedule
 from tests.unit.codegen.oracle import arguments, check, is_close
 from tests.unit.machines import machine
 from weft.codegen.analysis.loops import extent_of, nodes_of, own_ranges
@@ -112,11 +112,11 @@ def test_random_opts_behind_a_join(name: str, seed: int) -> None:
     rng = random.Random(seed)
     case = JOINED[name]()
     shaped = before_opts(case.kernel, MACHINE)
-    for turn in range(6):
+    for trial in range(6):
         opts = joins(case, rng.choice((2, 3, 4)), rng.choice(("mask", "clamp")))
-        opts += random_recipe(rng, apply_opts(shaped, opts))
-        print(name, turn, opts)
-        check(case, MACHINE, opts, seed + turn)
+        opts += random_schedule(rng, apply_opts(shaped, opts))
+        print(name, trial, opts)
+        check(case, MACHINE, opts, seed + trial)
 
 
 @pytest.mark.parametrize("then", [Vectorize, Unroll])

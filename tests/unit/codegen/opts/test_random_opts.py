@@ -69,7 +69,7 @@ def random_layout(rng: random.Random, ranges: tuple[object, ...]) -> tuple[str, 
     return rng.choice((("i1", "i0"), ("i0", "i0 ^ i1"), ("i0", "(i0 + i1) % 64")))
 
 
-def random_recipe(rng: random.Random, kernel: UOp) -> list[Opt]:
+def random_schedule(rng: random.Random, kernel: UOp) -> list[Opt]:
     """Opts that are legal one after the other, and the kernel checked after each."""
     opts: list[Opt] = []
     if not ranges_of(kernel):
@@ -106,6 +106,6 @@ def test_random_opts(name: str, seed: int):
     case = CASES[name]()
     kernel = before_opts(case.kernel, MACHINE)
     for iteration in range(ROUNDS):
-        opts = random_recipe(rng, kernel)
+        opts = random_schedule(rng, kernel)
         print(name, iteration, opts)
         check(case, MACHINE, opts, seed + iteration)

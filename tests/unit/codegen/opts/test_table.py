@@ -107,7 +107,7 @@ REFUSED = {
         [Stage(("factor", 2, 1), (0,))],
         "the value does not depend on range 0",
     ),
-    "layout that is no expression": (
+    "layout that is not an expression": (
         "matmul",
         [Stage(("factor", 2, 1), (2, 1), "local", ("i0 +",))],
         "the layout cannot be read",
@@ -164,7 +164,7 @@ def test_refusals_say_why(case: str):
     assert str(error.value).startswith(f"{opts[-1]} refused: ")
 
 
-RECIPES = {
+SCHEDULES = {
     "uneven tile of a product": (
         "matmul_bias_relu",
         [Split(1, 4, "mask"), Vectorize(3), Split(0, 3), Unroll(4), Split(2, 2), Unroll(5)],
@@ -220,9 +220,9 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_recipes(name: str, seed: int):
-    case, opts = RECIPES[name]
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules(name: str, seed: int):
+    case, opts = SCHEDULES[name]
     check(CASES[case](), machine(), opts, seed)
 
 
@@ -265,11 +265,11 @@ SYMBOLIC = {
 }
 
 
-@pytest.mark.parametrize("recipe", SYMBOLIC)
+@pytest.mark.parametrize("name", SYMBOLIC)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 16])
-def test_ranges_of_symbolic_extent_are_split(recipe: str, size: int, seed: int):
+def test_ranges_of_symbolic_extent_are_split(name: str, size: int, seed: int):
     case = CASES["symbolic"]()._replace(variables={"n": size})
-    program = check(case, machine(), SYMBOLIC[recipe], seed)
+    program = check(case, machine(), SYMBOLIC[name], seed)
     assert [node.arg[0] for node in program.variables] == ["n"]
 
 

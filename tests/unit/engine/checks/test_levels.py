@@ -1,4 +1,4 @@
-"""`CHECK=levels` finds the phase that changes an answer."""
+"""`CHECK=levels` finds the phase that changes a result."""
 
 import json
 

@@ -120,7 +120,7 @@ CASES: dict[str, tuple[UOp, UOp]] = {
 SHARED = (*LEAF_ROWS, *ELEMENTWISE_ROWS, *AFTER_ROWS, *CALL_ROWS)  # cases: test_spec_tensor
 FURTHER_FAULTS = {
     "an index of another dtype": index_of(x, (r0, number)),
-    "a mask that is no bool": index_of(x, (r0, r1), number),
+    "a mask that is not a bool": index_of(x, (r0, r1), number),
     "STORE to no address": make(Op.STORE, void, (x, value)),
     "STORE over an index": store(address, value, (r0 * 2,)),
     "a STAGE with too few indices": make(Op.STAGE, f32, (value,), ("local", (8,))),

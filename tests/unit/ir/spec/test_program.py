@@ -119,7 +119,7 @@ FURTHER_FAULTS = {
     "an address in a value": at(loop, source=value),
     "a float index": at(value),
     "a vector index": at(make(Op.VECTOR, i32.vector(2), (loop, loop))),
-    "a mask that is no bool": at(loop, mask=loop),
+    "a mask that is not a bool": at(loop, mask=loop),
     "STORE of ranges": store(address, value, (loop,)),
     "VECTOR of another width": make(Op.VECTOR, wide, (value, value)),
     "unlike lanes": make(Op.ADD, wide, (vector, value)),

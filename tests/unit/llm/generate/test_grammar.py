@@ -1,4 +1,4 @@
-"""Grammars: what they match, beside regular expressions, and what is no grammar."""
+"""Grammars: what they match, beside regular expressions, and what is not a grammar."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Batches: padding, tables of pages, and what is no batch."""
+"""Batches: padding, tables of pages, and what is not a batch."""
 
 import pytest
 

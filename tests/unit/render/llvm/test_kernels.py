@@ -18,12 +18,12 @@ from weft.target.cuda import cuda_target
 from weft.target.target import Target
 
 MACHINES = {target.arch: target for target in targets()} | {"threads": host_target(2)}
-RECIPES = {"plain": (), "heuristic": None}
+SCHEDULES = {"plain": (), "heuristic": None}
 
 
-def program(name: str, target: Target, recipe: str) -> Program:
+def program(name: str, target: Target, schedule: str) -> Program:
     """What codegen makes of a case: nothing in it that the target lacks."""
-    made = generate(CASES[name]().kernel, target, RECIPES[recipe])
+    made = generate(CASES[name]().kernel, target, SCHEDULES[schedule])
     for node in made.instructions.src:
         is_native = node.op not in ELEMENTWISE or node.op in target.written_ops
         is_small_float = node.dtype.kind == FLOAT and node.dtype.scalar not in target.native_dtypes
@@ -44,11 +44,13 @@ def verify_same(name: str, found: list[ElementMemory], expected: list[ElementMem
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", CASES)
-def test_machine_code_does_what_the_kernel_means(name: str, recipe: str, machine: str, seed: int):
+def test_machine_code_does_what_the_kernel_means(
+    name: str, schedule: str, machine: str, seed: int
+):
     target = MACHINES[machine]
-    code = program(name, target, recipe)
+    code = program(name, target, schedule)
     case = CASES[name]()
     given = arguments(case.kernel, case.variables, seed)
     expected = [part.copy() for part in given]
@@ -58,8 +60,8 @@ def test_machine_code_does_what_the_kernel_means(name: str, recipe: str, machine
     verify_same(name, contracted, expected)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", CASES)
-def test_every_kernel_becomes_ptx(name: str, recipe: str):
+def test_every_kernel_becomes_ptx(name: str, schedule: str):
     target = cuda_target("sm_90a")
-    assert ".entry" in compile_ptx(render(program(name, target, recipe), target), target)
+    assert ".entry" in compile_ptx(render(program(name, target, schedule), target), target)

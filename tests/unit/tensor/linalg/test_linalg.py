@@ -289,20 +289,20 @@ def test_pseudo_inverse_and_least_squares(shape: tuple[int, ...]):
     found = Tensor(array).pinv().numpy()
     np.testing.assert_allclose(found, np.linalg.pinv(array), atol=1e-11)
     right = random((*shape[:-1], 2), "float64", 1)
-    answer = Tensor(array).lstsq(Tensor(right))
-    np.testing.assert_allclose(answer.solution.numpy(), np.linalg.pinv(array) @ right, atol=1e-11)
-    assert np.all(answer.rank.numpy() == np.linalg.matrix_rank(array))
-    rest = right - array @ answer.solution.numpy()
-    np.testing.assert_allclose(answer.residuals.numpy(), (rest**2).sum(-2), atol=1e-20)
+    found = Tensor(array).lstsq(Tensor(right))
+    np.testing.assert_allclose(found.solution.numpy(), np.linalg.pinv(array) @ right, atol=1e-11)
+    assert np.all(found.rank.numpy() == np.linalg.matrix_rank(array))
+    rest = right - array @ found.solution.numpy()
+    np.testing.assert_allclose(found.residuals.numpy(), (rest**2).sum(-2), atol=1e-20)
 
 
 def test_pseudo_inverse_of_low_rank():
     array = np.outer([1.0, 2, 3], [1.0, -1])
     np.testing.assert_allclose(Tensor(array).pinv().numpy(), np.linalg.pinv(array), atol=1e-14)
-    answer = Tensor(array).lstsq(Tensor([1.0, 2, 4], dtype="float64"))
-    assert answer.rank.item() == 1
+    found = Tensor(array).lstsq(Tensor([1.0, 2, 4], dtype="float64"))
+    assert found.rank.item() == 1
     expected = np.linalg.lstsq(array, np.array([1.0, 2, 4]), rcond=None)
-    np.testing.assert_allclose(answer.solution.numpy(), expected[0], atol=1e-14)
+    np.testing.assert_allclose(found.solution.numpy(), expected[0], atol=1e-14)
     # A singular value that is small but not tiny counts, unless rtol says otherwise.
     small = np.diag([1.0, 1e-3])
     assert Tensor(small).pinv(rtol=1e-2).numpy()[1, 1] == 0
@@ -350,7 +350,7 @@ def nodes_of(tensor: Tensor) -> int:
 
 
 def test_graphs_grow_with_the_logarithm_of_the_steps():
-    """A body of twice the turns is two calls, so that twice the size is a few nodes more."""
+    """A body of twice the iterations is two calls, so that twice the size is a few nodes more."""
     small, large = (nodes_of(Tensor.eye(size).eigh()[1]) for size in (16, 128))
     assert large <= small + 64  # the steps are 15 times as many
 

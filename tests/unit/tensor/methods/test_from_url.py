@@ -13,7 +13,7 @@ def test_a_file_from_elsewhere(tmp_path, monkeypatch):
     assert bytes(Tensor.from_url(path.as_uri(), gunzip=True).tolist()) == b"abc"
     assert Tensor.from_url(str(path)).shape == (path.stat().st_size,)
     path.write_bytes(b"plain")
-    with pytest.raises(FileFormatError, match="is no gzip file"):
+    with pytest.raises(FileFormatError, match="is not a gzip file"):
         Tensor.from_url(str(path), gunzip=True)
     with pytest.raises(MissingFile, match="cannot be read"):
         Tensor.from_url((tmp_path / "missing").as_uri())

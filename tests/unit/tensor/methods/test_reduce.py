@@ -106,7 +106,7 @@ def test_dtypes_of_sums():
     assert Tensor(np.array([1], np.uint64)).sum().dtype is dtypes.uint64
     assert Tensor([200, 100], dtype="uint8").sum(dtype="uint8").item() == 44
     assert Tensor([1, 2]).mean().item() == 1.5
-    # 2049 is no half, so each step of a sum in halves would lose the one that is added.
+    # 2049 is not a half, so each step of a sum in halves would lose the one that is added.
     assert Tensor([2048.0] + [1.0] * 100).half().sum().item() == 2148.0
 
 

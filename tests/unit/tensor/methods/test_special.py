@@ -67,7 +67,7 @@ def test_digamma_is_the_slope_of_lgamma():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "answers"),
+    ("name", "arguments", "expected"),
     [
         ("erfc", [math.inf, -math.inf, math.nan], [0.0, 2.0, math.nan]),
         ("erfinv", [1.0, -1.0, 1.5], [math.inf, -math.inf, math.nan]),
@@ -78,8 +78,8 @@ def test_digamma_is_the_slope_of_lgamma():
         ("sign", [math.nan, -3.0, 0.0], [0.0, -1.0, 0.0]),
     ],
 )
-def test_edges(name: str, arguments: list[float], answers: list[float]):
-    np.testing.assert_array_equal(getattr(Tensor(arguments), name)().numpy(), answers)
+def test_edges(name: str, arguments: list[float], expected: list[float]):
+    np.testing.assert_array_equal(getattr(Tensor(arguments), name)().numpy(), expected)
 
 
 @pytest.mark.parametrize("name", ["erfc", "erfinv", "lgamma", "digamma", "log1p", "expm1", "sinc"])

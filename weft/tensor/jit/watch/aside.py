@@ -1,8 +1,9 @@
-"""Frames that run while a function is traced and are none of its own: what they read is no input.
+"""Frames that run while a function is traced and are none of its own: what they read is not an
+input.
 
 Python runs some code in the middle of anything: when an object goes, when the collector comes,
 when a signal arrives. Imports run once. Messages are written, and what is asked on the way to a
-log is no value. The function that runs at that moment has not called them, whatever the frames
+log is not a value. The function that runs at that moment has not called them, whatever the frames
 say, so that they are not followed, nor is anything that they call.
 """
 
@@ -21,7 +22,7 @@ from typing import Any, Final
 from weft.tensor.jit.watch.frame import Followed
 from weft.tensor.jit.watch.lookup import lookup
 
-# They write messages, once per trace as everything else; what they read is no value.
+# They write messages, once per trace as everything else; what they read is not a value.
 _MESSAGES: Final = ("logging", "warnings", "traceback", "linecache")
 # Unless the function asks them for one.
 _ASKED: Final = ("getEffectiveLevel", "isEnabledFor", "hasHandlers", "getLevelName", "disable")

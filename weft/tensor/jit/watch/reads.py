@@ -106,7 +106,7 @@ class Reads(Notes):
         return self.content(container) or (container,)
 
     def _other_items(self, thing: Any) -> None:
-        """An item of an object of C that is no container of Python's."""
+        """An item of an object of C that is not a container of Python's."""
         raw = lookup(type(thing), "__getitem__")
         if raw is MISSING or not self.is_outside(thing) or is_weft(type(thing).__module__):
             return
