@@ -85,7 +85,7 @@ class TraceFile:
         self._numbers: dict[UOp, int] = {}
         self._lines: dict[tuple[str, int, str], int] = {}
         # The same by what is cheap to ask; the line is kept, so that its key stays its own.
-        self._places: dict[tuple[object, ...], tuple[SourceLine, int]] = {}
+        self._locations: dict[tuple[object, ...], tuple[SourceLine, int]] = {}
         self._names: dict[tuple[str, str], int] = {}
         self._next = 0
         self.kernels: dict[tuple[object, ...], int] = {}  # the numbers of those written
@@ -220,7 +220,7 @@ class TraceFile:
 
     def line(self, line: SourceLine) -> int:
         """The number of a line of the user's program."""
-        known = self._places.get(line.key)
+        known = self._locations.get(line.key)
         if known is not None:
             return known[1]
         file, row, module = line.file, line.line, line.module
@@ -230,7 +230,7 @@ class TraceFile:
                 number = self._lines[file, row, module] = self.number()
                 fields = {"file": file, "row": row, "text": line.text, "function": line.function}
                 self.write("line", id=number, **fields, **({"module": module} if module else {}))
-            self._places[line.key] = line, number
+            self._locations[line.key] = line, number
         return number
 
     def rule(self, rules: str, rule: str) -> int:

@@ -192,9 +192,9 @@ def mean_variance() -> Case:
     r, k, q = range_(0, 4), range_(1, 8), range_(2, 8)
     average = total(at(x, r, k), k) * 0.125
     off = at(x, r, q) - average
-    spread = total(off * off, q) * 0.125
+    variation = total(off * off, q) * 0.125
     return Case(
-        kernel("mean_variance", put(mean, [r], average, [r]), put(variance, [r], spread, [r]))
+        kernel("mean_variance", put(mean, [r], average, [r]), put(variance, [r], variation, [r]))
     )
 
 

@@ -3,7 +3,7 @@
 In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". Out: the same with
 ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
 takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
-scalar and is spread where it meets a vector. Loads and stores whose index grows by one with the
+scalar and is broadcast where it meets a vector. Loads and stores whose index grows by one with the
 lane move whole vectors; a mask that differs between lanes is a vector of bools. A store whose
 index grows by one with an unrolled range, not with the lanes, transposes squares of them.
 
@@ -30,7 +30,7 @@ from weft.codegen.analysis.loops import (
     ranges_of,
 )
 from weft.codegen.context import CodegenContext
-from weft.codegen.lower.lanes import across_lanes, joined, pick, spread, transpose
+from weft.codegen.lower.lanes import across_lanes, broadcast, joined, pick, transpose
 from weft.ir.dtypes import BOOL, INDEX, dtypes
 from weft.ir.linear import linear
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
@@ -183,7 +183,7 @@ class _Expander:
         made = make(
             node.op,
             node.dtype.vector(lanes),
-            tuple([spread(source, lanes) for source in src]),
+            tuple([broadcast(source, lanes) for source in src]),
             node.arg,
         )
         if lanes > 1:
@@ -259,7 +259,7 @@ class _Expander:
         chosen = self.mask(mask, point)
         wide_mask = chosen
         if chosen.dtype.lanes > 1 or len(used) < wide.lanes:
-            wide_mask = _mask_of_addresses(spread(chosen, len(offsets)), offsets, wide.lanes)
+            wide_mask = _mask_of_addresses(broadcast(chosen, len(offsets)), offsets, wide.lanes)
         start = self.value(index, {**point, lane: 0})
         address = make(Op.INDEX, wide, (self.value(memory, point), wide_mask, start))
         made = make(Op.LOAD, wide, (address,))
@@ -284,7 +284,7 @@ class _Expander:
         parts: list[UOp] = []
         for inner in self.points(own, point):
             part = self.value(node.src[0], inner)
-            part = spread(part, lanes) if part.dtype.lanes == 1 else part
+            part = broadcast(part, lanes) if part.dtype.lanes == 1 else part
             if loops:
                 part = make(Op.REDUCE, part.dtype, (part, *loops), node.arg)
             parts.append(part)
@@ -304,7 +304,7 @@ class _Expander:
             state: dict[UOp, UOp] = {}
             for each in (*refers, node):
                 part = self.value(each.src[0], inner)
-                part = spread(part, lanes) if part.dtype.lanes == 1 else part
+                part = broadcast(part, lanes) if part.dtype.lanes == 1 else part
                 state[each] = _over(each, part, state, loops)
             states.append(state)
         while len(states) > 1:
@@ -361,7 +361,7 @@ class _Expander:
         lane = self.vector_range(index.ranges, point)
         assert lane is not None
         count = self.extents[lane]
-        rows = [spread(self.value(value, {**point, across: at}), count) for at in range(count)]
+        rows = [broadcast(self.value(value, {**point, across: at}), count) for at in range(count)]
         made: list[UOp] = []
         dtype = address.dtype.vector(count)
         for at, column in enumerate(transpose(rows)):
@@ -383,7 +383,7 @@ class _Expander:
                 self.mask(mask, point),
                 self.value(index, start),
             )
-            written = spread(self.value(value, point), count)
+            written = broadcast(self.value(value, point), count)
             return [make(Op.STORE, node.dtype, (make(Op.INDEX, dtype, where), written, *loops))]
         whole = self.value(value, point)
         made: list[UOp] = []
@@ -411,7 +411,7 @@ def _mask_of_addresses(mask: UOp, offsets: list[int], width: int) -> UOp:
         return make(Op.AND, sides[0].dtype, tuple(sides))
     if _is_shared(mask):
         is_read = [const(dtypes.bool, at in offsets) for at in range(width)]
-        whole = spread(mask.src[0], width)
+        whole = broadcast(mask.src[0], width)
         return make(Op.AND, whole.dtype, (whole, _of_constants(is_read)))
     lanes_at: dict[int, list[int]] = {}
     for lane, offset in enumerate(offsets):
@@ -439,7 +439,7 @@ def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
     """An op on lanes that are all known, such as the mask of a copy of a loop."""
     if node.dtype.kind not in (INDEX, BOOL):
         return None
-    listed = [_listed(spread(source, lanes)) for source in src]
+    listed = [_listed(broadcast(source, lanes)) for source in src]
     if None in listed:
         return None
     made: list[UOp] = []

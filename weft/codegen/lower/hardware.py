@@ -1,6 +1,6 @@
 """Which hardware counter each grid and thread range becomes.
 
-Grid ranges are spread over groups: on a CPU over one flat axis, which the runtime cuts into
+Grid ranges are distributed over groups: on a CPU over one flat axis, which the runtime cuts into
 slices; on a GPU over up to three, the innermost range on axis 0, within the limits of each. Thread
 ranges that are open together have different thread axes. Ranges of nests that run one after the
 other share an axis if their extents agree, because the same threads run them all. The innermost

@@ -11,17 +11,17 @@ from weft.ir.reduction.joined import in_lanes
 from weft.ir.uop import UOp, const, make
 
 
-def spread(node: UOp, lanes: int) -> UOp:
+def broadcast(node: UOp, lanes: int) -> UOp:
     """A scalar in every lane of a vector; a vector as it is.
 
-    A float16 is spread before it is converted: it comes from memory into all lanes at once.
+    A float16 is broadcast before it is converted: it comes from memory into all lanes at once.
     """
     is_half = node.op == Op.CAST and node.src[0].dtype is dtypes.float16
     if is_half or (node.op == Op.BITCAST and node.dtype is dtypes.float16):
         if node.dtype.lanes == lanes:
             return node
         dtype = node.dtype.vector(lanes)
-        return make(node.op, dtype, (spread(node.src[0], lanes),), node.arg)
+        return make(node.op, dtype, (broadcast(node.src[0], lanes),), node.arg)
     return in_lanes(node, lanes)
 
 

@@ -2,7 +2,7 @@
 
 In and Out: a tensor graph. A reduction that is long and whose results are fewer than the threads
 of the target, or than the groups of a GPU, first reduces equal parts into memory and then reduces
-those. The parts are iterations of a range of the first kernel, and so they are spread over
+those. The parts are iterations of a range of the first kernel, and so they run in parallel over
 threads. Sums come out more exact too. Results that lie inside the reduced axis count as one where
 all of them fit into registers: one thread then reads whole rows, in the order of memory.
 """

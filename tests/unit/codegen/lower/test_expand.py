@@ -10,7 +10,7 @@ from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
 from weft.codegen.lower.expand import expand, stride_of
 from weft.codegen.lower.flatten_memory import flatten_memory
-from weft.codegen.lower.lanes import across_lanes, pick, spread, transpose
+from weft.codegen.lower.lanes import across_lanes, broadcast, pick, transpose
 from weft.ir.build import index, param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -177,11 +177,11 @@ def test_across_lanes(count: int):
 
 def test_spread_and_pick():
     scalar = const(I32, 3)
-    assert spread(scalar, 4) is const(I32.vector(4), 3)
-    assert pick(spread(scalar, 4), 2) is scalar
+    assert broadcast(scalar, 4) is const(I32.vector(4), 3)
+    assert pick(broadcast(scalar, 4), 2) is scalar
     assert pick(vector(5, 6, 7), 1) is const(I32, 6)
     half = make(Op.CAST, F32, (const(dtypes.float16, 1.0),))
-    assert spread(half, 4).op == Op.CAST  # a half is spread before it is converted
+    assert broadcast(half, 4).op == Op.CAST  # a half is broadcast before it is converted
 
 
 def test_stride_of():

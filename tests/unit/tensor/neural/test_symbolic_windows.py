@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
         lambda x: x + x.max_pool2d(2).interpolate(scale_factor=2, mode="nearest"),
         "shapes do not broadcast at axis -2",
     ),
-    "a scale factor that is no fraction": (
+    "a scale factor that is not a fraction": (
         lambda x: x.interpolate(scale_factor=0.3),
         "the scale factor 0.3 of a symbolic size",
     ),
