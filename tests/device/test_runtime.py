@@ -95,6 +95,26 @@ def test_symbolic_sizes_in_a_graph():
         assert np.allclose(jitted(x[:n]).numpy(), (data[:rows] * 2).sum(1), atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [64, 2048])
+def test_kernels_that_start_early_wait_for_each_other(size: int):
+    """Long and short kernels, each of which reads what those before have just written."""
+
+    def chain(x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        for _ in range(20):
+            y = (x.sum(1) * 0.01 + w @ y).contiguous()
+            y = y / y.abs().max()
+            x = (x * 0.99 + y.sum() * 1e-3).contiguous()
+        return x, y
+
+    jitted = jit(chain)
+    shapes = (size, 999), (size,), (size, size)
+    inputs = [Tensor(numbers(*shape) / size).realize() for shape in shapes]
+    wanted = [each.numpy() for each in jitted(*inputs)]
+    for _ in range(30):
+        for found, want in zip(jitted(*inputs), wanted, strict=True):
+            assert (found.numpy() == want).all()
+
+
 def test_an_empty_grid_in_a_graph():
     jitted = jit(lambda x: x + 1)
     x = Tensor(numbers(8)).realize()

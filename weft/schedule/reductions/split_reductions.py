@@ -34,6 +34,8 @@ PARTS_PER_THREAD: Final = 16
 ALIGNED_PART: Final = 128
 # On a GPU a part may be one thread, so there are enough to fill some groups with them.
 FILLED_GROUPS: Final = 4
+# Rows of which a GPU could run so many times as many are enough for its memory.
+FEWER_PARTS: Final = 4
 
 
 def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
@@ -56,7 +58,7 @@ def split_reductions(root: UOp, context: ScheduleContext) -> UOp:
         if product is not None:
             return in_parts(new, *product) if product[1] > 1 else new
         goal = parts // max(_independent_results(sizes, node, context.target), 1) if sizes else 0
-        if goal < 2:
+        if goal < (FEWER_PARTS if is_threaded and len(sizes) - 1 in node.arg[1] else 2):
             return new
         if node in columns:
             joined = try_join_parts(node, node.arg[1][0], columns[node], made, node.arg[1][-1])

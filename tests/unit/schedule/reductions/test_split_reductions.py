@@ -11,6 +11,7 @@ from weft.ir.ops import Op
 from weft.ir.uop import make
 from weft.schedule.reductions.split_reductions import wanted_parts
 from weft.schedule.schedule import make_schedule
+from weft.target.cuda import cuda_target
 from weft.target.target import Target
 
 
@@ -70,3 +71,12 @@ def test_narrow_columns_are_split_by_rows() -> None:
     assert kernels((1 << 14, 200), (0,), narrow) == 1
     assert kernels((32, 1 << 10, 100), (1,), narrow) == 1
     assert kernels((1 << 14, 100), (0,), machine(units=2)) == 1
+
+
+@pytest.mark.parametrize(("rows", "count"), [(128, 2), (512, 1)])
+def test_rows_that_almost_fill_a_gpu_take_one(rows: int, count: int) -> None:
+    assert kernels((rows, 4096), (1,), cuda_target("sm_90a")) == count
+
+
+def test_a_gpu_splits_shorter_reductions() -> None:
+    assert kernels((1 << 17,), (0,), cuda_target("sm_90a")) == 2
