@@ -112,8 +112,8 @@ def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
     >>> hfft(Tensor([1 + 0j, 1 + 0j])).tolist()
     [2.0, 0.0]
     """
-    turned = _pairs(input).view_as_complex().conj()
-    return irfft(turned, n, dim, _OPPOSITE.get(norm, norm))
+    conjugate = _pairs(input).view_as_complex().conj()
+    return irfft(conjugate, n, dim, _OPPOSITE.get(norm, norm))
 
 
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -177,8 +177,8 @@ def hfftn(input: Any, s: Sizes = None, dim: Axes = None, norm: str | None = None
     >>> hfftn(Tensor([[1 + 0j, 1 + 0j]])).tolist()
     [[2.0, 0.0]]
     """
-    turned = _pairs(input).view_as_complex().conj()
-    return irfftn(turned, s, dim, _OPPOSITE.get(norm, norm))
+    conjugate = _pairs(input).view_as_complex().conj()
+    return irfftn(conjugate, s, dim, _OPPOSITE.get(norm, norm))
 
 
 def ihfftn(input: Any, s: Sizes = None, dim: Axes = None, norm: str | None = None) -> Tensor:

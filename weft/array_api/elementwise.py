@@ -16,7 +16,7 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _in_floats(name: str, method: str) -> Unary:
-    """A function of floats; integers are turned into those."""
+    """A function of floats; integers are converted to those."""
     compute = getattr(Tensor, method)
 
     def function(x: Tensor, /) -> Any:

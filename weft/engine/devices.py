@@ -18,7 +18,7 @@ from weft.support.message import nearest
 from weft.support.settings import settings
 from weft.target.target import Target
 
-# A device, several devices, or a layout: how memory lies on several devices.
+# A device, several devices, or a layout: how memory is sharded over several devices.
 Placement = str | tuple[Any, ...]
 _OPEN: Final[dict[str, OneDevice]] = {}
 

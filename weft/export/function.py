@@ -116,7 +116,7 @@ def _require_exportable(program: TracedProgram, memory: list[UOp]) -> None:
     tensors = [n for n, leaf in enumerate(program.leaves) if isinstance(leaf, TensorKind)]
     problem = ""
     if len(devices := _devices(program)) > 1 or not isinstance(next(iter(devices)), str):
-        problem = "takes or returns tensors that lie on several devices"
+        problem = "takes or returns tensors that are on several devices"
     elif any(map(is_file, devices)):
         problem = "works on files"
     elif program.gradients_in or any(row.is_gradient for row in program.rows):

@@ -1,9 +1,10 @@
-"""Where values lie that are on several devices: whole on each, or cut along an axis.
+"""Layouts of values on several devices: whole on each, or cut along an axis.
 
 A graph over several devices is the graph of one machine. Memory says its layout, SHARD
-says how a value is to be, and `layout_of` finds it for everything in between: each op has a rule,
-`flow`, that says how its sources must lie and how its result does then. The tensor layer asks here
-before it builds, the pass `shard` follows the same rules when it makes a graph for each device.
+says that of a value, and `layout_of` finds it for everything in between: each op has a rule,
+`flow`, that says the layouts that its sources must have and that of its result then. The tensor
+layer asks here before it builds, the pass `shard` follows the same rules when it makes a graph for
+each device.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ Given = Sequence[Layout | None]
 
 
 class Flow(NamedTuple):
-    """How the sources of a node must lie (None: as they are), and how its value does then.
+    """Layouts that the sources of a node must have (None: as they are), and that of its value
+    then.
 
     Where `reduction` is an op, every device has a value of its own, and their reduction is the
     value.
@@ -140,7 +142,7 @@ def _called(node: UOp, given: list[Found]) -> Found:
 
 
 def flow(node: UOp, given: Given) -> Flow:
-    """The rule of an op: how sources that lie somehow are brought together."""
+    """The rule of an op: how sources of different layouts are brought together."""
     devices = next(each.devices for each in given if each)
     others = [each for each in given if each and each.devices != devices]
     if others:

@@ -1,6 +1,6 @@
 """Conditions and bits. A conjunction of conditions is a chain in order, none twice, none implied.
 
-`OR` is treated the same way, with implication turned round.
+`OR` is treated the same way, with implication reversed.
 """
 
 from __future__ import annotations

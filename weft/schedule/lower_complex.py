@@ -268,8 +268,8 @@ def _quotient(x: Pair, y: Pair) -> Pair:
     below = large + small * ratio
     first, second = where(is_wide, a, b), where(is_wide, b, a)
     real = (first + second * ratio) / below
-    turned = (second + -(first * ratio)) / below
-    return Pair(real, where(is_wide, turned, -turned))
+    imaginary = (second + -(first * ratio)) / below
+    return Pair(real, where(is_wide, imaginary, -imaginary))
 
 
 def _magnitude(x: UOp) -> UOp:

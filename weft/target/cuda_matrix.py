@@ -33,7 +33,7 @@ _QUADS: Final[tuple[Step, ...]] = ((1, 0), (2, 0), (4, 0))
 _WARPS: Final[tuple[Step, ...]] = ((16, 0), (32, 0))
 
 
-def _turned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _transposed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple((column, row) for row, column in steps)
 
 
@@ -51,14 +51,14 @@ def _left(width: int) -> Fragment:
 def _right(width: int) -> Fragment:
     """Eight columns of the other factor; a thread has neighbors down a column."""
     neighbors = tuple((0, 1 << bit) for bit in range(width.bit_length() - 1))
-    return Fragment(_turned(_in_quads(width)), _turned((*neighbors, (0, 4 * width))))
+    return Fragment(_transposed(_in_quads(width)), _transposed((*neighbors, (0, 4 * width))))
 
 
 SUM_16X8: Final = Fragment(_in_quads(2), ((0, 1), (8, 0)))
 SUM_64X8: Final = Fragment((*_in_quads(2), *_WARPS), ((0, 1), (8, 0)))
 # m8n8k4: one element of each factor in a thread.
 _DOUBLE_LEFT: Final = Fragment(((0, 1), (0, 2), *_QUADS), ())
-_DOUBLE_RIGHT: Final = Fragment(_turned(((0, 1), (0, 2), *_QUADS)), ())
+_DOUBLE_RIGHT: Final = Fragment(_transposed(((0, 1), (0, 2), *_QUADS)), ())
 _DOUBLE_SUM: Final = Fragment(_in_quads(2), ((0, 1),))
 
 

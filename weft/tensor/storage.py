@@ -70,7 +70,7 @@ class Storage:
 
     @property
     def placement(self) -> Placement:
-        """The device; or how the value lies on several, where nothing says so whole on each."""
+        """The device; of several, the layout, which is whole on each where nothing says so."""
         return placement_of(self.uop, self.device)
 
     def _own(self, memory: UOp) -> None:
@@ -181,7 +181,7 @@ def owner_of(buffer: UOp) -> Storage | None:
 
 
 def placement_of(uop: UOp, device: Any) -> Placement:
-    """A device; of several, how a value lies on them."""
+    """A device; of several, the layout of a value over them."""
     return device if isinstance(device, str) else tuple(layout_of(uop) or Layout(device))
 
 

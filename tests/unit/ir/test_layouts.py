@@ -1,4 +1,4 @@
-"""How values lie on several devices: the rule of each op, and where operands meet."""
+"""Layouts over several devices: the rule of each op, and where operands meet."""
 
 import pytest
 

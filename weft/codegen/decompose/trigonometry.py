@@ -101,8 +101,8 @@ def _reduced(x: UOp) -> tuple[UOp, Pair]:
         low = make(Op.CAST, x.dtype, (limbs[1] << 32 | limbs[0],))
         second = second + low * 2.0**-64
     unit = pair_of(x.dtype.scalar, _HALF_PI.numerator, _HALF_PI.denominator << 62)
-    turned = (x.const_like(unit[0]), x.const_like(unit[1]))
-    angle = multiply_pairs(sum_ordered(first, second), turned)
+    unit_pair = (x.const_like(unit[0]), x.const_like(unit[1]))
+    angle = multiply_pairs(sum_ordered(first, second), unit_pair)
     whole = make(Op.CAST, like(x, layout_of(x).signed), (quadrant,))
     is_near = absolute(x) < math.pi / 4
     is_negative = ~sign_bits(x).equal(0)

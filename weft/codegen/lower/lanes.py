@@ -1,4 +1,4 @@
-"""Lanes of vectors: a scalar in all of them, one of them, squares turned, all reduced to one.
+"""Lanes of vectors: a scalar in all of them, one of them, squares transposed, all reduced to one.
 
 `expand` makes vectors with these, and `thread_reductions` reduces what threads have exchanged.
 """

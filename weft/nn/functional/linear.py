@@ -16,8 +16,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b for a weight (out, in), or (in,)."""
     input, weight, bias = lowered(input, weight, bias)
     if weight.ndim == 2:
-        turned = weight.transpose(0, 1)
-        return input.matmul(turned) if bias is None else biased(input, turned, bias)
+        transposed = weight.transpose(0, 1)
+        return input.matmul(transposed) if bias is None else biased(input, transposed, bias)
     return input.matmul(weight) if bias is None else input.matmul(weight) + bias
 
 

@@ -10,8 +10,8 @@ a longer one, and read as far as it goes:
 Products that become one kernel with a softmax between them (`fuse/chains.py`) are left alone:
 their rows are multiples of 16 bytes already, and their weights are never in memory.
 
-Factors of one byte are multiplied along the sum alone: one that lies across it is turned. A copy
-moves each element once, and a product uses it as often as the other factor has rows.
+Factors of one byte are multiplied along the sum alone: one that lies across it is transposed. A
+copy moves each element once, and a product uses it as often as the other factor has rows.
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
         for factor, base in zip(new.src[0].src, bases, strict=True):
             if sizes and base.dtype.itemsize == 1 and _is_across(factor, base, new.arg[1][0]):
                 view = _view(factor)
-                turned = _padded(without_cast(view, base))
-                known[view] = turned if turned.dtype is view.dtype else turned.cast(view.dtype)
+                transposed = _padded(without_cast(view, base))
+                known[view] = (
+                    transposed if transposed.dtype is view.dtype else transposed.cast(view.dtype)
+                )
         if not known:
             return new
         return map_graph(new, lambda node, made: with_sources(node, made), known=known)

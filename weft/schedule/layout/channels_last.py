@@ -48,7 +48,7 @@ from weft.target.target import Target
 # the other part and no larger operand in another order: windows show an image many times.
 LEAST_SHARE: Final = 0.5
 LEAST_SHOWN: Final = 1 / 64
-_TURNED: Final = ELEMENTWISE | {Op.STAGE, Op.REDUCE}
+_PERMUTED: Final = ELEMENTWISE | {Op.STAGE, Op.REDUCE}
 
 
 def channels_last(root: UOp, context: ScheduleContext) -> UOp:
@@ -67,7 +67,7 @@ def channels_last(root: UOp, context: ScheduleContext) -> UOp:
             return layouts.convolved(new, found)
         if new.op == Op.STORE:
             return layouts.stored(new)
-        return layouts.turned(new) if new.op in _TURNED and layouts.last else new
+        return layouts.reordered(new) if new.op in _PERMUTED and layouts.last else new
 
     return map_graph(root, laid_out)
 
@@ -137,17 +137,17 @@ class _Layouts:
             return base
         if (base, channel) not in self._copies:
             order = with_last(len(sizes), channel)
-            turned = permuted(base.src[0] if base.op == Op.STAGE else base, order)
+            moved = permuted(base.src[0] if base.op == Op.STAGE else base, order)
             ends = [sizes[axis] for axis in order]
             if more:
-                turned = pad(turned, [*((0, 0) for _ in ends[1:]), (0, more)])
-            whole = global_stage(turned)
+                moved = pad(moved, [*((0, 0) for _ in ends[1:]), (0, more)])
+            whole = global_stage(moved)
             if more:
                 whole = shrink(whole, [(0, size) for size in ends])
             self._copies[base, channel] = permuted(whole, inverse(order))
         return self._copies[base, channel]
 
-    def turned(self, node: UOp) -> UOp:
+    def reordered(self, node: UOp) -> UOp:
         """An op that computes its elements in the order in which it reads most of them."""
         axis = self.fast_axis(node)
         if axis is None:

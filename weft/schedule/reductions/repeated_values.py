@@ -1,6 +1,6 @@
 """Values that are the same along some axes, without these: what is computed once for each row.
 
-A mean that was expanded to all elements, negated and turned is still a number for each row.
+A mean that was expanded to all elements, negated and permuted is still a number for each row.
 `thin` finds the smaller value that it repeats, and `with_rows` writes a body so that it is
 expanded last.
 """

@@ -80,7 +80,7 @@ def _known(size: Size) -> int:
 
 
 def gathered(parts: Sequence[UOp], layout: Layout, target: str, box: Layout, number: int) -> UOp:
-    """What device `number` of another layout has of a value that lies in parts, on a device."""
+    """What device `number` of another layout has of a sharded value, on a device."""
     if layout.axis is None:
         near = layout.devices.index(target) if target in layout.devices else 0
         return copied(boxed(parts[near], box, number), layout.devices[near], target)

@@ -3,7 +3,7 @@
 In: a SINK of values, writes and versions, with memory over several devices and SHARD ops. Out: a
 SINK with a TUPLE for each of them: its part on each device, one part for what is on one device.
 Every part is an ordinary tensor graph of one device; what comes from another one stands behind a
-COPY. `weft.ir.layouts` has the rules of how things lie; here they are carried out.
+COPY. `weft.ir.layouts` has the rules of layouts; here they are carried out.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _at(value: Parts, device: str) -> UOp:
 
 
 def _with_layout(node: UOp, value: Parts, layout: Layout) -> Parts:
-    """SHARD: a value of one device, or one that lies otherwise, in another layout."""
+    """SHARD: a value of one device, or one of another layout, in this layout."""
     if value.layout is not None:
         return Parts(layout, _moved(value, value.layout, layout))
     whole = value.nodes[0]

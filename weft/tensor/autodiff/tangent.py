@@ -60,7 +60,7 @@ def _argument(values: list[UOp], given: list[UOp], rule: TangentRule, device: st
 
     def gradient(inputs: Tensors, results: Any, seeds: Any) -> Tensors:
         has_several = isinstance(results, tuple)
-        return _turned_around(
+        return _reversed(
             rule,
             inputs,
             results if has_several else (results,),
@@ -71,9 +71,7 @@ def _argument(values: list[UOp], given: list[UOp], rule: TangentRule, device: st
     return made.arg if len(values) == 1 else made.src[0].arg
 
 
-def _turned_around(
-    rule: TangentRule, inputs: Tensors, results: Tensors, seeds: Tensors
-) -> Tensors:
+def _reversed(rule: TangentRule, inputs: Tensors, results: Tensors, seeds: Tensors) -> Tensors:
     """The gradients of the inputs, given those of the results."""
     from weft.gradient.reverse import differentiate
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def exp(z: Tensor) -> Tensor:
     size = z.real.exp()
-    turned = z.imag.sin() * size
-    return complex_of_parts(size * z.imag.cos(), (z.imag == 0).where(z.imag, turned))
+    imaginary = z.imag.sin() * size
+    return complex_of_parts(size * z.imag.cos(), (z.imag == 0).where(z.imag, imaginary))
 
 
 def log(z: Tensor) -> Tensor:

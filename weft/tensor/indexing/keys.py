@@ -59,7 +59,7 @@ def read_key(shape: Shape, key: Any, tensor_type: type[Tensor]) -> Key:
 
 
 def _known(part: Any, tensor_type: type[Tensor]) -> Any:
-    """A part with what is indexed by data of the host turned into an array."""
+    """A part with what is indexed by data of the host converted to an array."""
     if isinstance(part, (list, tuple)) and any(
         each is None or each is Ellipsis or isinstance(each, (slice, list, tuple)) for each in part
     ) and not all(isinstance(each, (list, tuple)) for each in part):  # fmt: skip

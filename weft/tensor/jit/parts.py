@@ -2,7 +2,7 @@
 
 `jit_run` makes a `PartsRun` for graphs that are not a program of one device. What a realize of the
 graph would do to memory is written to a tape, and every call does that to its own memory. A call
-whose memory lies otherwise makes another tape.
+whose memory has other layouts makes another tape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.tensor.storage import Storage, placement_of, readers_of
 
 
 class _Taped(NamedTuple):
-    """The steps for memory that lies in these placements, and what is made for each value."""
+    """The steps for memory in these placements, and what is made for each value."""
 
     run: TapeRun
     placements: list[Any]

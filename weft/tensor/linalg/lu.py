@@ -263,8 +263,8 @@ def lu_solve(
     """
     require_square("lu_solve", self)
     if not left:
-        turned = lu_solve(self, pivots, transposed(other), adjoint=not adjoint)
-        return transposed(turned)
+        solved = lu_solve(self, pivots, transposed(other), adjoint=not adjoint)
+        return transposed(solved)
     p, lower, upper = lu_unpack(self, pivots)
     if adjoint:
         first = transposed(upper).solve_triangular(other, upper=False)

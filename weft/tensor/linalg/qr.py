@@ -49,8 +49,8 @@ def _reflect(work: Tensor, active: Tensor) -> State:
     scale = is_needed.where(length * (length + head.abs()), 1.0)
     weights = (mirror * work).sum(1, keepdim=True) / scale  # (batch, 1, n + m)
     done = is_needed.where(work - mirror * weights, work)
-    turned = done[:, :, 1:columns].cat(done[:, :, :1], done[:, :, columns:], dim=2)
-    return turned, below
+    rotated = done[:, :, 1:columns].cat(done[:, :, :1], done[:, :, columns:], dim=2)
+    return rotated, below
 
 
 def householder(x: Tensor) -> QR:

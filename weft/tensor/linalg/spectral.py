@@ -87,7 +87,7 @@ def _of_columns(cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def _turned(x: Tensor, axis: int, cosine: Tensor, sine: Tensor) -> Tensor:
+def _rotated(x: Tensor, axis: int, cosine: Tensor, sine: Tensor) -> Tensor:
     """Rotate the pairs along an axis, and move each column on to its next partner.
 
     The first column stays and the others go round, to the right.
@@ -109,7 +109,7 @@ def _eigen_step(matrix: Tensor, vectors: Tensor) -> State:
     product = matrix.flip(2).diagonal(0, 1, 2)[:, :half]
     first, second = diagonal[:, :half], diagonal.flip(1)[:, :half]
     angles = _of_columns(*_angles(first, second, product, EPSILON[matrix.dtype] / 4))
-    return _turned(_turned(matrix, 2, *angles), 1, *angles), _turned(vectors, 2, *angles)
+    return _rotated(_rotated(matrix, 2, *angles), 1, *angles), _rotated(vectors, 2, *angles)
 
 
 def _ranks(values: Tensor) -> Tensor:
@@ -170,8 +170,8 @@ def _eigen_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tenso
     """P = Vᵀ dA V: dw = diag P, dV = V (P / (wj - wi))"""
     (values, vectors), (change,) = results, changes
     inner = product(vectors, product(change, vectors), transpose_a=True)
-    turned = product(vectors, inner * _inverse_gaps(values))
-    return inner.diagonal(0, 1, 2), turned
+    change_of_vectors = product(vectors, inner * _inverse_gaps(values))
+    return inner.diagonal(0, 1, 2), change_of_vectors
 
 
 def eigh(self: Tensor, UPLO: str = "L") -> Eigh:
@@ -207,7 +207,7 @@ def _singular_step(work: Tensor, vectors: Tensor) -> State:
     )
     least = (first.sqrt() * second.sqrt()) * (EPSILON[work.dtype] / 4)
     angles = _of_columns(*_angles(first, second, product_, least))
-    return _turned(work, 2, *angles), _turned(vectors, 2, *angles)
+    return _rotated(work, 2, *angles), _rotated(vectors, 2, *angles)
 
 
 def _one_sided(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

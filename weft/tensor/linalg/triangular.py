@@ -117,10 +117,10 @@ def solve_triangular(
     """
     size = require_square("solve_triangular", self)
     if not left:
-        turned = transposed(self).solve_triangular(
+        solved = transposed(self).solve_triangular(
             transposed(other), not upper, unitriangular=unitriangular
         )
-        return transposed(turned)
+        return transposed(solved)
     matrix, right, is_vector = system("solve_triangular", self, other)
     matrix = matrix.triu() if upper else matrix.tril()
     if unitriangular:

@@ -67,8 +67,8 @@ def rot90(self: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     a, b = (axis_of("rot90", axis, self.ndim) for axis in dims)
     if a == b:
         raise ArgumentError("rot90: both axes are the same", rule="a plane has two axes")
-    turned = {0: self, 1: self.flip(b).transpose(a, b), 2: self.flip(a, b)}
-    return turned.get(k % 4, self.flip(a).transpose(a, b))
+    rotated = {0: self, 1: self.flip(b).transpose(a, b), 2: self.flip(a, b)}
+    return rotated.get(k % 4, self.flip(a).transpose(a, b))
 
 
 def tile(self: Tensor, dims: Any, *args: Any) -> Tensor:

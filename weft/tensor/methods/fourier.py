@@ -129,8 +129,8 @@ def _transformed(x: Tensor, tables: _Tables, is_real: bool) -> Tensor:
     pairs = () if is_real else (2,)
     rank = len(batch)
     split = x.reshape((*batch, factor, rest, *pairs))
-    turned = split.permute(*range(rank), rank + 1, rank, *range(rank + 2, split.ndim))
-    inner = _transformed(turned, tables, is_real)  # (…, rest, factor, 2)
+    permuted = split.permute(*range(rank), rank + 1, rank, *range(rank + 2, split.ndim))
+    inner = _transformed(permuted, tables, is_real)  # (…, rest, factor, 2)
     inner = times(inner, tables.twiddles(rest, factor))
     swapped = inner.transpose(-2, -3).contiguous()  # (…, factor, rest, 2)
     outer = _transformed(swapped, tables, False)
@@ -141,10 +141,10 @@ def _by_chirp(x: Tensor, size: int, tables: _Tables, is_real: bool) -> Tensor:
     """A transform of prime length, by 2 j k = j² + k² - (j - k)²."""
     length = 1 << (2 * size - 1).bit_length()
     chirp, spectrum = tables.chirp(size, length)
-    turned = x.unsqueeze(-1) * chirp if is_real else times(x, chirp)
+    modulated = x.unsqueeze(-1) * chirp if is_real else times(x, chirp)
     forward = _Tables(-1, tables.dtype, tables.device)
     backward = _Tables(1, tables.dtype, tables.device)
-    padded = turned.pad((0, 0, 0, length - size)).contiguous()
+    padded = modulated.pad((0, 0, 0, length - size)).contiguous()
     product = times(_transformed(padded, forward, False), spectrum).contiguous()
     around = _transformed(product, backward, False)[..., :size, :]
     return times(around, chirp) * (1 / length)

@@ -98,9 +98,9 @@ def _product(left: UOp, right: UOp) -> UOp:
     *others, _, columns = shape_of(right)
     wide = movement.reshape(left, (*batch, rows, 1, inner))
     order = [*range(len(others)), len(others) + 1, len(others)]
-    turned = movement.reshape(movement.permute(right, order), (*others, 1, columns, inner))
-    shape = broadcast_shape("mul", shape_of(wide), shape_of(turned))
-    pair = (movement.broadcast(wide, shape), movement.broadcast(turned, shape))
+    permuted = movement.reshape(movement.permute(right, order), (*others, 1, columns, inner))
+    shape = broadcast_shape("mul", shape_of(wide), shape_of(permuted))
+    pair = (movement.broadcast(wide, shape), movement.broadcast(permuted, shape))
     product = make(Op.MUL, left.dtype, pair)
     total = reduce_axes(product, Op.ADD, (len(shape) - 1,))
     product.known_shape, total.known_shape = shape, (*shape[:-1], 1)

@@ -253,16 +253,16 @@ def conv_transpose2d(
         result = _transposed(self, weight, strides, gaps, edges, extra, wide)
         return result if bias is None else biased(result, bias, promote(self.dtype, bias.dtype))
     inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
-    turned = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
-    turned = turned.reshape((groups * outputs, inputs // groups, *kernel))
-    turned = turned.flip(tuple(range(2, 2 + rank))) if rank else turned
+    flipped = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
+    flipped = flipped.reshape((groups * outputs, inputs // groups, *kernel))
+    flipped = flipped.flip(tuple(range(2, 2 + rank))) if rank else flipped
     spread = with_zeros_between(self, strides)
     borders = [
         (gap * (taps - 1) - low, gap * (taps - 1) - high + more)
         for gap, taps, (low, high), more in zip(gaps, kernel, edges, extra, strict=True)
     ]
     padded = spread.pad([(0, 0), (0, 0), *borders])
-    return padded.conv2d(turned, bias, groups, dilation=gaps)
+    return padded.conv2d(flipped, bias, groups, dilation=gaps)
 
 
 def _is_strided(x: Tensor, weight: Tensor, strides: tuple[int, ...]) -> bool:

@@ -1,7 +1,7 @@
 """The gradients of a convolution, written as what they are: a convolution and a matrix product.
 
 Reverse mode would give the same numbers through windows that are added up again. As convolutions
-of the output's gradient with the turned weight, and as a product with the windows of the padded
+of the output's gradient with the flipped weight, and as a product with the windows of the padded
 input, they take the path of their forward forms: few kernels that multiply blocks.
 """
 
@@ -76,7 +76,7 @@ def _slope_of_input(
     shape: Shape,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The output's gradient by the turned weight, for each phase of the strides by itself.
+    """The output's gradient by the flipped weight, for each phase of the strides by itself.
 
     Elements of the input whose positions are the same but for a multiple of the stride meet the
     same taps of the weight, and no others; between them they meet each tap once.
@@ -129,9 +129,9 @@ def _phase(
     some = weight[(slice(None), slice(None), *taps)]
     if 0 in some.shape:
         return None
-    turned = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
+    flipped = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
     product = functools.partial(contract, dtype=dtype)
-    found = convolved(pad_or_cut(slope, borders), turned, 1, (1,) * rank, shape.gaps, product)
+    found = convolved(pad_or_cut(slope, borders), flipped, 1, (1,) * rank, shape.gaps, product)
     return found if max(steps, default=1) == 1 else found.contiguous()
 
 
