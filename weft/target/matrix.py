@@ -54,8 +54,10 @@ class Tile:
     """Rows and columns of a product that a group computes, and which share of the rate it has.
 
     The share is that of a GPU whose multiprocessors are all busy, with a sum of `LONG_SUM` bytes:
-    small tiles read each element of the factors more often, and take more of them in a step to
-    wait less often. Filling the first stages and storing takes as long as `overhead` bytes.
+    small tiles read each element of the factors more often. Filling the first stages and storing
+    takes as long as `overhead` bytes. Of what else follows the sum, other groups hide all but the
+    part `after`. Where there are not enough groups to share a multiprocessor, one has a part
+    `alone` of the speed that they have together.
     """
 
     rows: int
@@ -64,11 +66,14 @@ class Tile:
     overhead: int
     depth: int = 128  # bytes of the sum in a step
     groups: int = 1  # that share a multiprocessor where there are enough of them
+    after: float = 1.0
+    alone: float = 1.0
 
-    def share_of(self, sum_bytes: int) -> float:
-        """The share with a sum of so many bytes."""
+    def share_of(self, sum_bytes: int, more: float = 0.0, is_alone: bool = False) -> float:
+        """The share with a sum of so many bytes, where what follows takes as long as `more`."""
         long = LONG_SUM / (LONG_SUM + self.overhead)
-        return self.share * sum_bytes / (sum_bytes + self.overhead) / long
+        share = self.share * self.alone if is_alone else self.share
+        return share * sum_bytes / (sum_bytes + self.overhead + self.after * more) / long
 
 
 @dataclass(frozen=True)

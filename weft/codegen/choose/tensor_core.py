@@ -17,6 +17,7 @@ from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.analysis.tensor_factors import Extents, product_of
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.tile_epilogues import epilogue_bytes
 from weft.codegen.opts.table import Order, Split, TensorCore
 from weft.ir.dtypes import FLOAT, DType
 from weft.ir.ops import Op
@@ -69,7 +70,7 @@ def _tiled(chooser: Chooser, shape: ContractionShape, compute: Simt) -> str:
         return f"{rows} x {columns} x {depth} is too small"
     item = product.loads[0].dtype.itemsize
     reason = ""
-    for choice in _choices(chooser, shape, unit.tiles, depth * item, compute.units):
+    for choice in _choices(chooser, shape, unit, depth * item, compute.units):
         for step in _steps(chooser, shape, item):
             opt = _opt(chooser, shape, choice, step, (item, depth * item, compute.units))
             why = next(iter(opt.reasons(chooser.kernel)), "")
@@ -93,12 +94,13 @@ class _Choice(NamedTuple):
 
 
 def _choices(
-    chooser: Chooser, shape: ContractionShape, tiles: tuple[Tile, ...], sum_bytes: int, units: int
+    chooser: Chooser, shape: ContractionShape, unit: MatrixUnit, sum_bytes: int, units: int
 ) -> list[_Choice]:
     """The fastest tile along each range of rows, and along all of them; the fastest first.
 
     Its columns begin with those that are contiguous in the result.
     """
+    tiles, more = unit.tiles, epilogue_bytes(chooser, shape, unit)
     rows, (first, *others) = (_sides(chooser, n, tiles) for n in (shape.rows, shape.columns))
     columns = [first, *others[-1:]]
     batch = math.prod(chooser.extent(n) or 1 for n in shape.batch)
@@ -111,7 +113,7 @@ def _choices(
             groups = batch * down.tiles * across.tiles
             waves = -(-groups // units)
             share = work / (waves * units * tile.rows * tile.columns)
-            speed = share * tile.share_of(sum_bytes)
+            speed = share * tile.share_of(sum_bytes, more, groups <= units)
             found.append(_Choice(speed, tile, down.along, across.along, groups))
         return max(found, key=lambda each: each.speed)
 

@@ -24,6 +24,8 @@ from weft.target.target import Target
 MOST_OPS: Final = 32
 # How many times fewer results a reduction has than it takes, if it is better kept than those.
 FEWER: Final = 8
+# And of memory that the graph changes: a weight of each column, and not one of each element.
+FEWER_READ: Final = 64
 _FREE: Final = frozenset((Op.CONST, Op.IOTA, Op.VARIABLE, Op.BIND))
 
 
@@ -216,8 +218,9 @@ class _Search:
             if part is given or (part in self._values and part not in self._dropped):
                 leaves[part] = None
             elif part.op in MEMORY:
-                if part.op == Op.AFTER or part in self._written:
-                    return None
+                is_changing = part.op == Op.AFTER or part in self._written
+                if is_changing and FEWER_READ * size_of(part) > size_of(node):
+                    return None  # it may have to be copied before it changes
                 leaves[part] = None
             elif part.op in ELEMENTWISE or part.op in MOVEMENT:
                 ops.append(part)

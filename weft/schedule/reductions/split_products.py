@@ -105,9 +105,10 @@ def _time(product: _Product, parts: int, speed: _Speed, target: Target) -> float
     least = math.inf
     for tile in speed.tiles:
         rows, columns = -(-product.rows // tile.rows), -(-product.columns // tile.columns)
-        waves = -(-product.batch * parts * rows * columns // target.units)
-        work = 2 * tile.rows * tile.columns * product.depth / parts
-        least = min(least, waves * work / (speed.rate * tile.share_of(size)))
+        groups = product.batch * parts * rows * columns
+        work = -(-groups // target.units) * 2 * tile.rows * tile.columns * product.depth / parts
+        share = tile.share_of(size, is_alone=groups <= target.units)
+        least = min(least, work / (speed.rate * share))
     if parts == 1:
         return least
     results = product.batch * product.rows * product.columns

@@ -92,11 +92,19 @@ def test_a_step_takes_no_more_than_there_is():
 
 def test_groups_share_a_multiprocessor_where_there_are_enough():
     stages = {}
-    for sizes in ((512, 4096, 4096), (8192, 768, 768)):  # 128 groups, and 384
+    for sizes in ((1024, 1024, 1024), (2304, 768, 8192)):  # 128 groups, and 216
         (opt,) = [opt for opt in opts_of(product(*sizes)) if isinstance(opt, TensorCore)]
-        assert opt.tile == (128, 128, 128)
+        assert opt.tile == (64, 128, 128)
         stages[sizes] = opt.stages
-    assert list(stages.values()) == [7, 3]
+    assert list(stages.values()) == [8, 3]
+
+
+def test_much_that_follows_a_short_sum_wants_groups_that_take_turns():
+    x, y = factor(0, 8192, 768), factor(1, 768, 768)
+    rest = factor(2, 8192, 768, dtype=dtypes.float32)
+    (plain,) = kernels(x @ y, BF16, (8192, 768))
+    (more,) = kernels((x @ y).float() + rest, dtypes.float32, (8192, 768))
+    assert (tile_of(plain), tile_of(more)) == ((128, 128), (64, 128))
 
 
 def test_short_sums_have_few_stages():
