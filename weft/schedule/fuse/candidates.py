@@ -25,6 +25,8 @@ from weft.schedule.reductions.scans import loop_forms
 from weft.target.compute import Simt
 
 MOST_STORES: Final = 16
+# How many of a short value together are still shorter than a launch.
+SHORT: Final = 4 * MOST_STORES
 _REDUCTIONS: Final = frozenset((Op.REDUCE, Op.SCAN))
 _NO_MEMORY: Final = -1
 
@@ -101,11 +103,17 @@ class Candidates:
         return kernel
 
     def _joinable(self, node: UOp, readers: Iterable[Kernel], shape: Shape) -> Kernel | None:
-        """A kernel of the same extents that shares input and does not wait for the readers."""
+        """A kernel of the same extents that shares input and does not wait for the readers.
+
+        On threads one of a few elements need not share any: a launch takes longer than its work.
+        """
         if any(map(sums_reused_products, [node, *self._reads.reductions_below(node)])):
             return None
         sizes = self._reads.reduction_sizes(node)
-        for number in range_ids(self._open[shape] & self._sharing(node) & ~waiting_for(readers)):
+        found = self._open[shape] & ~waiting_for(readers)
+        if not self._is_short(node):
+            found &= self._sharing(node)
+        for number in range_ids(found):
             kernel = self.kernels[number]
             if not self._is_open(kernel):
                 self._open[shape] &= ~(1 << number)
@@ -114,6 +122,13 @@ class Candidates:
             ):
                 return kernel
         return None
+
+    def _is_short(self, node: UOp) -> bool:
+        """Whether a launch takes longer than a value that no reduction gives."""
+        target = self._work.target
+        is_map = node.op not in _REDUCTIONS and not self._reads.reductions_below(node)
+        is_threaded = isinstance(target.compute, Simt)
+        return is_threaded and is_map and SHORT * self._work.whole(node) < target.costs.launch
 
     def _is_open(self, kernel: Kernel) -> bool:
         has_room = len(kernel.stores) < MOST_STORES and not is_full(kernel)
