@@ -31,6 +31,8 @@ from weft.target.compute import Simt
 COPIES: Final = 4
 # The share of threads that may have nothing to do.
 IDLE: Final = 0.125
+# Elements of a thread that lie together in what it reads, and apart in what it writes.
+TAPS: Final = 32
 # Rows of a thread that have values of channels in common.
 ROWS: Final = 32
 # Groups that a multiprocessor has at least before threads have several rows, and before they have
@@ -55,6 +57,9 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
     is_ordered = ORDERED in kinds_of(chooser.kernel).values()
     rows = -1 if is_ordered else _rows_of_channels(chooser, number, addresses)
     lanes = lanes_of_narrow(chooser, number, [rows]) if rows >= 0 else lanes_along(chooser, number)
+    taps = _taps(chooser, number, addresses)
+    if taps and chooser.take(*map(Unroll, taps)):
+        lanes = _lanes_of_taps(chooser, taps, lanes, compute)
     if lanes > 1 and chooser.split_and(number, lanes, "clamp", Vectorize) < 0:
         return False
     if rows >= 0 and is_loop(chooser, number) and _take_rows(chooser, number, rows, compute):
@@ -63,6 +68,30 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
     gathers = any(is_looked_up(access.node) for access in addresses)
     copies = COPIES if (lanes == 1 or gathers) and not is_ordered else 1
     return _spread(chooser, compute, number, copies)
+
+
+def _taps(chooser: Chooser, number: int, addresses: list[Access]) -> list[int]:
+    """Short loops along which a value lies in memory that is written along another, `number`.
+
+    A thread reads all taps of a channel, which come together, and writes them apart.
+    """
+    loops = [n for n in chooser.common_loops() if n != number and is_loop(chooser, n)]
+    for access in addresses:
+        step = abs(access.stride(number) or 0)
+        below = [n for n in loops if 0 < abs(access.stride(n) or 0) < step]
+        if 1 < step <= TAPS and math.prod(chooser.extent(n) or 1 for n in below) == step:
+            return below
+    return []
+
+
+def _lanes_of_taps(chooser: Chooser, taps: list[int], lanes: int, compute: Simt) -> int:
+    """How many channels a thread has all taps of, where threads are enough without them."""
+    each = math.prod(chooser.extent(n) or 1 for n in taps)
+    threads = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops()) // each
+    most = min(TAPS // each, threads // (compute.units * compute.group_threads))
+    while lanes > max(most, 1):
+        lanes //= 2
+    return lanes
 
 
 def _rows_of_channels(chooser: Chooser, number: int, addresses: list[Access]) -> int:

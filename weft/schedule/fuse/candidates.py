@@ -72,8 +72,13 @@ class Candidates:
         kernel = Kernel(len(self.kernels), shape, loop_forms(node, shape))
         kernel.work = self._work.whole(node)
         self.kernels.append(kernel)
-        self._open[shape] |= 1 << kernel.number
+        self._open[self._key(shape)] |= 1 << kernel.number
         return kernel
+
+    def _key(self, shape: Shape) -> Shape:
+        """What kernels of equal extents have in common: threads do not care for axes of size 1."""
+        is_threaded = isinstance(self._work.target.compute, Simt)
+        return tuple([size for size in shape if size != 1]) if is_threaded else shape
 
     def new_scatter(self, scatter: UOp) -> Kernel:
         """A kernel over the updates of a SCATTER."""
@@ -94,13 +99,13 @@ class Candidates:
 
     def for_value(
         self, node: UOp, readers: Iterable[Kernel], shape: Shape, is_alone: bool = False
-    ) -> Kernel:
-        """A kernel that stores a value before its readers run."""
+    ) -> tuple[Kernel, Address]:
+        """A kernel that stores a value before its readers run, and the element it computes."""
         kernel = None if is_alone else self._joinable(node, readers, shape)
         if kernel is None:
             kernel = self.new(node, shape)
             kernel.is_alone = is_alone
-        return kernel
+        return kernel, kernel.element(shape)
 
     def _joinable(self, node: UOp, readers: Iterable[Kernel], shape: Shape) -> Kernel | None:
         """A kernel of the same extents that shares input and does not wait for the readers.
@@ -110,14 +115,15 @@ class Candidates:
         if any(map(sums_reused_products, [node, *self._reads.reductions_below(node)])):
             return None
         sizes = self._reads.reduction_sizes(node)
-        found = self._open[shape] & ~waiting_for(readers)
+        key = self._key(shape)
+        found = self._open[key] & ~waiting_for(readers)
         if not self._is_short(node):
             found &= self._sharing(node)
         for number in range_ids(found):
             kernel = self.kernels[number]
             if not self._is_open(kernel):
-                self._open[shape] &= ~(1 << number)
-            elif self._can_start(node, kernel) and all(
+                self._open[key] &= ~(1 << number)
+            elif self._can_start(node, kernel, shape) and all(
                 self._reads.reduction_sizes(store.value) == sizes for store in kernel.stores
             ):
                 return kernel
@@ -134,8 +140,10 @@ class Candidates:
         has_room = len(kernel.stores) < MOST_STORES and not is_full(kernel)
         return has_room and not (kernel.is_alone or kernel.has_contraction)
 
-    def _can_start(self, node: UOp, kernel: Kernel) -> bool:
-        """Whether the loops of a kernel suit a scan."""
+    def _can_start(self, node: UOp, kernel: Kernel, shape: Shape) -> bool:
+        """Whether the loops of a kernel suit a value, which may be a scan."""
+        if kernel.extents != shape and (node.op == Op.SCAN or not kernel.is_plain()):
+            return False
         use = Use(kernel, kernel.address, tuple(kernel.order))
         return node.op != Op.SCAN or self._inliner.is_along(node, use)
 

@@ -156,6 +156,19 @@ class Kernel:
         own = set(self.order) - self.ordered
         return math.prod(extent(loop) for loop in path if loop in own)
 
+    def is_plain(self) -> bool:
+        """Whether it walks each axis by one loop."""
+        return all(i.op in (Op.RANGE, Op.CONST) for i in self.address.indices)
+
+    def element(self, shape: tuple[Size, ...]) -> Address:
+        """Its element in a value that has a shape like its extents, but for axes of size 1."""
+        if self.extents == shape:
+            return self.address
+        walked = zip(self.address.indices, self.extents, strict=True)
+        loops = iter([i for i, size in walked if size != 1])
+        indices = [index(0) if size == 1 else next(loops) for size in shape]
+        return Address(tuple(indices), self.address.mask)
+
     def innermost(self) -> UOp | None:
         """The loop along the last axis of what the kernel writes, where there is one."""
         indices = [i for i in self.address.indices if i.op != Op.CONST]

@@ -64,8 +64,7 @@ class Materializer:
             return
         if found is None:
             readers = {use.kernel for use in uses} | after
-            kernel = self._candidates.for_value(node, readers, shape_of(node))
-            address = kernel.address
+            kernel, address = self._candidates.for_value(node, readers, shape_of(node))
         else:
             kernel, address = found
         self._write(node, uses, stores, kernel, address)
@@ -111,10 +110,10 @@ class Materializer:
         """Store what is in memory already, or a scalar that fills the target."""
         readers = {use.kernel for use in self._writes.readers_of(store)}
         shape = shape_of(store.src[0])
-        kernel = self._candidates.for_value(node, readers, shape, self.is_alone(store))
-        self._add_store(store, node, store.src[0], kernel, kernel.address)
+        kernel, address = self._candidates.for_value(node, readers, shape, self.is_alone(store))
+        self._add_store(store, node, store.src[0], kernel, address)
         self._candidates.add_input(kernel, node)
-        at = kernel.address if shape_of(node) else Address((), kernel.address.mask)
+        at = address if shape_of(node) else Address((), address.mask)
         use = Use(kernel, at, tuple(kernel.order))
         if node.op in MEMORY:
             self._writes.read(node, use)

@@ -114,6 +114,13 @@ def spread(rows: int, columns: int) -> Case:
     return Case(kernel("spread", put(out, [j], reduce_ranges(left * left, Op.ADD, [r]))))
 
 
+def turned_taps(outputs: int, inputs: int) -> Case:
+    """The weights of a convolution with their channels last."""
+    out, x = param(0, F32, (outputs, 3, 3, inputs)), param(1, F32, (outputs, inputs, 3, 3))
+    o, h, w, i = (range_(n, size) for n, size in enumerate((outputs, 3, 3, inputs)))
+    return Case(kernel("turned_taps", put(out, [o, h, w, i], at(x, o, i, h * -1 + 2, w))))
+
+
 def by_the_total(parts: int, size: int) -> Case:
     """A short sum, stored, and a long loop that uses it."""
     out, total, x, y = (
@@ -155,6 +162,8 @@ CASES = {
     "map of channels": scaled(64, 32),
     "map of odd channels": scaled(34, 33),
     "map of many rows of channels": scaled(512, 32),
+    "taps": turned_taps(8, 24),
+    "odd taps": turned_taps(3, 7),
     "square": transposed(16, 16),
     "odd square": transposed(9, 14),
     "thin": transposed(2, 40),
@@ -241,6 +250,10 @@ def test_a_thread_has_several_rows_of_its_channels():
     assert count(case, Op.SQRT) == 8  # once for all rows
     assert kinds(scaled(1 << 18, 256))[LOOP, 8] == 1
     assert not kinds(scaled(256, 256))[UNROLL, 4]  # too few threads
+
+
+def test_a_thread_reads_all_taps_of_a_channel():
+    assert kinds(turned_taps(512, 512))[UNROLL, 3] == 2
 
 
 def test_an_odd_map_reads_neighbors():

@@ -45,3 +45,12 @@ def test_a_product_that_is_repeated_is_in_memory():
     root = sink(store(param(3, BF16, out.shape), out.uop))
     product, last = [call.arg for call in make_schedule(root, HOPPER).kernels.src]
     assert not is_map(product) and is_map(last)
+
+
+def test_short_maps_are_one_launch():
+    """As the counters of all normalizations of a network, which read nothing that others do."""
+    counters = [param(slot, dtypes.int64, ()) for slot in range(20)]
+    rows = [param(20 + slot, BF16, (1, 64)[slot % 2 :]) for slot in range(4)]
+    writes = [store(each, (Tensor(each) + 1).uop) for each in (*counters, *rows)]
+    made = make_schedule(sink(*writes), HOPPER).kernels.src
+    assert len(made) == 2 + 1  # a kernel writes at most 16
