@@ -113,8 +113,8 @@ def mma_units(
     )
 
 
-# Shares of the speed of the largest tile, bfloat16 on an H200. They are fitted to products of GPT-2
-# and of ResNet-50 in each of the tiles, so that the fastest of these are chosen.
+# Shares of the speed of the largest tile, bfloat16 on an H200. They are fitted to products of
+# GPT-2 and of ResNet-50 in each of the tiles, so that the fastest of these are chosen.
 _WGMMA_TILES: Final = (
     Tile(128, 256, 1.0, overhead=624, after=0.9),
     Tile(128, 192, 0.95, overhead=520, after=0.9),

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.analysis.tensor_factors import Extents, product_of
+from weft.codegen.analysis.tile_epilogues import epilogue_bytes
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.tile_epilogues import epilogue_bytes
 from weft.codegen.opts.table import Order, Split, TensorCore
 from weft.ir.dtypes import FLOAT, DType
 from weft.ir.ops import Op
@@ -100,7 +100,7 @@ def _choices(
 
     Its columns begin with those that are contiguous in the result.
     """
-    tiles, more = unit.tiles, epilogue_bytes(chooser, shape, unit)
+    tiles, more = unit.tiles, epilogue_bytes(chooser.kernel, shape, unit, chooser.target)
     rows, (first, *others) = (_sides(chooser, n, tiles) for n in (shape.rows, shape.columns))
     columns = [first, *others[-1:]]
     batch = math.prod(chooser.extent(n) or 1 for n in shape.batch)

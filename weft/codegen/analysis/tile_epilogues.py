@@ -11,11 +11,12 @@ from typing import Final
 
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import nodes_of
-from weft.codegen.choose.chooser import Chooser
 from weft.ir.dtypes import FLOAT
 from weft.ir.ops import ELEMENTWISE, TRANSCENDENTAL, Op
+from weft.ir.uop import UOp
 from weft.target.matrix import MatrixUnit
 from weft.target.memory import GLOBAL
+from weft.target.target import Target
 
 # Bytes of a result that the overhead of a tile has already.
 STORED: Final = 2
@@ -25,16 +26,18 @@ _FREE: Final = frozenset((Op.CAST, Op.BITCAST, Op.WHERE))
 _SLOW: Final = TRANSCENDENTAL | {Op.DIV, Op.SQRT}
 
 
-def epilogue_bytes(chooser: Chooser, shape: ContractionShape, unit: MatrixUnit) -> float:
+def epilogue_bytes(
+    kernel: UOp, shape: ContractionShape, unit: MatrixUnit, target: Target
+) -> float:
     """What follows a sum, as bytes of the sum that a unit multiplies in that time."""
-    target = chooser.target
     rows, columns, reduced = (
         sum(1 << number for number in numbers)
         for numbers in (shape.rows, shape.columns, shape.reduced)
     )
-    moved = sum(store.src[1].dtype.itemsize for store in chooser.stores()) - STORED
+    stores = [node for node in kernel.src if node.op == Op.STORE]
+    moved = sum(store.src[1].dtype.itemsize for store in stores) - STORED
     time = 0.0
-    for node in nodes_of(chooser.kernel):
+    for node in nodes_of(kernel):
         if not (node.ranges & rows and node.ranges & columns) or node.ranges & reduced:
             continue
         if node.op == Op.LOAD:
