@@ -83,9 +83,9 @@ class PagedCache:
             pool.require(wanted - first - len(held) + shared)
         for index, pool in enumerate(self.pools):
             held, first = sequence.pages[index], sequence.first[index]
-            for place in range(max(writes - first, 0), len(held)):
-                if pool.is_shared(held[place]):
-                    held[place] = self._copied(index, held[place])
+            for number in range(max(writes - first, 0), len(held)):
+                if pool.is_shared(held[number]):
+                    held[number] = self._copied(index, held[number])
             held.extend(pool.take(wanted - first - len(held)))
         sequence.length = length
 

@@ -63,7 +63,7 @@ class Batcher:
             return True
 
     def admit(self) -> None:
-        """End what was cancelled, and begin what waits for a place."""
+        """End what was cancelled, and begin what waits for a slot."""
         for running in [each for each in self.active if each.is_cancelled]:
             self.finish(running, "cancelled")
         with self.lock:

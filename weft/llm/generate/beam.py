@@ -71,6 +71,6 @@ def _grown(
     best = np.argsort(-flat, kind="stable")[:most]
     size = totals.shape[1]
     return [
-        (Beam([*beams[place // size][0].tokens, place % size], float(flat[place])), place // size)
-        for place in map(int, best)
+        (Beam([*beams[index // size][0].tokens, index % size], float(flat[index])), index // size)
+        for index in map(int, best)
     ]

@@ -22,23 +22,21 @@ class Vocabulary:
     """The bytes of all tokens in order, and the tokens that end a text."""
 
     def __init__(
-        self, spellings: list[bytes], special: Iterable[int], ends: Iterable[int]
+        self, token_bytes: list[bytes], special: Iterable[int], ends: Iterable[int]
     ) -> None:
         hidden = set(special)
         order = sorted(
-            (spelled, token)
-            for token, spelled in enumerate(spellings)
-            if spelled and token not in hidden
+            (word, token) for token, word in enumerate(token_bytes) if word and token not in hidden
         )
-        self.size = len(spellings)
-        self.spellings = spellings
-        self.sorted = [spelled for spelled, _ in order]
+        self.size = len(token_bytes)
+        self.token_bytes = token_bytes
+        self.sorted = [word for word, _ in order]
         self.tokens = [token for _, token in order]
         self.ends = sorted(ends)
 
     @staticmethod
     def of(tokenizer: TextTokenizer) -> Vocabulary:
-        return Vocabulary(tokenizer.spellings, tokenizer.special, tokenizer.marks.ends)
+        return Vocabulary(tokenizer.token_bytes, tokenizer.special, tokenizer.marks.ends)
 
 
 class Masks:
@@ -74,10 +72,10 @@ class Masks:
             depth = _common(last, word, len(states) - 1)
             del states[depth + 1 :]
             state = states[depth]
-            for place in range(depth, len(word)):
-                state = step(state, word[place])
+            for index in range(depth, len(word)):
+                state = step(state, word[index])
                 if state == DEAD:
-                    at = bisect_left(words, _after(word[: place + 1]), at + 1)
+                    at = bisect_left(words, _after(word[: index + 1]), at + 1)
                     break
                 states.append(state)
             else:
@@ -105,8 +103,8 @@ class Constraint:
 
     def add(self, token: int) -> None:
         if token not in self.masks.vocabulary.ends:
-            spelled = self.masks.vocabulary.spellings[token]
-            self.state = self.masks.grammar.walk(self.state, spelled)
+            word = self.masks.vocabulary.token_bytes[token]
+            self.state = self.masks.grammar.walk(self.state, word)
 
     @property
     def is_final(self) -> bool:
@@ -121,9 +119,9 @@ class Constraint:
 
 def _common(last: bytes, word: bytes, most: int) -> int:
     size = min(len(last), len(word), most)
-    for place in range(size):
-        if last[place] != word[place]:
-            return place
+    for index in range(size):
+        if last[index] != word[index]:
+            return index
     return size
 
 

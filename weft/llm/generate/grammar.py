@@ -131,10 +131,10 @@ def _require_progress(rules: dict[str, list[Alternative]]) -> None:
     first: dict[str, set[str]] = {name: set() for name in rules}
     for name, alternatives in rules.items():
         for alternative in alternatives:
-            for place, element in enumerate(alternative):
+            for index, element in enumerate(alternative):
                 if isinstance(element, ByteSet):
                     break
-                if place < len(alternative) - 1:  # at the end, nothing is left behind
+                if index < len(alternative) - 1:  # at the end, nothing is left behind
                     first[name].add(element.name)
                 if element.name not in empty:
                     break

@@ -1,6 +1,6 @@
 """JSON schemas as grammars: a text that follows one is valid.
 
-Properties come in the order of the schema, and constants are spelled in one way. What a schema
+Properties come in the order of the schema, and constants are written in one way. What a schema
 says and a grammar cannot is an error, never ignored; words that only describe (title, description,
 format and so on) say nothing.
 """
@@ -152,13 +152,13 @@ class _Writer:
             self.rules[loop.name] = [(*comma, *more, Rule("ws"), loop), ()]
             any_more = (loop,)
         rest: Alternative = any_more
-        for place in range((count if most < 0 else most) - 1, -1, -1):
-            item = first[place] if place < len(first) else more
+        for index in range((count if most < 0 else most) - 1, -1, -1):
+            item = first[index] if index < len(first) else more
             if item is None:
                 continue
-            lead = comma if place else ()
+            lead = comma if index else ()
             ways: list[Alternative] = [(*lead, *item, Rule("ws"), *rest)]
-            if place >= least:
+            if index >= least:
                 ways.append(())
             rest = (new_rule(self.rules, "items", ways),)
         if most < 0 and not count and more is not None:

@@ -143,8 +143,8 @@ class Sampler:
     def _drawn(self, scores: Array) -> int:
         kept, chances = _limited(scores, self.sampling)
         edges = np.cumsum(chances)
-        place = int(np.searchsorted(edges, self._random.random() * edges[-1], side="right"))
-        return int(kept[min(place, len(kept) - 1)])
+        index = int(np.searchsorted(edges, self._random.random() * edges[-1], side="right"))
+        return int(kept[min(index, len(kept) - 1)])
 
     def _reported(self, logits: Array, token: int) -> Drawn:
         """Probabilities are those of the model, before penalties and limits."""

@@ -23,16 +23,16 @@ class StopWatch:
         if self.is_stopped:
             return ""
         text = self._held + text
-        places = [place for stop in self.stops if (place := text.find(stop)) >= 0]
-        if places:
+        positions = [position for stop in self.stops if (position := text.find(stop)) >= 0]
+        if positions:
             self.is_stopped, self._held = True, ""
-            return text[: min(places)]
+            return text[: min(positions)]
         size = self._begun(text)
         self._held = text[len(text) - size :]
         return text[: len(text) - size]
 
     def end(self) -> str:
-        """What was held back and is no stop string."""
+        """What was held back and is not a stop string."""
         text, self._held = self._held, ""
         return text
 

@@ -29,8 +29,8 @@ class Span(NamedTuple):
     allowed: Tensor
 
 
-class Turn(NamedTuple):
-    """Cosines and sines (rows, time, pairs) of the tokens, and how pairs stand."""
+class Rotation(NamedTuple):
+    """Cosines and sines (rows, time, pairs) of the tokens, and how pairs are ordered."""
 
     cosines: Tensor
     sines: Tensor
@@ -46,15 +46,15 @@ def attention(
     config: Config,
     memory: tuple[Tensor, Tensor],
     span: Span,
-    turn: Turn | None,
+    rotation: Rotation | None,
 ) -> Tensor:
     """What tokens (rows, time, width) take from those before them; the memory gets their own.
 
     `memory` is keys and values, (pages, size, kv_heads, head_size) each.
     """
     q, k, v = projections(x, layer, config)
-    if turn is not None:
-        q, k = turn(q), turn(k)
+    if rotation is not None:
+        q, k = rotation(q), rotation(k)
     rows, time = int(x.shape[0]), int(x.shape[1])
     for stored, fresh in zip(memory, (k, v), strict=True):
         flat = stored.flatten(0, 1)  # (slots, kv_heads, head_size)
@@ -68,7 +68,7 @@ def attention(
 def mixture(q: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, cap: float) -> Tensor:
     """Values weighed by softmax: q (rows, time, groups, heads, size) over pages.
 
-    Keys and values are (rows, pages, places, groups, size).
+    Keys and values are (rows, pages, slots, groups, size).
     """
     is_prompt = int(q.shape[1]) > 1
     q = q.permute(0, 2, 1, 3, 4)  # (rows, groups, time, heads, size)

@@ -1,7 +1,7 @@
 """A batch: the next tokens of several sequences, as arrays of equal rows.
 
 Rows and time are padded to a few sizes, so that a few programs serve every batch. What is
-appended is written to page 0, which nobody reads, and is no part of a result.
+appended is written to page 0, which nobody reads, and is not part of a result.
 """
 
 from __future__ import annotations

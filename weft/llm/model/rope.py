@@ -26,8 +26,8 @@ def angles(rope: Rope, positions: Any, length: int) -> tuple[Any, Any]:
     >>> cosines.shape, cosines[0].tolist()
     ((2, 2), [1.0, 1.0])
     """
-    turns, magnitude = frequencies(rope, length)
-    angle = np.asarray(positions, np.float64)[..., None] * turns
+    rates, magnitude = frequencies(rope, length)
+    angle = np.asarray(positions, np.float64)[..., None] * rates
     return (
         (np.cos(angle) * magnitude).astype(np.float32),
         (np.sin(angle) * magnitude).astype(np.float32),
@@ -38,52 +38,52 @@ def angles(rope: Rope, positions: Any, length: int) -> tuple[Any, Any]:
 def frequencies(rope: Rope, length: int) -> tuple[Any, float]:
     """The angle of each pair per position, and the factor of rotated elements.
 
-    >>> turns, magnitude = frequencies(Rope(base=100.0, size=4), 8)
-    >>> turns.round(6).tolist(), magnitude
+    >>> rates, magnitude = frequencies(Rope(base=100.0, size=4), 8)
+    >>> rates.round(6).tolist(), magnitude
     ([1.0, 0.1], 1.0)
     """
     exponents = np.arange(0, rope.size, 2) / rope.size
-    turns = rope.base**-exponents
+    rates = rope.base**-exponents
     magnitude = rope.magnitude or 1.0
     match rope.scaling:
         case "linear":
-            return turns / rope.factor, magnitude
+            return rates / rope.factor, magnitude
         case "ntk":
             return _ntk(rope, exponents, length), magnitude
         case "llama3":
-            return _by_wavelength(rope, turns), magnitude
+            return _by_wavelength(rope, rates), magnitude
         case "yarn":
-            return _yarn(rope, turns), rope.magnitude or 0.1 * math.log(rope.factor) + 1.0
+            return _yarn(rope, rates), rope.magnitude or 0.1 * math.log(rope.factor) + 1.0
         case "longrope":
             is_long = length > rope.original_context
             factors = rope.long_factors if is_long else rope.short_factors
-            return turns / np.array(factors or (1.0,)), rope.magnitude or _long_magnitude(rope)
-    return turns, magnitude
+            return rates / np.array(factors or (1.0,)), rope.magnitude or _long_magnitude(rope)
+    return rates, magnitude
 
 
 def _ntk(rope: Rope, exponents: Any, length: int) -> Any:
-    """A larger base from the original context on, so that the slowest turn spans the length."""
+    """A larger base from the original context on, so that the longest wave spans it all."""
     original = rope.original_context or length
     grown = rope.factor * max(length, original) / original - (rope.factor - 1)
     return (rope.base * grown ** (rope.size / (rope.size - 2))) ** -exponents
 
 
-def _by_wavelength(rope: Rope, turns: Any) -> Any:
-    """Slow turns are divided by the factor, fast ones stay, those between are mixed."""
-    wavelengths = 2 * np.pi / turns
+def _by_wavelength(rope: Rope, rates: Any) -> Any:
+    """Low frequencies are divided by the factor, high ones stay, those between are mixed."""
+    wavelengths = 2 * np.pi / rates
     low = rope.original_context / rope.low_factor
     high = rope.original_context / rope.high_factor
     share = (rope.original_context / wavelengths - rope.low_factor) / (
         rope.high_factor - rope.low_factor
     )
-    mixed = (1 - share) * turns / rope.factor + share * turns
+    mixed = (1 - share) * rates / rope.factor + share * rates
     return np.where(
-        wavelengths > low, turns / rope.factor, np.where(wavelengths < high, turns, mixed)
+        wavelengths > low, rates / rope.factor, np.where(wavelengths < high, rates, mixed)
     )
 
 
-def _yarn(rope: Rope, turns: Any) -> Any:
-    """Pairs that turn often within the original context stay, slow ones are divided."""
+def _yarn(rope: Rope, rates: Any) -> Any:
+    """Pairs that rotate often within the original context stay, slow ones are divided."""
 
     def pair_of(rotations: float) -> float:
         span = rope.original_context / (rotations * 2 * math.pi)
@@ -93,7 +93,7 @@ def _yarn(rope: Rope, turns: Any) -> Any:
     high = min(math.ceil(pair_of(rope.slow)), rope.size - 1)
     slope = (np.arange(rope.size // 2) - low) / max(high - low, 0.001)
     stays = 1 - np.clip(slope, 0, 1)
-    return turns / rope.factor * (1 - stays) + turns * stays
+    return rates / rope.factor * (1 - stays) + rates * stays
 
 
 def _long_magnitude(rope: Rope) -> float:
@@ -103,7 +103,7 @@ def _long_magnitude(rope: Rope) -> float:
 
 
 def rotated(x: Tensor, cosines: Tensor, sines: Tensor, is_interleaved: bool) -> Tensor:
-    """Heads (rows, time, heads, size) turned by angles (rows, time, turned / 2).
+    """Heads (rows, time, heads, size) rotated by angles (rows, time, rotated / 2).
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin); what is past the angles stays.
 
@@ -116,9 +116,9 @@ def rotated(x: Tensor, cosines: Tensor, sines: Tensor, is_interleaved: bool) -> 
     [0.0, 1.0, 0.0, 5.0]
     """
     half = int(cosines.shape[-1])
-    turned, rest = x[..., : 2 * half], x[..., 2 * half :]
+    first, rest = x[..., : 2 * half], x[..., 2 * half :]
     axis = -1 if is_interleaved else -2
-    pairs = turned.unflatten(-1, (-1, 2) if is_interleaved else (2, -1))
+    pairs = first.unflatten(-1, (-1, 2) if is_interleaved else (2, -1))
     sign = (Tensor.arange(2) * 2 - 1).reshape(2 if is_interleaved else (2, 1))
     cosines, sines = (each.unsqueeze(2).unsqueeze(axis) for each in (cosines, sines))
     mixed = (pairs * cosines + pairs.flip(axis) * sines * sign).flatten(-2)

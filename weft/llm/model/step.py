@@ -16,7 +16,7 @@ import numpy as np
 from weft.ir.build import variable
 from weft.ir.uop import UOp
 from weft.llm.cache.paged import PAGE, PagedCache
-from weft.llm.model.attention import Span, Turn, attention
+from weft.llm.model.attention import Rotation, Span, attention
 from weft.llm.model.batch import Batch, SpanTables, Wanted
 from weft.llm.model.config import Config, Rope
 from weft.llm.model.mlp import mlp
@@ -61,10 +61,10 @@ class Step:
         widths = tuple(each.table.shape[1] for each in batch.spans)
         shape = batch.tokens.shape
         numbers = Tensor(_numbers(batch, shape[0]))
-        turns = Tensor(self._turns(batch)) if self.ropes else None
-        return self.step(numbers, turns, used, shape, widths, batch.wanted)
+        rotations = Tensor(self._rotations(batch)) if self.ropes else None
+        return self.step(numbers, rotations, used, shape, widths, batch.wanted)
 
-    def _turns(self, batch: Batch) -> Any:
+    def _rotations(self, batch: Batch) -> Any:
         """Cosines and sines of every way of positions, one behind the other."""
         parts = [angles(rope, batch.positions, self.config.context) for rope in self.ropes]
         return np.concatenate([table.ravel() for pair in parts for table in pair])
@@ -73,7 +73,7 @@ class Step:
     def step(
         self,
         numbers: Tensor,
-        turns: Tensor | None,
+        rotations: Tensor | None,
         used: list[UOp],
         shape: tuple[int, int],
         widths: tuple[int, ...],
@@ -88,7 +88,7 @@ class Step:
             tables = cut(*shape), cut(height, width), cut(height)
             spans.append(_span(window, positions, tables, pages))
         pairs = [rope.size // 2 for rope in self.ropes]
-        angle = _Cut(turns) if turns is not None else None
+        angle = _Cut(rotations) if rotations is not None else None
         cosines = [(angle(*shape, n), angle(*shape, n)) for n in pairs] if angle else []
         return self._result(tokens, last, spans, cosines, wanted)
 
@@ -97,7 +97,7 @@ class Step:
         tokens: Tensor,
         last: Tensor,
         spans: list[Span],
-        turns: list[tuple[Tensor, Tensor]],
+        cosines: list[tuple[Tensor, Tensor]],
         wanted: Wanted,
     ) -> Tensor:
         x = self.weights["token_embd.weight"][tokens]
@@ -105,21 +105,21 @@ class Step:
             x = x * self.config.embedding_scale
         for number in range(self.config.layers):
             with part(f"Model.layers.{number}"):
-                x = self._layer(number, x, spans, turns)
+                x = self._layer(number, x, spans, cosines)
         if wanted == "last":
             x = x[Tensor.arange(int(x.shape[0])), last].unsqueeze(1)
         x = self._norm(x, self.weights, "output_norm")
         return x if wanted == "hidden" else self._head(x, wanted)
 
     def _layer(
-        self, number: int, x: Tensor, spans: list[Span], turns: list[tuple[Tensor, Tensor]]
+        self, number: int, x: Tensor, spans: list[Span], cosines: list[tuple[Tensor, Tensor]]
     ) -> Tensor:
         c, layer = self.config, self.weights.layer(number)
         span = spans[self.windows.index(c.windows[number])]
         rope = c.rope_of(number)
-        turn = Turn(*turns[self.ropes.index(rope)], rope.interleaved) if rope else None
+        rotation = Rotation(*cosines[self.ropes.index(rope)], rope.interleaved) if rope else None
         h = self._norm(x, layer, "attn_norm")
-        h = attention(h, layer, c, self.memory[number], span, turn)
+        h = attention(h, layer, c, self.memory[number], span, rotation)
         has_own = "ffn_norm.weight" in layer
         if has_own and "post_attention_norm.weight" in layer:
             h = self._norm(h, layer, "post_attention_norm")

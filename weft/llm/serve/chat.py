@@ -184,7 +184,7 @@ class ChatReply:
         ]
 
     def _log(self, token: int, logprob: float) -> dict[str, Any]:
-        spellings = self.service.tokenizer.spellings
-        spelled = spellings[token] if token < len(spellings) else b""
-        text = spelled.decode("utf-8", "replace")
-        return {"token": text, "logprob": max(logprob, -9999.0), "bytes": list(spelled)}
+        token_bytes = self.service.tokenizer.token_bytes
+        data = token_bytes[token] if token < len(token_bytes) else b""
+        text = data.decode("utf-8", "replace")
+        return {"token": text, "logprob": max(logprob, -9999.0), "bytes": list(data)}

@@ -148,5 +148,5 @@ class Reply:
         }
 
     def _name(self, token: int) -> str:
-        spellings = self.service.tokenizer.spellings
-        return spellings[token].decode("utf-8", "replace") if token < len(spellings) else ""
+        token_bytes = self.service.tokenizer.token_bytes
+        return token_bytes[token].decode("utf-8", "replace") if token < len(token_bytes) else ""

@@ -180,7 +180,7 @@ def usage(answers: Sequence[Answer], prompts: Sequence[int]) -> dict[str, Any]:
 
 
 def _require_text(body: Any) -> None:
-    """JSON may spell half of a character, which is no text: nothing can encode it."""
+    """JSON may spell half of a character, which is not text: nothing can encode it."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):

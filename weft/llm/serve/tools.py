@@ -72,7 +72,7 @@ def _schema(listed: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def instructions(tools: Tools) -> str:
-    """What a model is told whose template has no place for tools."""
+    """What a model is told whose template has no room for tools."""
     functions = [each["function"] for each in tools.listed]
     return (
         "You can call functions. To call one, answer only with\n"

@@ -38,7 +38,7 @@ class ChatTemplate:
 
     @property
     def has_tools(self) -> bool:
-        """Whether the template has a place for tools."""
+        """Whether the template has room for tools."""
         return "tools" in self.text
 
     def render(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.llm.text.pieces import BEGINS, PIECES
-from weft.llm.text.tokenizer import Marks, Spelling, TextTokenizer, package
+from weft.llm.text.tokenizer import Encoding, Marks, TextTokenizer, package
 from weft.support.errors import FileFormatError, NotSupported
 
 _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 2, 3, 4, 6
@@ -34,7 +34,7 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> TextTokenizer:
             f"tokenizer: the file needs the model {model!r}",
             rule="the models that are read are " + ", ".join(_MODELS),
         )
-    make, spelling = row
+    make, encoding = row
     parts = _Parts(metadata)
     try:
         backend = make(parts)
@@ -45,11 +45,11 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> TextTokenizer:
     literal = parts.add_tokens(backend)
     return TextTokenizer(
         backend,
-        spelling,
+        encoding,
         parts.marks(str(model)),
         special=frozenset(parts.numbers(_CONTROL, _UNKNOWN)),
         literal=literal,
-        strips_space=spelling == "wordpiece" or (model == "llama" and parts.has_prefix),
+        strips_space=encoding == "wordpiece" or (model == "llama" and parts.has_prefix),
         templates=_templates(metadata),
     )
 
@@ -104,7 +104,7 @@ class _Parts:
         return bool(found)
 
     def add_tokens(self, backend: Any) -> frozenset[int]:
-        """Add what is found in a text before anything else; the tokens spelled as they are."""
+        """Add tokens that are found before anything else; give those that stand for themselves."""
         added = package().AddedToken
         special, own = self.numbers(_CONTROL), self.numbers(_USER_DEFINED)
         backend.add_special_tokens([added(self.tokens[n], normalized=False) for n in special])
@@ -261,7 +261,7 @@ def _templates(metadata: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-_MODELS: Final[dict[str, tuple[Callable[[_Parts], Any], Spelling]]] = {
+_MODELS: Final[dict[str, tuple[Callable[[_Parts], Any], Encoding]]] = {
     "gpt2": (_byte_pairs, "bytes"),
     "llama": (_scored_pairs, "sentencepiece"),
     "t5": (_likeliest_pieces, "sentencepiece"),

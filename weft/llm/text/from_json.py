@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from weft.llm.text.tokenizer import Marks, Spelling, TextTokenizer, package
+from weft.llm.text.tokenizer import Encoding, Marks, TextTokenizer, package
 from weft.support.errors import FileFormatError, file_error
 
 
@@ -20,10 +20,10 @@ def tokenizer_from_json(folder: str | Path) -> TextTokenizer:
     added = [each for each in described.get("added_tokens", []) if isinstance(each, dict)]
     special = frozenset(each["id"] for each in added if each.get("special"))
     config = _optional(path.with_name("tokenizer_config.json"))
-    spelling, strips = _spelling(described)
+    encoding, strips = _encoding_of(described)
     return TextTokenizer(
         backend,
-        spelling,
+        encoding,
         _marks(backend, path, config),
         special=special,
         literal=frozenset(each["id"] for each in added) - special,
@@ -41,7 +41,7 @@ def _backend(path: Path, text: str) -> Any:
         raise FileFormatError(f"tokenizer: {path} cannot be read: {failure}") from None
 
 
-def _spelling(described: dict[str, Any]) -> tuple[Spelling, bool]:
+def _encoding_of(described: dict[str, Any]) -> tuple[Encoding, bool]:
     """How the vocabulary spells bytes, and whether a first space is dropped, by the decoder."""
     steps = _steps(described.get("decoder"))
     kinds = [step.get("type") for step in steps]

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from weft.support.errors import ArgumentError, NotSupported
 
-Spelling = Literal["bytes", "sentencepiece", "wordpiece"]
+Encoding = Literal["bytes", "sentencepiece", "wordpiece"]
 
 
 def package() -> Any:
@@ -45,15 +45,15 @@ class Marks:
 class TextTokenizer:
     """Text to tokens and back.
 
-    `backend` is a `tokenizers.Tokenizer`; `special` are the tokens that are no text.
+    `backend` is a `tokenizers.Tokenizer`; `special` are the tokens that are not text.
     """
 
     backend: Any
-    spelling: Spelling
+    encoding: Encoding
     marks: Marks = field(default_factory=Marks)
     special: frozenset[int] = frozenset()
-    literal: frozenset[int] = frozenset()  # added tokens, which are spelled as they are
-    strips_space: bool = False  # a space before the first word is no part of the text
+    literal: frozenset[int] = frozenset()  # added tokens, which stand for themselves
+    strips_space: bool = False  # a space before the first word is not part of the text
     templates: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -75,7 +75,7 @@ class TextTokenizer:
         return found
 
     def decode(self, tokens: Iterable[int], special: bool = False) -> str:
-        """The text of tokens; `special` keeps the tokens that are no text."""
+        """The text of tokens; `special` keeps the tokens that are not text."""
         stream = TextStream(self, special)
         return "".join([stream.add(token) for token in tokens]) + stream.end()
 
@@ -89,18 +89,18 @@ class TextTokenizer:
         return found
 
     @cached_property
-    def spellings(self) -> list[bytes]:
+    def token_bytes(self) -> list[bytes]:
         """The bytes of each token."""
-        return [self.spelled(token) for token in range(self.size)]
+        return [self.bytes_of(token) for token in range(self.size)]
 
-    def spelled(self, token: int) -> bytes:
+    def bytes_of(self, token: int) -> bytes:
         """The bytes of a token."""
         name = self.name(token)
         if name is None:
             return b""
         if token in self.special or token in self.literal:
             return name.encode()
-        return _SPELLERS[self.spelling](name)
+        return _TO_BYTES[self.encoding](name)
 
     def require_tokens(self, tokens: Sequence[int]) -> None:
         wrong = [t for t in tokens if type(t) is not int or not 0 <= t < self.size]
@@ -125,14 +125,14 @@ class TextStream:
         tokenizer = self._tokenizer
         if token in tokenizer.special and not self._special:
             return ""
-        spelled = tokenizer.spelled(token) if 0 <= token < tokenizer.size else b""
+        data = tokenizer.bytes_of(token) if 0 <= token < tokenizer.size else b""
         if self._is_first and tokenizer.strips_space and token not in tokenizer.special:
-            spelled = spelled.removeprefix(b" ")
+            data = data.removeprefix(b" ")
         self._is_first = False
-        return self._decoder.decode(spelled)
+        return self._decoder.decode(data)
 
     def end(self) -> str:
-        """What is left; bytes that are no character become one sign."""
+        """What is left; bytes that are not a character become one sign."""
         return self._decoder.decode(b"", final=True)
 
 
@@ -144,20 +144,20 @@ def _byte_alphabet() -> dict[str, int]:
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {
-        chr(256 + place): byte for place, byte in enumerate(others)
+        chr(256 + number): byte for number, byte in enumerate(others)
     }
 
 
 _BYTES: Final = _byte_alphabet()
 
 
-def _spell_bytes(name: str) -> bytes:
+def _of_byte_level(name: str) -> bytes:
     if all(character in _BYTES for character in name):
         return bytes(_BYTES[character] for character in name)
     return name.encode()
 
 
-def _spell_sentencepiece(name: str) -> bytes:
+def _of_sentencepiece(name: str) -> bytes:
     if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
         try:
             return bytes([int(name[3:5], 16)])
@@ -166,12 +166,12 @@ def _spell_sentencepiece(name: str) -> bytes:
     return name.replace("▁", " ").encode()
 
 
-def _spell_wordpiece(name: str) -> bytes:
+def _of_wordpiece(name: str) -> bytes:
     return name[2:].encode() if name.startswith("##") else b" " + name.encode()
 
 
-_SPELLERS: Final = {
-    "bytes": _spell_bytes,
-    "sentencepiece": _spell_sentencepiece,
-    "wordpiece": _spell_wordpiece,
+_TO_BYTES: Final = {
+    "bytes": _of_byte_level,
+    "sentencepiece": _of_sentencepiece,
+    "wordpiece": _of_wordpiece,
 }

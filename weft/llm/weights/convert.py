@@ -1,7 +1,7 @@
 """A model in another file: GGUF with other types of weights, or safetensors.
 
 Weights are converted one at a time, so memory holds the largest of them. Vectors (norms, biases)
-stay float32, as do rows that are no whole number of blocks.
+stay float32, as do rows that are not a whole number of blocks.
 """
 
 from __future__ import annotations

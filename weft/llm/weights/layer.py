@@ -86,7 +86,7 @@ def resident(
 ) -> dict[str, Weight]:
     """Weights with the bytes of files in memory, as packed as they were.
 
-    Nodes, not tensors: what is no tensor is not waiting to be computed.
+    Nodes, not tensors: what is not a tensor is not waiting to be computed.
     """
     stored = {n: each for n, each in weights.items() if isinstance(each, StoredTensor)}
     graphs = {n: each.uop for n, each in weights.items() if isinstance(each, Tensor)}

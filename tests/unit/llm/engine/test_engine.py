@@ -143,7 +143,7 @@ def test_windows_do_not_change_what_is_reused(tmp_path):
         assert answer.tokens == generate_tokens(model, request)
 
 
-def test_a_cancelled_answer_frees_its_place(tiny_model):
+def test_a_cancelled_answer_frees_its_slot(tiny_model):
     engine = Engine(tiny_model, streams=1)
     first = engine.submit(Request(prompt_of(1, 8), 100, ends=NOBODY))
     second = engine.submit(Request(prompt_of(2, 8), 3, ends=NOBODY))

@@ -54,7 +54,7 @@ CASES = [
 def test_values(schema, value, expected):
     grammar = schema_grammar(schema)
     assert grammar.matches(json.dumps(value, ensure_ascii=False)) == expected
-    if not ("enum" in schema or "allOf" in schema):  # constants are spelled in one way
+    if not ("enum" in schema or "allOf" in schema):  # constants are written in one way
         assert grammar.matches(json.dumps(value, indent=2)) == expected
     assert not grammar.matches(json.dumps(value)[:-1] + "~")
 

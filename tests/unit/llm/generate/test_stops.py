@@ -15,11 +15,11 @@ def test_every_cut_gives_the_text_before_the_first_stop():
             size = source.randint(1, 5)
             found, rest = found + watch.add(rest[:size]), rest[size:]
         found += watch.end()
-        places = [text.find(stop) for stop in stops if stop in text]
+        positions = [text.find(stop) for stop in stops if stop in text]
         # A stop that ends first is seen first; another may begin before it and end later.
         ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
-        assert watch.is_stopped == bool(places)
-        if not places:
+        assert watch.is_stopped == bool(positions)
+        if not positions:
             assert found == text
         else:
             assert text.startswith(found) and len(found) <= min(ends)

@@ -106,8 +106,8 @@ class Reference:
 
     def rotate(self, x):  # (time, heads, 16): halves of the rotated part are the pairs
         size = int(16 * self.facts.get("partial_rotary_factor", 1))
-        turns = 10000.0 ** -(torch.arange(0, size, 2).double() / size)
-        angle = torch.arange(len(x)).double()[:, None, None] * turns
+        rates = 10000.0 ** -(torch.arange(0, size, 2).double() / size)
+        angle = torch.arange(len(x)).double()[:, None, None] * rates
         a, b, rest = x[..., : size // 2], x[..., size // 2 : size], x[..., size:]
         cos, sin = angle.cos(), angle.sin()
         return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)

@@ -119,7 +119,7 @@ def scored_metadata():
     controls = ["<unk>", "<s>", "</s>"]
     octets = [f"<0x{byte:02X}>" for byte in range(256)]
     names = [*controls, *octets, *found]
-    scores = [0.0] * (3 + 256) + [-float(place) for place in range(len(found))]
+    scores = [0.0] * (3 + 256) + [-float(index) for index in range(len(found))]
     return {
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": names,
@@ -133,7 +133,7 @@ def scored_metadata():
 def merged_by_score(text, metadata):
     """SentencePiece's rule, written out: the best pair first, the left one of two."""
     names = metadata["tokenizer.ggml.tokens"]
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     score = dict(zip(names, metadata["tokenizer.ggml.scores"], strict=True))
     pieces = list("▁" + text.replace(" ", "▁"))
     while True:
