@@ -51,7 +51,7 @@ def test_one_trace_for_the_first_sizes_and_one_for_all_others() -> None:
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5)
         np.testing.assert_allclose(mean.numpy(), wanted.mean(0), rtol=1e-5)
     assert model._traced.traces == 2
-    assert model.sizes.limits == {"rows": (1, MOST)}
+    assert model.sizes.limits == {"rows": (1, MOST, 1)}
 
 
 def test_results_are_ordinary_tensors() -> None:
@@ -91,26 +91,29 @@ def test_a_limit_is_found_where_a_table_ends() -> None:
     model = load(make(nodes, {"x": ["rows", 5]}, 1, weights))
     for count in (2, 4, 8, 5, 12):
         np.testing.assert_allclose(model(rows(count)).numpy(), rows(count) + table[:count])
-    assert model.sizes.limits == {"rows": (1, 8)}
+    assert model.sizes.limits == {"rows": (1, 8, 1)}
     assert model._traced.traces == 3
     with pytest.raises(ShapeError, match="Add"):
         model(rows(13))
 
 
 def test_what_cannot_be_symbolic_has_a_trace_for_each_size() -> None:
-    """Windows need known sizes; the batch of the same model stays symbolic."""
-    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="first", pads=[1, 1, 1, 1])]
+    """An axis that is split into a known number of parts; the batch stays symbolic."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="first", pads=[1, 1, 1, 1]),
+        helper.make_node("Split", ["c"], ["y", "z"], name="halves", axis=2, num_outputs=2),
+    ]
     w = np.random.default_rng(0).standard_normal((4, 2, 3, 3)).astype(np.float32)
     proto = make(nodes, {"x": ["batch", 2, "high", 8]}, 1, {"w": w})
     model, alone = load(proto), load(proto, sizes={})
-    for batch, high in ((1, 8), (2, 8), (3, 8), (2, 6), (5, 6)):
+    for batch, high in ((1, 7), (2, 7), (3, 7), (2, 5), (5, 5)):
         x = np.random.default_rng(batch).standard_normal((batch, 2, high, 8)).astype(np.float32)
         np.testing.assert_allclose(model(x).numpy(), alone(x).numpy(), rtol=1e-4, atol=1e-5)
-    assert model.sizes.limits == {"batch": (1, MOST)}
-    assert "Conv 'first'" in model.sizes.problems["high"]
+    assert model.sizes.limits == {"batch": (1, MOST, 1)}
+    assert "Split 'halves'" in model.sizes.problems["high"]
     assert model._traced.traces == 3 and alone._traced.traces == 5
     found = info(proto)
-    assert found.symbolic == {"batch": MOST} and "'first'" in found.traced_alone["high"]
+    assert found.symbolic == {"batch": (1, MOST, 1)} and "'halves'" in found.traced_alone["high"]
 
 
 def test_names_that_do_not_agree_are_no_sizes() -> None:

@@ -104,8 +104,8 @@ def _at_ends(total: Polynomial) -> Polynomial:
     for product, factor in list(total.items()):
         if len(product) == 1 and product[0].op == Op.MIN and factor > 0:
             part = min(product[0].src, key=lambda each: each.ranges.bit_count())
-            rest = {each: by for each, by in total.items() if each != product}
-            total = sum_polynomial(rest, multiplied_out(part), factor)
+            others = {each: by for each, by in total.items() if each != product}
+            total = sum_polynomial(others, multiplied_out(part), factor)
     for _ in range(_MOST_STEPS):
         loops = {part for product in total for part in product if part.op == Op.RANGE}
         done = False

@@ -13,6 +13,7 @@ import numpy as np
 from onnx import TensorProto
 
 from weft.ir.dtypes import DType, dtypes
+from weft.onnx.real_sizes import RealSize
 from weft.support.errors import NotSupported
 from weft.tensor.tensor import Tensor
 
@@ -111,6 +112,8 @@ def element_of(value: Any) -> int:
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         is_text = not array.size or isinstance(array.flat[0], (str, bytes))
+        if any(isinstance(cell, (RealSize, float)) for cell in array.flat):
+            return int(TensorProto.FLOAT)
         return int(TensorProto.STRING if is_text else TensorProto.INT64)
     if array.dtype.name in _ARRAYS_OF_FEW_BITS:
         return int(_ARRAYS_OF_FEW_BITS[array.dtype.name])

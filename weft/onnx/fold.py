@@ -6,6 +6,7 @@ to do it. Elements of object arrays are symbolic sizes (or strings, which only m
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from onnx import TensorProto
 
 from weft.ir.uop import UOp
 from weft.onnx.elements import DTYPES, SMALL
+from weft.onnx.real_sizes import InexactSizeError, RealSize, compare, greater, lesser
 from weft.onnx.table import folds
 
 Array = Any
@@ -37,7 +39,7 @@ _TO_NUMPY = {
 
 def _is_symbolic(*arrays: Array) -> bool:
     return any(
-        array.dtype == object and any(isinstance(cell, UOp) for cell in array.flat)
+        array.dtype == object and any(isinstance(cell, (UOp, RealSize)) for cell in array.flat)
         for array in arrays
         if array is not None
     )
@@ -66,13 +68,27 @@ def _binary(name: str, function: Callable[[Any, Any], Any]) -> None:
     def folded(call: Any, x: Array, y: Array) -> Array:
         if _is_text(x, y):
             return NotImplemented
+        if _is_symbolic(x, y):
+            return _of_sizes(function, x, y)
         with np.errstate(all="ignore"):
-            return _array(function(x, y), None if _is_symbolic(x, y) else x)
+            return _array(function(x, y), x)
+
+
+def _of_sizes(function: Callable[..., Any], *arrays: Array) -> Array:
+    """What a function gives for arrays of sizes, where that is exact."""
+    try:
+        return np.asarray(function(*[array.astype(object) for array in arrays]))
+    except InexactSizeError:
+        return NotImplemented
+
+
+def _has_reals(*arrays: Array) -> bool:
+    return any(isinstance(cell, (RealSize, float)) for array in arrays for cell in array.flat)
 
 
 def _divided(x: Array, y: Array) -> Array:
     if _is_symbolic(x, y):
-        return x // y
+        return x / y if _has_reals(x, y) else x // y
     if x.dtype.kind == "f":
         return x / y
     if not np.all(y):
@@ -91,7 +107,9 @@ def _comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
     @folds(name)
     def folded(call: Any, x: Array, y: Array) -> Array:
         if _is_symbolic(x, y):
-            return NotImplemented
+            each = np.frompyfunc(lambda a, b: compare(a, b, lambda sign: function(sign, 0)), 2, 1)
+            found = _of_sizes(each, x, y)
+            return found if found is NotImplemented else found.astype(np.bool_)
         return np.asarray(function(x, y)).astype(np.bool_)
 
 
@@ -105,11 +123,21 @@ _comparison("Or", np.logical_or)
 _comparison("Xor", np.logical_xor)
 
 
+_OF_SIZES: dict[str, Callable[[Any], Any]] = {
+    "Neg": lambda cell: -cell,
+    "Floor": lambda cell: RealSize.of(cell).floor(),
+    "Ceil": lambda cell: RealSize.of(cell).ceil(),
+}
+
+
 def _unary(name: str, function: Callable[[Any], Any]) -> None:
     @folds(name)
     def folded(call: Any, x: Array) -> Array:
         if x.dtype == object:
-            return NotImplemented
+            is_known = name in _OF_SIZES and _is_symbolic(x)
+            return (
+                _of_sizes(np.frompyfunc(_OF_SIZES[name], 1, 1), x) if is_known else NotImplemented
+            )
         with np.errstate(all="ignore"):
             return _array(function(x), x)
 
@@ -125,6 +153,9 @@ _unary("Reciprocal", np.reciprocal)
 
 @folds("Mod")
 def _mod(call: Any, x: Array, y: Array) -> Array:
+    if _is_symbolic(x, y) and not _has_reals(x, y):
+        is_known = not _is_symbolic(y) and np.all(y)
+        return _of_sizes(lambda a, b: a % b, x, y) if is_known else NotImplemented
     if x.dtype.kind not in "iu" or call.get("fmod", 0) or not np.all(y):
         return NotImplemented
     return _array(np.mod(x, y), x)
@@ -132,9 +163,13 @@ def _mod(call: Any, x: Array, y: Array) -> Array:
 
 @folds("Min", "Max")
 def _extreme(call: Any, *arrays: Array) -> Array:
+    is_least = call.node.op == "Min"
+    if _is_symbolic(*arrays):
+        each = np.frompyfunc(lesser if is_least else greater, 2, 1)
+        return _of_sizes(lambda *parts: functools.reduce(each, parts), *arrays)
     if any(array.dtype == object for array in arrays):
         return NotImplemented
-    function = np.minimum if call.node.op == "Min" else np.maximum
+    function = np.minimum if is_least else np.maximum
     result = arrays[0]
     for array in arrays[1:]:
         result = function(result, array)
@@ -171,13 +206,18 @@ def _identity(call: Any, x: Array) -> Array:
     return x
 
 
+def _whole(cell: Any) -> Any:
+    return RealSize.of(cell).truncated()
+
+
 @folds("Cast")
 def _cast(call: Any, x: Array) -> Array:
     to = call.get("to")
     if to in SMALL or to not in _TO_NUMPY:
         return NotImplemented
     if _is_symbolic(x):
-        return x if DTYPES[to].is_int else NotImplemented
+        each = np.frompyfunc(_whole if DTYPES[to].is_int else RealSize.of, 1, 1)
+        return _of_sizes(each, x) if DTYPES[to].is_int or DTYPES[to].is_float else NotImplemented
     if x.dtype == object or x.dtype.kind not in "iufb":
         return NotImplemented
     with np.errstate(all="ignore"):

@@ -19,7 +19,7 @@ from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, Small, element_name
 from weft.onnx.execute import FLOATS, Run, run_graph, run_node
 from weft.onnx.graph import Described, Graph, all_graphs
-from weft.onnx.named_sizes import Limits, NamedSizes, Sizes, settled
+from weft.onnx.named_sizes import Limits, NamedSizes, Problem, Sizes, settled
 from weft.onnx.values import NeedsValue, Weight, to_tensor
 from weft.support.errors import (
     ArgumentError,
@@ -29,6 +29,7 @@ from weft.support.errors import (
     UsageError,
 )
 from weft.support.settings import settings
+from weft.tensor.checks import EQUAL_SIZES, GREATER_MIN, MULTIPLES
 from weft.tensor.host.convert import dtype_of as read_dtype
 from weft.tensor.jit.jit import Jit
 from weft.tensor.tensor import Tensor
@@ -135,21 +136,25 @@ class Model:
             if not self.sizes.is_given:
                 self.sizes.give_up(_reason(error))
                 return None
-            if isinstance(error, UsageError) and not error.fix:
+            if isinstance(error, UsageError) and error.fix == GREATER_MIN:
+                error.fix = (
+                    "give the names greater least sizes: load(path, sizes={name: (8, 512)})"
+                )
+            elif isinstance(error, UsageError) and error.fix in ("", EQUAL_SIZES, MULTIPLES):
                 error.fix = "load the model without sizes=: then what must be known is no variable"
             raise
 
     def _problem(
         self, free: dict[str, Any], fixed: tuple[Any, ...], limits: Limits, is_kept: bool
-    ) -> str:
+    ) -> Problem | None:
         """What stands against symbolic sizes within these limits."""
         inputs = self.sizes.bound_inputs(free, self.sizes.sizes_of(free) or {}, limits)
         traced = self._traced if is_kept else Jit(self._graph_outputs)
         try:
             traced.program_for((inputs, fixed), {})
         except (UsageError, NeedsValue) as error:
-            return _reason(error)
-        return ""
+            return Problem(_reason(error), _kind_of(error))
+        return None
 
     def zeros(self, sizes: Mapping[str, int]) -> dict[str, Any]:
         """Inputs of zeros, whose named sizes are these; None for what is no tensor."""
@@ -165,8 +170,9 @@ class Model:
             inputs = self.zeros({**dict.fromkeys(self.sizes.names, others), **sizes})
             probe = partial(self._problem, inputs, ())
             reason = probe({}, False)
-            self.sizes.problems = dict.fromkeys(self.sizes.names, reason) if reason else {}
-            if not reason:
+            names = self.sizes.names
+            self.sizes.problems = {} if reason is None else dict.fromkeys(names, reason.reason)
+            if reason is None:
                 self.sizes.find_limits(self.sizes.sizes_of(inputs) or {}, probe)
                 break
 
@@ -349,6 +355,12 @@ def _reason(error: Exception) -> str:
     if isinstance(error, NeedsValue):
         return f"{error.node or 'a result'}: a value that is computed decides shapes"
     return str(getattr(error, "what", error)).removeprefix("onnx: ")
+
+
+def _kind_of(error: Exception) -> str:
+    """Which other limits of symbolic sizes could help against an error."""
+    fix = getattr(error, "fix", "")
+    return "least" if fix == GREATER_MIN else "multiple" if fix in (EQUAL_SIZES, MULTIPLES) else ""
 
 
 def _has_text(value: Any) -> bool:

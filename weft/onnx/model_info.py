@@ -22,6 +22,7 @@ from weft.onnx.files import fault, parse
 from weft.onnx.graph import Described, Reader, all_graphs
 from weft.onnx.load_model import MOST_ITERATIONS
 from weft.onnx.model import Model
+from weft.onnx.named_sizes import Limit
 from weft.support.errors import UsageError
 
 
@@ -47,7 +48,7 @@ class ModelInfo:
     weights: int
     weight_bytes: int
     cost: Cost | None
-    symbolic: dict[str, int] = field(default_factory=dict)  # named sizes, and the most they may be
+    symbolic: dict[str, Limit] = field(default_factory=dict)  # named sizes, and their limits
     traced_alone: dict[str, str] = field(default_factory=dict)  # other ones, and what needs them
     unsupported: dict[str, list[str]] = field(default_factory=dict)
 
@@ -83,7 +84,7 @@ def info(source: str | Path | bytes | Any, sizes: Mapping[str, int] | None = Non
         sum(weight.size for weight in graph.weights.values()),
         sum(_bytes(weight) for weight in graph.weights.values()),
         _cost(proto, model, sizes or {}, not unsupported),
-        {name: most for name, (_, most) in model.sizes.limits.items()},
+        model.sizes.limits,
         model.sizes.problems,
         unsupported,
     )
@@ -198,14 +199,20 @@ def _shown_cost(cost: Cost) -> str:
 def _shown_sizes(found: ModelInfo) -> list[str]:
     """Which named sizes share a trace, and what the others need one of their own for."""
     lines = [
-        f"size       {name}: symbolic, one trace for all up to {most}"
-        for name, most in found.symbolic.items()
+        f"size       {name}: symbolic, one trace for all{_shown_limit(limit)}"
+        for name, limit in found.symbolic.items()
     ]
     alone = [
         f"size       {name}: a trace for each, because of {reason.splitlines()[0]}"
         for name, reason in found.traced_alone.items()
     ]
     return lines + alone
+
+
+def _shown_limit(limit: Limit) -> str:
+    multiples = "" if limit.multiple == 1 else f" multiples of {limit.multiple}"
+    least = "" if limit.least == 1 else f" from {limit.least}"
+    return f"{multiples}{least} up to {limit.most}"
 
 
 def report(found: ModelInfo) -> str:

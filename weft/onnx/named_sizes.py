@@ -11,40 +11,66 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from weft.ir.build import variable
 from weft.ir.rooms import class_of
+from weft.ir.sizes import normal_size
 from weft.onnx.graph import Described
 from weft.support.errors import ShapeError
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.sizes import resized, settle_sizes
 
-Limits = dict[str, tuple[int, int]]
+
+class Limit(NamedTuple):
+    """The least and the greatest value of a name, which are multiples of a number as all are."""
+
+    least: int
+    most: int
+    multiple: int = 1
+
+    def holds(self, size: int) -> bool:
+        return self.least <= size <= self.most and size % self.multiple == 0
+
+
+Limits = dict[str, Limit]
 Sizes = Mapping[str, tuple[int, int]] | int
 # The greatest size of a name where nobody says one. Memory follows the sizes of a call.
 MOST: Final = 1 << 16
 # Calls after which sizes get a trace of their own, and how many sizes may.
 _OFTEN, _MOST_OFTEN, _MOST_COUNTED = 32, 8, 1024
 
+# What is tried where windows do not fit into an axis of one element, or where an axis is halved
+# and doubled again.
+_LEAST, _MULTIPLES = (2, 4, 8, 16, 32, 64, 128), (2, 4, 8, 16, 32, 64)
+
+
+class Problem(NamedTuple):
+    """What stands against symbolic sizes, and what kind of limits could help."""
+
+    reason: str
+    kind: str = ""  # "least" or "multiple"
+
+
 # Builds the graph for limits of names, with the sizes of now for all others, and keeps it if it is
 # to be run; says what is wrong, or nothing.
-Probe = Callable[[Limits, bool], str]
+Probe = Callable[[Limits, bool], Problem | None]
 
 
 class NamedSizes:
     """The named dimensions of the inputs of a model, and which of them are symbolic."""
 
     def __init__(self, inputs: list[Described], given: Sizes | None) -> None:
-        self._inputs = [each for each in inputs if each.shape is not None]
+        self._inputs = [_with_names(each) for each in inputs if each.shape is not None]
         names = {n: None for each in self._inputs for n in each.shape or () if isinstance(n, str)}
         self.names = list(names)
         self.is_given = given is not None
         self.limits: Limits = {}
         if isinstance(given, int):
-            self.limits = dict.fromkeys(self.names, (1, given))
+            self.limits = dict.fromkeys(self.names, Limit(1, given))
         elif given is not None:
-            self.limits = dict(given)
+            self.limits = {name: Limit(*ends) for name, ends in given.items()}
         self.problems: dict[str, str] = {}  # what stands against a name
         self._variables = _identifiers(self.names)
         self._is_probed = self.is_given
@@ -85,18 +111,14 @@ class NamedSizes:
             self.find_limits(sizes, probe)
         chosen = {name: size for name, size in sizes.items() if name in self.limits}
         is_new = any(self._first.get(name) != size for name, size in chosen.items())
-        is_inside = all(self._is_inside(name, size) for name, size in chosen.items())
+        is_inside = all(self.limits[name].holds(size) for name, size in chosen.items())
         return {} if not is_new or not is_inside or self._is_often(sizes) else chosen
-
-    def _is_inside(self, name: str, size: int) -> bool:
-        low, high = self.limits[name]
-        return low <= size <= high
 
     def _within(self, sizes: dict[str, int]) -> dict[str, int]:
         chosen = {name: size for name, size in sizes.items() if name in self.limits}
         for name, size in chosen.items():
-            if not self._is_inside(name, size):
-                low, high = self.limits[name]
+            if not self.limits[name].holds(size):
+                low, high, _ = self.limits[name]
                 raise ShapeError(
                     f"onnx: size {size} of {name!r}", rule=f"sizes of {name!r} are {low} to {high}"
                 )
@@ -124,36 +146,37 @@ class NamedSizes:
     def find_limits(self, sizes: Mapping[str, int], probe: Probe) -> None:
         """Find the names that can be symbolic, and how large each may be."""
         self._is_probed = True
-        every = dict.fromkeys(sizes, (1, MOST))
-        if not probe(every, True):
+        every, problem = _fitting(sizes, probe)
+        if problem is None:
             self.limits = every
             return
         found: Limits = {}
-        for name in every:
-            most, self.problems[name] = self._most(name, sizes[name], probe)
-            if most:
-                found[name] = (1, most)
+        for name in sizes:
+            limit, self.problems[name] = self._most(name, sizes[name], probe)
+            if limit is not None:
+                found[name] = limit
                 del self.problems[name]
-        if not found or not (problem := probe(found, True)):
+        problem = probe(found, True) if found else None
+        if problem is None:
             self.limits = found
         else:
-            self.problems.update(dict.fromkeys(found, problem))
+            self.problems.update(dict.fromkeys(found, problem.reason))
 
-    def _most(self, name: str, size: int, probe: Probe) -> tuple[int, str]:
-        """The greatest power of two that a name can be, or 0; and what stands against more."""
-        why = probe({name: (1, MOST)}, False)
+    def _most(self, name: str, size: int, probe: Probe) -> tuple[Limit | None, str]:
+        """The limits of a name, up to the greatest power of two; and what stands against more."""
+        limits, why = _fitting({name: size}, probe)
+        if why is None:
+            return limits[name], ""
         low, high = class_of(size), class_of(MOST)
-        if not why:
-            return MOST, ""
-        if low == high or probe({name: (1, 1 << low)}, False):
-            return 0, why
+        if low == high or probe({name: Limit(1, 1 << low)}, False):
+            return None, why.reason
         while high - low > 1:
             middle = (low + high) // 2
-            if probe({name: (1, 1 << middle)}, False):
+            if probe({name: Limit(1, 1 << middle)}, False):
                 high = middle
             else:
                 low = middle
-        return 1 << low, why
+        return Limit(1, 1 << low), why.reason
 
     # ---- symbolic inputs, and results with the sizes of now
 
@@ -162,8 +185,8 @@ class NamedSizes:
     ) -> dict[str, Any]:
         """The inputs with symbolic sizes, bound to those of now."""
         bound = {
-            name: variable(self._variables[name], *ends).bind(sizes[name])
-            for name, ends in limits.items()
+            name: _bound(self._variables[name], limit, sizes[name])
+            for name, limit in limits.items()
         }
         result = dict(values)
         for said in self._inputs:
@@ -175,6 +198,53 @@ class NamedSizes:
                 ]
                 result[said.name] = resized(value, tuple(shape))
         return result
+
+
+def _with_names(said: Described) -> Described:
+    """An input whose dimensions without a name have one: that of their position."""
+    shape = said.shape or ()
+    named = [f"axis {axis}" if name is None else name for axis, name in enumerate(shape)]
+    return replace(said, shape=tuple(named))
+
+
+def _fitting(sizes: Mapping[str, int], probe: Probe) -> tuple[Limits, Problem | None]:
+    """Limits with which these names are symbolic together, and what stands against the last.
+
+    The least values grow while windows do not fit, and the multiples while sizes do not meet.
+    """
+    limits = dict.fromkeys(sizes, Limit(1, MOST))
+    problem = probe(limits, True)
+    while problem is not None:
+        changed = {
+            name: _tightened(limit, problem.kind, sizes[name]) for name, limit in limits.items()
+        }
+        if changed == limits:
+            return limits, problem
+        limits, problem = changed, probe(changed, False)
+    tight = [name for name, limit in limits.items() if limit != Limit(1, MOST)]
+    for name in tight if len(limits) > 1 else ():
+        wider = {**limits, name: Limit(1, MOST)}
+        if probe(wider, False) is None:
+            limits = wider
+    return limits, probe(limits, True) if tight else None
+
+
+def _tightened(limit: Limit, kind: str, size: int) -> Limit:
+    """The next limits to try; the same where there are none for such a size."""
+    low, high, by = limit
+    if kind == "least":
+        larger = [each for each in _LEAST if low < each <= size]
+        return Limit(max(larger[0], by), high, by) if larger else limit
+    if kind == "multiple":
+        larger = [each for each in _MULTIPLES if by < each and size % each == 0]
+        return Limit(max(low, larger[0]), high, larger[0]) if larger else limit
+    return limit
+
+
+def _bound(name: str, limit: Limit, size: int) -> Any:
+    """A size of now as a symbolic one: a variable, or a multiple of one."""
+    low, high, by = limit
+    return normal_size(variable(name, -(-low // by), high // by).bind(size // by) * by)
 
 
 def settled(results: list[Any], inputs: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from weft.ir.uop import UOp
 from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, SMALL, Small, dtype_of, element_of
+from weft.onnx.real_sizes import RealSize
 from weft.support.errors import ArgumentError, NotSupported
 from weft.tensor.tensor import Tensor
 
@@ -116,16 +116,19 @@ def to_tensor(value: Any, device: str | None) -> Any:
 
 
 def _of_sizes(array: Any, device: str | None) -> Tensor:
-    """Symbolic sizes as a tensor of int64."""
-    cells = [
-        Tensor(cell, device=device, dtype="int64").reshape(1)
-        if isinstance(cell, UOp)
-        else Tensor.full((1,), int(cell), dtype="int64", device=device)
-        for cell in array.reshape(-1)
-    ]
-    if not cells:
+    """Symbolic sizes as a tensor of int64, or of float32 where some are floats."""
+    cells = array.reshape(-1)
+    is_real = any(isinstance(cell, (RealSize, float)) for cell in cells)
+    parts = []
+    for cell in cells:
+        if isinstance(cell, RealSize):
+            parts.append(cell.tensor(device).reshape(1))
+        else:
+            dtype = "float32" if is_real else "int64"
+            parts.append(Tensor(cell, device=device, dtype=dtype).reshape(1))
+    if not parts:
         return Tensor.zeros(*array.shape, dtype="int64", device=device)
-    return cells[0].cat(*cells[1:]).reshape(array.shape)
+    return parts[0].cat(*parts[1:]).reshape(array.shape)
 
 
 def element_of_value(value: Any) -> int:

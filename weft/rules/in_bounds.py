@@ -58,6 +58,7 @@ def is_in_bounds(each: UOp, size: Size, mask: UOp | None) -> bool:
 def _is_between(each: UOp, size: UOp, mask: UOp | None) -> bool:
     """Whether 0 <= index < size follows from the mask's inequalities, of symbols too."""
     facts = _nonnegative_sums(conditions(mask) if mask is not None else [])
+    facts += _of_quotients(facts, each)
     is_far = bounds(each)[0] < 0
     negative = sum_polynomial({(): -1}, multiplied_out(each), -1)
     if is_far and not _is_negative(negative, facts, _MOST_FACTS):
@@ -98,6 +99,28 @@ def _nonnegative_sums(parts: list[UOp]) -> list[Polynomial]:
             found.append(sum_polynomial(sum_polynomial(right, left, -1), {(): -1}))
         else:
             found.append(sum_polynomial(left, right, -1))
+    return found
+
+
+def _of_quotients(facts: list[Polynomial], each: UOp) -> list[Polynomial]:
+    """Facts about i, said of i // c, which an index has.
+
+    Where i < n * c, also (i // c) * c <= n * c - 1; and as all of that is multiples of c but for
+    the 1, it is <= n * c - c.
+    """
+    found = []
+    for product in multiplied_out(each):
+        for part in product:
+            if part.op != Op.FLOORDIV or part.src[1].op != Op.CONST or part.src[1].arg < 1:
+                continue
+            inner, divisor = (part.src[0],), int(part.src[1].arg)
+            for fact in facts:
+                if fact.get(inner, 0) < 0:
+                    less: Polynomial = {(part,): divisor, inner: -1}
+                    changed = sum_polynomial(fact, less, fact[inner])
+                    common = math.gcd(*[factor for own, factor in changed.items() if own])
+                    constant = changed.get((), 0)
+                    found.append(sum_polynomial(changed, {(): -(constant % common)}))
     return found
 
 

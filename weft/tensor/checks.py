@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
 
 Axes = int | Sequence[int] | None
+GREATER_MIN: Final = "give the Variable a greater min"
+MULTIPLES: Final = "make the size a multiple of a Variable: 8 * n"
+EQUAL_SIZES: Final = (
+    "make both sizes of the same bound Variable: symbolic sizes are equal if they are equal for"
+    " every value it can have"
+)
 _ARITHMETIC: Final = (Op.ADD, Op.MUL, Op.NEG, Op.FLOORDIV, Op.FLOORMOD, Op.MAX, Op.MIN)
 _SIZE_OPS: Final = sum(1 << op for op in (Op.CONST, Op.VARIABLE, Op.BIND, *_ARITHMETIC))
 
@@ -152,23 +158,18 @@ def symbolic_fix(*sizes: Size) -> str:
     """What to do where sizes differ and one of them is symbolic; nothing to say otherwise."""
     if all(isinstance(size, int) for size in sizes):
         return ""
-    return (
-        "make both sizes of the same bound Variable: symbolic sizes are equal if they are"
-        " equal for every value it can have"
-    )
+    return EQUAL_SIZES
 
 
 def least_fix(*sizes: Size) -> str:
     """What to do where a symbolic size can be too small; nothing to say otherwise."""
     is_known = all(isinstance(size, int) for size in sizes)
-    return "" if is_known else "give the Variable a greater min"
+    return "" if is_known else GREATER_MIN
 
 
-def symbolic_multiples(*sizes: Size) -> str:
-    """What a rule says more where one of its sizes is symbolic."""
-    if all(isinstance(size, int) for size in sizes):
-        return ""
-    return ", for every value that a Variable can have: as in x[:, : 8 * n]"
+def multiple_fix(*sizes: Size) -> str:
+    """What to do where a number does not divide a symbolic size; nothing to say otherwise."""
+    return "" if all(isinstance(size, int) for size in sizes) else MULTIPLES
 
 
 def shape_from(name: str, sizes: Sequence[Size]) -> Shape:

@@ -12,7 +12,7 @@ from weft.ir.shapes import Shape
 from weft.ir.sizes import plus, times, try_quotient
 from weft.ir.uop import UOp
 from weft.support.errors import ArgumentError, ShapeError
-from weft.tensor.checks import known, symbolic_multiples
+from weft.tensor.checks import known, multiple_fix
 from weft.tensor.neural.interpolate import scaled_size
 from weft.tensor.neural.windows import Frame, summed_windows, window_count, windows
 from weft.tensor.tensor import Tensor
@@ -133,7 +133,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if rows is None or columns is None:
         raise ShapeError(
             f"pixel_unshuffle: {height} by {width} pixels for a factor of {r}",
-            rule="the factor divides both" + symbolic_multiples(height, width),
+            rule="the factor divides both",
+            fix=multiple_fix(height, width),
         )
     apart = input.reshape((*lead, channels, rows, r, columns, r))
     n = len(lead)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from weft.ir.dtypes import dtypes
+from weft.ir.sizes import at_least, ceil_quotient, floor_quotient, minus, most, plus, times
 from weft.onnx.dequantized import are_bytes, product_of
 from weft.onnx.integers import Integers, convolution_sums
 from weft.onnx.table import op
 from weft.onnx.values import plain
+from weft.tensor.checks import known
 from weft.tensor.neural.convolution import convolved_padded
 from weft.tensor.tensor import Tensor
 
-Pairs = list[tuple[int, int]]
+Pairs = list[tuple[Any, Any]]  # ints, or symbolic sizes
 # Windows and padding beyond this are mistakes of a file, and would only exhaust memory.
 _MOST_PADDING = _MOST_REACH = 1 << 24
 
@@ -21,8 +22,6 @@ _MOST_PADDING = _MOST_REACH = 1 << 24
 def window(call: Any, kernel: list[int], sizes: list[int]) -> tuple[list[int], list[int], Pairs]:
     """Strides, dilations and the padding of each spatial axis."""
     rank = len(kernel)
-    if not all(isinstance(size, int) for size in sizes):
-        raise call.error(f"windows along symbolic sizes {sizes}", "these axes have known sizes")
     strides = call.get("strides") or [1] * rank
     gaps = call.get("dilations") or [1] * rank
     how = call.get("auto_pad", "NOTSET")
@@ -50,16 +49,19 @@ def _same(
     pairs = []
     for extent, size, stride, gap in zip(kernel, sizes, strides, gaps, strict=True):
         reach = gap * (extent - 1) + 1
-        total = max((math.ceil(size / stride) - 1) * stride + reach - size, 0)
-        less = total // 2
-        pairs.append((less, total - less) if is_upper else (total - less, less))
+        count = ceil_quotient(size, stride)
+        total = at_least(minus(plus(times(minus(count, 1), stride), reach), size), 0)
+        less = floor_quotient(total, 2)
+        more = minus(total, less)
+        pairs.append((less, more) if is_upper else (more, less))
     return pairs
 
 
 def short_strides(strides: list[int], sizes: list[int], pairs: Pairs) -> list[int]:
     """Strides up to the padded size: beyond it there is one window all the same."""
     sides = zip(strides, sizes, pairs, strict=True)
-    return [min(stride, max(size + low + high, 1)) for stride, size, (low, high) in sides]
+    padded = [(stride, plus(plus(size, low), high)) for stride, size, (low, high) in sides]
+    return [min(stride, max(most(size), 1)) for stride, size in padded]
 
 
 def flat(pairs: Pairs) -> list[int]:
@@ -124,19 +126,19 @@ def conv_transpose(call: Any, x: Tensor, weight: Tensor, bias: Tensor | None = N
     rank = len(kernel)
     strides, gaps, pairs = window(call, kernel, sizes)
     extra = call.get("output_padding") or [0] * rank
-    whole = [
-        stride * (size - 1) + gap * (extent - 1) + 1
+    whole: list[Any] = [
+        plus(times(minus(size, 1), stride), gap * (extent - 1) + 1)
         for stride, size, gap, extent in zip(strides, sizes, gaps, kernel, strict=True)
     ]
     wanted = call.get("output_shape")
     how = call.get("auto_pad", "NOTSET")
     if wanted is None and how in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+        wanted = [times(size, stride) for size, stride in zip(sizes, strides, strict=True)]
     if wanted is not None:
         wanted = wanted[-rank:]
         pairs = []
         for size, more, target in zip(whole, extra, wanted, strict=True):
-            total = size + more - target
+            total = known(minus(plus(size, more), target))
             less = max(total, 0) // 2
             pairs.append((less, total - less) if how == "SAME_UPPER" or total < 0
                          else (total - less, less))  # fmt: skip

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
-from weft.ir.sizes import most
+from weft.ir.sizes import most, try_quotient
 from weft.ir.uop import UOp
 from weft.onnx.elements import Small, dtype_of
 from weft.onnx.fold import shape_array, slice_of
 from weft.onnx.table import op
 from weft.onnx.values import element_of_value
+from weft.tensor.checks import multiple_fix
 from weft.tensor.tensor import Tensor
 
 
@@ -116,9 +117,21 @@ def split(call: Any, x: Tensor, sizes: Any = None) -> Any:
     listed = call.get("split") if sizes is None else sizes_of(sizes)
     if listed is None:
         count = call.get("num_outputs") or len(call.node.outputs)
+        if not isinstance(x.shape[axis], int):
+            return tuple(x.split(_equal_parts(call, x.shape[axis], count), axis))
         chunk = -(-x.shape[axis] // count)
         listed = [max(0, min(chunk, x.shape[axis] - chunk * each)) for each in range(count)]
     return tuple(x.split(listed, axis))
+
+
+def _equal_parts(call: Any, size: Any, count: int) -> list[Any]:
+    """A symbolic size in equal parts."""
+    part = try_quotient(size, count)
+    if part is None:
+        error = call.error(f"{count} parts of an axis of {size}", "the parts are equal, always")
+        error.fix = multiple_fix(size)
+        raise error
+    return [part] * count
 
 
 def cut(x: Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> Tensor:
@@ -132,9 +145,18 @@ def cut(x: Tensor, starts: Any, ends: Any, axes: Any, steps: Any) -> Tensor:
         extent = x.shape[axis]
         if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
             key[axis] = slice_of(start, end, step, extent)
+        elif isinstance(step, int) and step < 0 and _is_whole(start, end, extent):
+            key[axis] = slice(None, None, step)
         else:
             key[axis] = slice(_in_axis(start, extent), _in_axis(end, extent), step)
     return x[tuple(key)]
+
+
+def _is_whole(start: Any, end: Any, extent: Any) -> bool:
+    """Whether a slice backward is of all elements of an axis of symbolic size."""
+    if not isinstance(start, int) or not isinstance(end, int):
+        return False
+    return (start == -1 or start >= most(extent) - 1) and end < -most(extent)
 
 
 def _in_axis(at: Any, extent: Any) -> Any:
@@ -211,9 +233,10 @@ def depth_to_space(call: Any, x: Tensor) -> Tensor:
 def space_to_depth(call: Any, x: Tensor) -> Tensor:
     n, channels, height, width = x.shape
     b = call.get("blocksize")
-    blocks = x.reshape(n, channels, height // b, b, width // b, b)
+    rows, columns = (_equal_parts(call, size, b) for size in (height, width))
+    blocks = x.reshape(n, channels, rows[0], b, columns[0], b)
     order = (0, 3, 5, 1, 2, 4) if call.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    return blocks.permute(order).reshape(n, channels * b**2, height // b, width // b)
+    return blocks.permute(order).reshape(n, channels * b**2, rows[0], columns[0])
 
 
 @op("CenterCropPad", host=(1,), keeps_element=True)

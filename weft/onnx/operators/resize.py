@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
+from weft.ir.shapes import same_size
+from weft.onnx.operators.movement import sizes_of
+from weft.onnx.operators.resize_symbolic import resized_axis, rounded_back
+from weft.onnx.real_sizes import InexactSizeError, RealSize
 from weft.onnx.table import op
 from weft.tensor.tensor import Tensor
 
@@ -97,7 +101,13 @@ def _weights(call: Any, mode: str, where: Array, old: int, scale: float) -> Arra
     return matrix
 
 
-def _resized(call: Any, x: Tensor, sizes: list[int], scales: list[float], rois: Any) -> Tensor:
+def _sampled(call: Any, new: int, old: int, scale: float) -> Array:
+    """The nearest elements of an axis of known size."""
+    return _nearest(call, _positions(call, new, old, scale, (0.0, 1.0)), old, scale)
+
+
+def _resized(call: Any, x: Tensor, sizes: list[Any], scales: list[Any], rois: Any) -> Tensor:
+    """Axis by axis; a scale of None is that of a symbolic size to another."""
     mode = {"bilinear": "linear"}.get(call.get("mode", "nearest"), call.get("mode", "nearest"))
     if mode not in ("nearest", "linear", "cubic"):
         raise call.error(f"mode {mode!r}", "modes are nearest, linear, cubic")
@@ -105,7 +115,10 @@ def _resized(call: Any, x: Tensor, sizes: list[int], scales: list[float], rois: 
     outside: list[Any] = []
     for axis, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
         old = x.shape[axis]
-        if (new is old or new == old) and scale == 1.0 and not crops:
+        if same_size(new, old) and (scale is None or scale == 1.0) and not crops:
+            continue
+        if not isinstance(old, int) or not isinstance(new, int):
+            x = resized_axis(call, x, axis, new, scale, mode, _sampled)
             continue
         where = _positions(call, new, old, scale, rois[axis])
         if crops:
@@ -117,7 +130,7 @@ def _resized(call: Any, x: Tensor, sizes: list[int], scales: list[float], rois: 
         wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
         weights = Tensor(matrix, device=x.device, dtype=wide)
         moved = x.movedim(axis, -1).cast(wide).matmul(weights.transpose(0, 1))
-        x = _back(moved, x).movedim(-1, axis)
+        x = rounded_back(moved, x).movedim(-1, axis)
     for axis, is_out in outside:
         if is_out.any():
             shape = [1] * x.ndim
@@ -140,12 +153,6 @@ def _picked(x: Tensor, axis: int, index: Array) -> Tensor:
     return x.index_select(axis, Tensor(index, device=x.device))
 
 
-def _back(moved: Tensor, x: Tensor) -> Tensor:
-    if x.dtype.is_float:
-        return moved.cast(x.dtype)
-    return moved.round().clamp(float(x.dtype.min), float(x.dtype.max)).cast(x.dtype)
-
-
 @op("Upsample", host=(1,))
 def upsample(call: Any, x: Tensor, scales: Any = None) -> Tensor:
     factors = list(call.get("scales") if scales is None else scales.reshape(-1))
@@ -154,7 +161,9 @@ def upsample(call: Any, x: Tensor, scales: Any = None) -> Tensor:
         "coordinate_transformation_mode": "asymmetric",
         "nearest_mode": _BY_SCALE,
     }
-    sizes = [math.floor(size * scale) for size, scale in zip(x.shape, factors, strict=True)]
+    sizes = [
+        _scaled(call, size, float(scale)) for size, scale in zip(x.shape, factors, strict=True)
+    ]
     return _resized(call, x, sizes, [float(each) for each in factors], [None] * x.ndim)
 
 
@@ -163,15 +172,44 @@ def resize_by_scales(call: Any, x: Tensor, scales: Any) -> Tensor:
     return upsample(call, x, scales)
 
 
+def _scaled(call: Any, size: Any, scale: float) -> Any:
+    """A size times a scale, rounded down."""
+    if isinstance(size, int):
+        return math.floor(size * scale)
+    try:
+        return (RealSize.of(size) * scale).floor().size
+    except InexactSizeError:
+        raise call.error(
+            f"the scale {scale} of the symbolic size {size}",
+            "scales of symbolic sizes are fractions such as 2, 0.5 and 0.75",
+        ) from None
+
+
+def _ratio(new: Any, old: Any) -> float | None:
+    """new / old, where that is a number."""
+    try:
+        found = RealSize.of(new) / old
+    except InexactSizeError:
+        return None
+    return found.size / found.by if isinstance(found.size, int) else None
+
+
 @op("Resize", since=11, host=(1, 2, 3))
 def resize(call: Any, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None) -> Tensor:
     axes = [axis % x.ndim for axis in call.get("axes") or range(x.ndim)]
     rank = x.ndim
-    whole_scales, whole_sizes = [1.0] * rank, list(x.shape)
+    whole_scales: list[Any] = [1.0] * rank
+    whole_sizes: list[Any] = list(x.shape)
     if sizes is not None and sizes.size:
-        wanted = [int(size) for size in sizes.reshape(-1)]
-        ratios = [size / x.shape[axis] for axis, size in zip(axes, wanted, strict=True)]
+        wanted = sizes_of(sizes)
+        each = zip(axes, wanted, strict=True)
+        ratios: list[Any] = [_ratio(size, x.shape[axis]) for axis, size in each]
         policy = call.get("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch" and None in ratios:
+            raise call.error(
+                f"keep_aspect_ratio_policy {policy!r} of symbolic sizes",
+                "symbolic sizes are stretched; the ratio of others is known",
+            )
         if policy != "stretch":
             chosen = min(ratios) if policy == "not_larger" else max(ratios)
             ratios = [chosen] * len(axes)
@@ -183,7 +221,7 @@ def resize(call: Any, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any
             if float(scale) == 1.0:  # the axis stays, also one of a symbolic size
                 continue
             whole_scales[axis] = float(scale)
-            whole_sizes[axis] = math.floor(float(scale) * x.shape[axis])
+            whole_sizes[axis] = _scaled(call, x.shape[axis], float(scale))
     rois: list[Any] = [(0.0, 1.0)] * rank
     if roi is not None and roi.size:
         half = roi.size // 2

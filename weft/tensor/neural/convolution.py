@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weft.ir.build import Size
 from weft.ir.dtypes import DType, dtypes, promote
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.sizes import least, minus, plus, times
@@ -124,7 +125,7 @@ def convolved_padded(
     groups: int,
     strides: tuple[int, ...],
     gaps: tuple[int, ...],
-    edges: Sequence[tuple[int, int]],
+    edges: Sequence[tuple[Size, Size]],
     dtype: DType | str | None = None,
 ) -> Tensor:
     """A convolution whose gradient is that of the ops it is made of: built sooner, slower itself.
@@ -134,7 +135,8 @@ def convolved_padded(
     kernel = tuple(known(size) for size in weight.shape[2:])
     _require_channels(self, weight, groups, len(kernel))
     x = self.contiguous() if math.prod(kernel) > 1 and _is_turned(self) else self
-    padded = x.pad([(0, 0), (0, 0), *edges]) if any(map(any, edges)) else x
+    is_padded = any(amount != 0 for pair in edges for amount in pair)
+    padded = x.pad([(0, 0), (0, 0), *edges]) if is_padded else x
     require_windows("conv2d", padded, kernel, strides, gaps)
     product = functools.partial(contract, dtype=dtype)
     return convolved(padded, weight, groups, strides, gaps, product)
