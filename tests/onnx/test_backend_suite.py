@@ -18,8 +18,9 @@ from tests.onnx.suite import DEVICE, cases, run_case
 
 LIST = Path(__file__).with_name("not_passed.txt")
 # The suite of onnx 1.23, and how many of it pass.
-TOTAL, PASSED = 2033, 2012
+TOTAL, PASSED = 2033, 2021
 PARTS = 16
+IMAGES = "node/test_image_decoder"
 Record = Callable[[str, Any], None]
 LARGE = (
     "bvlc_alexnet",
@@ -70,7 +71,15 @@ def _differences(names: list[str], device: str, record: Record) -> list[str]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_cases(part: int, record_property: Record) -> None:
     """Each case gives what the suite wants, or is listed."""
-    names = [name for name in cases() if not name.startswith("real/")][part::PARTS]
+    names = [name for name in cases() if not name.startswith(("real/", IMAGES))][part::PARTS]
+    wrong = _differences(names, DEVICE, record_property)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_image_files(record_property: Record) -> None:
+    """Files are decoded where Pillow is installed, which the extra `images` brings."""
+    pytest.importorskip("PIL", reason="Pillow is not installed: it reads image files")
+    names = [name for name in cases() if name.startswith(IMAGES)]
     wrong = _differences(names, DEVICE, record_property)
     assert not wrong, "\n".join(wrong)
 
