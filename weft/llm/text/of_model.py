@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from weft.ir.collector import CollectorPaused
 from weft.llm.model.transformer import Model
 from weft.llm.text.from_gguf import tokenizer_from_gguf
 from weft.llm.text.from_json import tokenizer_from_json
@@ -14,7 +16,11 @@ from weft.support.errors import FileFormatError
 
 def tokenizer_of(model: Model) -> TextTokenizer:
     """The tokenizer that a model was trained with."""
-    data = model.tokenizer_data
+    with CollectorPaused():
+        return _read(model.tokenizer_data)
+
+
+def _read(data: dict[str, Any]) -> TextTokenizer:
     if "tokenizer.json" in data:
         with TemporaryDirectory() as folder:
             for name, text in data.items():

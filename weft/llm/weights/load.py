@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from weft.ir.collector import CollectorPaused
 from weft.llm.model.transformer import Model
 from weft.llm.weights.gguf import gguf_parts
 from weft.llm.weights.hugging_face import hub_parts
@@ -20,5 +21,6 @@ def load(
     """
     path = Path(path)
     read = hub_parts if path.is_dir() else gguf_parts
-    config, weights, tokenizer_data = read(path, context, device)
-    return Model(config, resident(weights, progress), tokenizer_data)
+    with CollectorPaused():  # a vocabulary is a hundred thousand objects, and all of them stay
+        config, weights, tokenizer_data = read(path, context, device)
+        return Model(config, resident(weights, progress), tokenizer_data)

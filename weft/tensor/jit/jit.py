@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar, overload
 from weakref import ref
 
 from weft.engine.watch.record import record_traced
+from weft.ir.collector import CollectorPaused
 from weft.rewrite.trace_file import current
 from weft.support.errors import ArgumentTypeError, NotSupported
 from weft.support.settings import cache_key, settings
@@ -204,7 +205,8 @@ class Jit:
         key = self._key(arguments)
         found = self._try_traced(arguments, key)
         if found is None:
-            with traced_alone():  # and meanwhile another thread may have traced it
+            # Meanwhile another thread may have traced it. What a trace makes stays.
+            with traced_alone(), CollectorPaused():
                 found = self._try_traced(arguments, key) or self._trace(arguments, key)
         return arguments, found
 

@@ -1,9 +1,12 @@
 """Models of GGUF files: facts, rotary factors in tensors, and files in parts."""
 
+import gc
+
 import numpy as np
 import pytest
 
-from weft.llm.weights.gguf import _other_files, config_from_gguf
+from weft.llm import load
+from weft.llm.weights.gguf import _other_files, config_from_gguf, gguf_parts
 from weft.support.errors import FileFormatError
 from weft.tensor import Tensor
 
@@ -47,3 +50,16 @@ def test_the_first_of_several_files_finds_the_others(tmp_path):
     (tmp_path / found[1]).unlink()
     with pytest.raises(FileFormatError, match=r"00003-of-00003\.gguf is missing"):
         _other_files(first, {"split.count": 3})
+
+
+def test_nobody_collects_garbage_while_a_model_is_loaded(tiny_path, monkeypatch):
+    """What is read stays, and walking it is a part of the time to the first token."""
+    states = []
+
+    def read(*args):
+        states.append(gc.isenabled())
+        return gguf_parts(*args)
+
+    monkeypatch.setattr("weft.llm.weights.load.gguf_parts", read)
+    load(tiny_path)
+    assert states == [False] and gc.isenabled()
