@@ -264,8 +264,11 @@ class _ContractionChooser(ContractionLoops):
         panels: list[int] = []
         blocks: list[int] = []
         if self.column not in inner:
-            panels = [self.chooser.split(self.column, self.panels_in_block(tile))]
-            if panels[0] < 0:  # one panel in a block
+            # The last block of a symbolic extent is whole too, and may be most of the work.
+            is_known = ranges_of(self.chooser.kernel)[self.column].src[0].op == Op.CONST
+            size = self.panels_in_block(tile) if is_known else 1
+            panels = [self.chooser.split(self.column, size)] if size > 1 else []
+            if panels and panels[0] < 0:  # one panel in a block
                 panels = []
             if panels != [self.column]:
                 blocks = [self.column]
