@@ -25,7 +25,7 @@ from weft.tensor.neural.byte_products import BYTES, contract_bytes, multiply_byt
 from weft.tensor.neural.convolution import convolved
 from weft.tensor.tensor import Tensor
 
-_EDGE: Final = 128  # what turns the signs of bytes
+_EDGE: Final = 128  # what flips the signs of bytes
 _EVERY_BYTE: Final = 0x01010101
 # Channels from which words are not mostly zeros.
 _LEAST_CHANNELS: Final = 3
@@ -105,18 +105,18 @@ class Integers:
         return along(self.tensor, self.zero.cast(dtypes.int32), self.axis) + moved
 
 
-def product_sums(x: Integers, y: Integers, is_turned: bool = False) -> Tensor:
-    """The product of matrices (…, n, k) and (…, k, m), or (…, m, k) if y is turned."""
-    inner = -1 if is_turned else -2
+def product_sums(x: Integers, y: Integers, is_transposed: bool = False) -> Tensor:
+    """The product of matrices (…, n, k) and (…, k, m), or (…, m, k) if y is transposed."""
+    inner = -1 if is_transposed else -2
     if not _fits_product(x, y, inner):
-        right = y.whole().transpose(-1, -2) if is_turned else y.whole()
+        right = y.whole().transpose(-1, -2) if is_transposed else y.whole()
         return x.whole().matmul(right)
     left = x.bytes_of(is_signed=False)
     words = _words(y, inner)
     left = left.contiguous()  # else what makes its bytes would be cut in four
-    total = multiply_bytes(packed(left, -1), words.transpose(-1, -2) if is_turned else words)
+    total = multiply_bytes(packed(left, -1), words.transpose(-1, -2) if is_transposed else words)
     x_zero, y_zero = x.zero_of(is_signed=False), y.zero_of(is_signed=True)
-    if is_turned and isinstance(y_zero, Tensor):
+    if is_transposed and isinstance(y_zero, Tensor):
         y_zero = y_zero.transpose(-1, -2)
     if not _is_nothing(x_zero):
         sums = _sums(y, (inner,))
@@ -169,14 +169,14 @@ def convolution_sums(
         axes = tuple(range(1, weight.tensor.ndim))
         total = total - _sums(weight, axes).reshape(1, -1, *[1] * rank) * zero
     if not _is_nothing(weight_zero):
-        turned = weight_zero
-        if isinstance(turned, Tensor):
-            turned = turned.reshape(1, -1, *[1] * rank)
+        column = weight_zero
+        if isinstance(column, Tensor):
+            column = column.reshape(1, -1, *[1] * rank)
         shape = (1, *words_shape(weight))
         ones = Tensor.full(shape, _EVERY_BYTE, dtype=dtypes.int32, device=words.device)
         taps = math.prod(known(size) for size in weight.tensor.shape[1:])
         rows = convolved(_only(words, channels), ones, 1, *steps, contract_bytes)
-        total = total - (rows - zero * taps) * turned
+        total = total - (rows - zero * taps) * column
     return total
 
 

@@ -167,21 +167,21 @@ class ContractionLoops:
     ) -> bool:
         """Rows, the order of the loops, threads, and what stays in registers."""
         chooser = self.chooser
-        spread = self.outer + blocks
+        parallel = self.outer + blocks
         threads = self.compute.units
         others = self.others if fill else []
-        while others and self.iterations(spread) < threads:
-            spread, others = [*spread, others[0]], others[1:]
-        spread += [] if fill else self.others
+        while others and self.iterations(parallel) < threads:
+            parallel, others = [*parallel, others[0]], others[1:]
+        parallel += [] if fill else self.others
         if self.wants_copied_rows():
             rows, copies, left = self.copy_rows(tile)
         else:
             copies, left = chooser.split(self.row, tile.rows), []
             rows = [] if copies == self.row else [self.row]
-        spread += self.spread_rows(rows, self.iterations(spread)) if rows else []
+        parallel += self.parallel_rows(rows, self.iterations(parallel)) if rows else []
         tile_rows = [*self.together, copies]
         loops = [
-            *spread,
+            *parallel,
             *self.blocks,
             *others,
             *rows,
@@ -208,7 +208,7 @@ class ContractionLoops:
         if not chooser.take(*map(Unroll, unrolled), Vectorize(vector)):
             return False
         self.write_out_reduction(tile)
-        self.bind(spread)
+        self.bind(parallel)
         return True
 
     def write_out_reduction(self, tile: Tile) -> None:
@@ -217,7 +217,7 @@ class ContractionLoops:
         if len(self.reduction) > 1 and iterations * tile.rows * tile.vectors <= MOST_PRODUCTS:
             self.chooser.take(Unroll(self.reduction[-1], sequential=True))
 
-    def spread_rows(self, rows: list[int], iterations: int) -> list[int]:
+    def parallel_rows(self, rows: list[int], iterations: int) -> list[int]:
         """Where other loops are too few for all threads, share out the rows too."""
         threads = self.compute.units
         tiles = self.extent(rows[0])
@@ -229,10 +229,10 @@ class ContractionLoops:
         outer, rows[0] = rows[0], inner
         return [outer]
 
-    def bind(self, spread: list[int]) -> None:
+    def bind(self, parallel: list[int]) -> None:
         if self.compute.units < 2:
             return
-        for number in spread:
+        for number in parallel:
             if not self.chooser.take(Bind(number, "grid")):
                 return
 

@@ -173,7 +173,7 @@ class _Chooser(Chooser):
                 add_accumulators(self, inner)
 
     def transpose_squares(self) -> bool:
-        """Read along one loop and write along another: squares that are turned in registers."""
+        """Read along one loop and write along another: squares are transposed in registers."""
         stores = self.stores()
         reductions = 1 << Op.REDUCE | 1 << Op.SCAN
         is_sequential = any(kind == ORDERED for _, kind in self.loops())

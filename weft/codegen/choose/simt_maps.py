@@ -1,4 +1,4 @@
-"""Opts for maps on threads: a vector for each, or squares that are turned in local memory.
+"""Opts for maps on threads: a vector for each, or squares that are transposed in local memory.
 
 Threads of a warp lie along memory. Where a map reads values of each channel, as a normalization
 does, a thread has several rows, so that it reads those and computes with them once.
@@ -157,10 +157,10 @@ def transpose(chooser: Chooser, compute: Simt) -> bool:
     A warp reads a row of a square and writes a column of it. Rows are rotated in local memory, so
     that the elements of a column lie in different banks.
     """
-    turned = _turned(chooser)
-    if turned is None:
+    transposed = _transposed(chooser)
+    if transposed is None:
         return False
-    slot, along, across = turned
+    slot, along, across = transposed
     side, down = compute.warp, compute.group_threads // compute.warp
     if min(chooser.extent(along) or 1, chooser.extent(across) or 1) < side:
         return False
@@ -181,7 +181,7 @@ def transpose(chooser: Chooser, compute: Simt) -> bool:
     )
 
 
-def _turned(chooser: Chooser) -> tuple[int, int, int] | None:
+def _transposed(chooser: Chooser) -> tuple[int, int, int] | None:
     """The argument that is read along another loop than the result, and the loops of both."""
     stores, addresses = chooser.stores(), addresses_of(chooser)
     if chooser.kernel.ops >> Op.REDUCE & 1 or len(stores) != 1:

@@ -233,7 +233,7 @@ def _adaptive_max(rank: int, input: Tensor, output_size: Any, return_indices: bo
 
 def _first_equal(x: Tensor, values: Tensor, flat: Tensor, sizes: Any, rank: int) -> Tensor:
     """Where in the flat spatial axes each window has its value."""
-    taps, places, inside = x, flat, Tensor([True], device=x.device)
+    taps, positions, inside = x, flat, Tensor([True], device=x.device)
     lead = x.ndim - rank
     for axis, size in enumerate(sizes):
         have = int(x.shape[lead + axis])
@@ -244,13 +244,13 @@ def _first_equal(x: Tensor, values: Tensor, flat: Tensor, sizes: Any, rank: int)
         index = np.minimum(numbers, have - 1)
         # Axes are (lead…, done windows…, this axis, …, done taps…): windows stay, taps go last.
         taps = taps[(*(slice(None),) * (lead + axis), index)].movedim(lead + axis + 1, -1)
-        places = places[(*(slice(None),) * axis, index)].movedim(axis + 1, -1)
+        positions = positions[(*(slice(None),) * axis, index)].movedim(axis + 1, -1)
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = size, reach
         inside = inside & Tensor(numbers < stops[:, None], device=x.device).reshape(shape)
     axes = tuple(range(taps.ndim - rank, taps.ndim))
     is_found = inside & (taps == values.reshape((*values.shape, *[1] * rank)))
-    return is_found.where(places, int(flat.numel())).min(axes).cast("int64")
+    return is_found.where(positions, int(flat.numel())).min(axes).cast("int64")
 
 
 def _adaptive_sizes(x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:

@@ -153,19 +153,19 @@ def rotary_embedding(
 def rotated(
     x: Tensor, cos: Tensor, sin: Tensor, positions: Any, width: int, is_interleaved: int
 ) -> Tensor:
-    """Pairs of (batch, heads, time, size) turned by the angles of their positions."""
+    """Pairs of (batch, heads, time, size) rotated by the angles of their positions."""
     width = width or x.shape[-1]
     if positions is not None:
         cos, sin = cos[positions], sin[positions]  # (batch, time, width / 2)
     cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
-    turned, rest = x[..., :width], x[..., width:]
+    first, rest = x[..., :width], x[..., width:]
     if is_interleaved:
-        pairs = turned.reshape(*turned.shape[:-1], width // 2, 2)
+        pairs = first.reshape(*first.shape[:-1], width // 2, 2)
         a, b = pairs[..., 0], pairs[..., 1]
         real, imag = cos * a - sin * b, sin * a + cos * b
-        result = Tensor.stack(real, imag, dim=-1).reshape(turned.shape)
+        result = Tensor.stack(real, imag, dim=-1).reshape(first.shape)
     else:
-        a, b = turned.chunk(2, -1)
+        a, b = first.chunk(2, -1)
         result = (cos * a - sin * b).cat(sin * a + cos * b, dim=-1)
     return (result.cat(rest, dim=-1) if rest.shape[-1] else result).cast(x.dtype)
 

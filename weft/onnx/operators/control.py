@@ -153,9 +153,9 @@ def _try_scanned(
         return tuple(results[:count]), tuple(results[count:])
 
     first = tuple(plain(call.run.tensor(value)) for value in state)
-    turned = [x.flip(0) if is_back else x for x, is_back in zip(rows_of, backward, strict=True)]
+    flipped = [x.flip(0) if is_back else x for x, is_back in zip(rows_of, backward, strict=True)]
     try:
-        final, columns = trace_scan(one, first, tuple(turned))
+        final, columns = trace_scan(one, first, tuple(flipped))
     except (NeedsValue, UsageError):
         return None
     finally:

@@ -209,9 +209,9 @@ def unique(call: Any, x: Any) -> Any:
     if not call.get("sorted", 1):
         order = np.argsort(first, kind="stable")
         found = np.take(found, order, axis)
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        first, counts, inverse = first[order], counts[order], place[inverse]
+        rank = np.empty_like(order)
+        rank[order] = np.arange(order.size)
+        first, counts, inverse = first[order], counts[order], rank[inverse]
     numbers = [each.astype(np.int64) for each in (first, inverse, counts)]
     result: Any = found.astype(array.dtype)
     if array.dtype != object:  # floats of 16 bits and fewer come to the host as wider ones

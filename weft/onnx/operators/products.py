@@ -27,10 +27,10 @@ def gemm_of_values(call: Any, a: Any, b: Any, c: Any = None) -> Any:
     """A product of integers where both are dequantized and nothing else is asked for."""
     is_plain = call.get("alpha", 1.0) == call.get("beta", 1.0) == 1.0
     if are_bytes(a, b) and is_plain and not call.get("transA", 0):
-        is_turned = bool(call.get("transB", 0))
-        left, right = a.scale_along(0, 2, 0), b.scale_along(0 if is_turned else 1, 2, 1)
+        is_transposed = bool(call.get("transB", 0))
+        left, right = a.scale_along(0, 2, 0), b.scale_along(0 if is_transposed else 1, 2, 1)
         if left is not None and right is not None:
-            total = product_sums(a.integers, b.integers, is_turned)
+            total = product_sums(a.integers, b.integers, is_transposed)
             return product_of(call.run, total, (a.scale, b.scale), left * right, c, a.dtype)
     bias = None if c is None else plain(call.run.tensor(c))
     return gemm(call, plain(call.run.tensor(a)), plain(call.run.tensor(b)), bias)

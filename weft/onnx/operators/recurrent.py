@@ -104,7 +104,7 @@ _STEPS = {
 }
 
 
-def _times_turned(x: Tensor, matrix: Tensor) -> Tensor:
+def _times_transposed(x: Tensor, matrix: Tensor) -> Tensor:
     return x.matmul(matrix.transpose(0, 1))
 
 
@@ -123,7 +123,7 @@ def recurrent(
     """All steps of all directions: Y, Y_h and, of an LSTM, Y_c."""
     matrices = [(w[number], r[number]) for number in range(w.shape[0])]
     rest = (b, lengths, first_h, first_c, peepholes)
-    return steps_of(call, call.node.op, x, matrices, r.shape[-1], _times_turned, *rest)
+    return steps_of(call, call.node.op, x, matrices, r.shape[-1], _times_transposed, *rest)
 
 
 def steps_of(

@@ -77,11 +77,11 @@ class _Sampler:
         floors = [position.floor() for position in positions]
         for code in range(len(taps) ** rank):
             chosen = [taps[code // len(taps) ** axis % len(taps)] for axis in range(rank)]
-            places = [floor + tap for floor, tap in zip(floors, chosen, strict=True)]
+            corners = [floor + tap for floor, tap in zip(floors, chosen, strict=True)]
             share: Any = 1
-            for position, place in zip(positions, places, strict=True):
-                share = share * weight(position - place)
-            result = result + share.unsqueeze(1) * self.at(places)
+            for position, corner in zip(positions, corners, strict=True):
+                share = share * weight(position - corner)
+            result = result + share.unsqueeze(1) * self.at(corners)
         return result
 
 

@@ -15,8 +15,8 @@ from weft.tensor.tensor import Tensor
 
 def _angles(rows: int, size: int, like: Tensor, is_inverse: bool) -> tuple[Tensor, Tensor]:
     """Cosines and sines of a transform: (rows, size)."""
-    turns = np.outer(np.arange(rows), np.arange(size)) % size
-    angle = 2 * np.pi * turns / size * (1 if is_inverse else -1)
+    phases = np.outer(np.arange(rows), np.arange(size)) % size
+    angle = 2 * np.pi * phases / size * (1 if is_inverse else -1)
     made = [Tensor(f(angle), device=like.device, dtype=like.dtype) for f in (np.cos, np.sin)]
     return made[0], made[1]
 
@@ -114,10 +114,10 @@ def mel_weights(call: Any, bins: Any, length: Any, rate: Any, low: Any, high: An
     bounds = [2595 * math.log10(1 + float(hertz) / 700) for hertz in (low, high)]
     mels = bounds[0] + np.arange(count + 2) * ((bounds[1] - bounds[0]) / (count + 2))
     hertz = 700 * (10 ** (mels / 2595) - 1)
-    places = np.floor((size + 1) * hertz / float(rate)).astype(np.int64)
+    edges = np.floor((size + 1) * hertz / float(rate)).astype(np.int64)
     matrix = np.zeros((spectrum, count))
     for number in range(count):
-        left, center, right = places[number : number + 3]
+        left, center, right = edges[number : number + 3]
         if center == left:
             matrix[center, number] = 1
         else:

@@ -65,9 +65,9 @@ def tfidf_vectorizer(call: Any, x: Any) -> Any:
     """How often n-grams of a pool occur, with gaps of up to `max_skip_count`."""
     array = call.run.host(x)
     pool = call.get("pool_strings") or call.get("pool_int64s")
-    starts, places = call.get("ngram_counts"), call.get("ngram_indexes")
+    starts, columns = call.get("ngram_counts"), call.get("ngram_indexes")
     least, most = call.get("min_gram_length"), call.get("max_gram_length")
-    width = max(places) + 1
+    width = max(columns) + 1
     grams: dict[tuple[Any, ...], int] = {}
     for length, (begin, end) in enumerate(zip(starts, [*starts[1:], len(pool)], strict=True), 1):
         for at in range(begin, end, length):
@@ -82,18 +82,18 @@ def tfidf_vectorizer(call: Any, x: Any) -> Any:
                 for at in range(len(row) - reach):
                     gram = grams.get(tuple(row[at : at + reach + 1 : skip + 1]))
                     if gram is not None:
-                        counts[number, places[gram]] += 1
-    return _weighed(call, counts, places, width).reshape(
+                        counts[number, columns[gram]] += 1
+    return _weighed(call, counts, columns, width).reshape(
         width if array.ndim == 1 else counts.shape
     )
 
 
-def _weighed(call: Any, counts: Any, places: list[int], width: int) -> Any:
+def _weighed(call: Any, counts: Any, columns: list[int], width: int) -> Any:
     weights = np.ones(width, dtype=np.float32)
     given = call.get("weights")
     if given:
-        for place, weight in zip(places, given, strict=True):
-            weights[place] = weight
+        for column, weight in zip(columns, given, strict=True):
+            weights[column] = weight
     mode = call.get("mode")
     if mode == "IDF":
         return np.where(counts > 0, weights, 0).astype(np.float32)

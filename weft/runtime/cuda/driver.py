@@ -3,7 +3,7 @@
 Only the driver is needed, which every machine with an NVIDIA GPU has: no toolkit, no Python
 package. `load_driver` finds it once, checks its version and starts it. All functions return a
 code, 0 for success; `describe` says what another one means. Tests put an object with the same
-functions in the place of a `Driver`.
+functions instead of a `Driver`.
 """
 
 from __future__ import annotations

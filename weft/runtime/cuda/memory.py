@@ -55,8 +55,8 @@ class _Properties(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_int),
         ("handle_kinds", ctypes.c_int),
-        ("place_kind", ctypes.c_int),
-        ("place_number", ctypes.c_int),
+        ("location_kind", ctypes.c_int),
+        ("location_number", ctypes.c_int),
         ("security", ctypes.c_void_p),
         ("rest", ctypes.c_ubyte * 64),
     )
@@ -66,8 +66,8 @@ class _Access(ctypes.Structure):
     """CUmemAccessDesc."""
 
     _fields_ = (
-        ("place_kind", ctypes.c_int),
-        ("place_number", ctypes.c_int),
+        ("location_kind", ctypes.c_int),
+        ("location_number", ctypes.c_int),
         ("flags", ctypes.c_int),
     )
 

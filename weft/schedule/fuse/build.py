@@ -71,7 +71,7 @@ class Builder:
         return Address(indices, mask & self.value(*own_mask))
 
     def value(self, node: UOp, address: Address) -> UOp:
-        """The value of a node at an address. Works off a stack, so depth is no limit."""
+        """The value of a node at an address. Works off a stack, so depth is not limited."""
         stack: list[Key] = [(node, address)]
         waiting: dict[Key, list[Key]] = {}
         while stack:

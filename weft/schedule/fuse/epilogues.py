@@ -76,7 +76,7 @@ class Epilogues:
         return beside is not None and LITTLE * beside <= node.dtype.itemsize * size_of(node)
 
     def _moved_by(self, kernel: Kernel, node: UOp) -> float | None:
-        """Bytes that a kernel reads and writes beside a value; None where it is no epilogue."""
+        """Bytes that a kernel reads and writes beside a value; None if it is not an epilogue."""
         values = [store.value for store in kernel.stores]
         if any(size_of(value) != size_of(node) for value in values):
             return None

@@ -1,4 +1,4 @@
-"""Which kernel waits for which, so that the question is answered at once.
+"""Which kernel waits for which, kept so that a lookup is cheap.
 
 A kernel needs those that it reads from, and comes after those that it must not overtake. Each
 knows all kernels that wait for it, however far, as a bit set of their numbers: the walk decides

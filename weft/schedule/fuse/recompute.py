@@ -204,7 +204,7 @@ class _Search:
         return cost
 
     def _cone(self, node: UOp, given: UOp | None = None) -> _Cone | None:
-        """What a value is computed from; None where that is no memory that stays as it is.
+        """What a value is computed from; None where that is not memory that stays as it is.
 
         `given` is a value that would get memory.
         """

@@ -105,13 +105,13 @@ def scaled(rows: int, columns: int, dtype: DType = dtypes.bfloat16) -> Case:
     return Case(kernel("scaled", put(out, [i, j], (at(x, i, j).cast(F32) * scale).cast(dtype))))
 
 
-def spread(rows: int, columns: int) -> Case:
+def variation(rows: int, columns: int) -> Case:
     """What columns differ by from their sums: a reduction that needs another."""
     out, x = param(0, F32, (columns,)), param(1, dtypes.bfloat16, (rows, columns))
     j, k, r = range_(0, columns), range_(1, rows), range_(2, rows)
     total = reduce_ranges(at(x, k, j).cast(F32), Op.ADD, [k])
     left = at(x, r, j).cast(F32) - total
-    return Case(kernel("spread", put(out, [j], reduce_ranges(left * left, Op.ADD, [r]))))
+    return Case(kernel("variation", put(out, [j], reduce_ranges(left * left, Op.ADD, [r]))))
 
 
 def turned_taps(outputs: int, inputs: int) -> Case:
@@ -133,7 +133,7 @@ def by_the_total(parts: int, size: int) -> Case:
     return Case(kernel("by_the_total", *stores))
 
 
-def turned_rows(rows: int, parts: int, columns: int) -> Case:
+def transposed_rows(rows: int, parts: int, columns: int) -> Case:
     """Sums of rows times a factor of each part of a row's name, and the factors."""
     out, factors, x, y = (
         *(param(0, F32, (rows, parts)), param(1, F32, (parts,))),
@@ -142,7 +142,9 @@ def turned_rows(rows: int, parts: int, columns: int) -> Case:
     i, j, k = range_(0, parts), range_(1, rows), range_(2, columns)
     factor = make(Op.SIN, F32, (at(y, i),))
     total = reduce_ranges(at(x, j, i, k), Op.ADD, [k])
-    return Case(kernel("turned", put(out, [j, i], factor * total), put(factors, [i], factor)))
+    return Case(
+        kernel("transposed_rows", put(out, [j, i], factor * total), put(factors, [i], factor))
+    )
 
 
 def gated_rows(rows: int, columns: int) -> Case:
@@ -181,15 +183,15 @@ CASES = {
     "channels": channels(64, 32),
     "odd channels": channels(35, 24),
     "one row of channels": channels(3, 16),
-    "sums of channels that need others": spread(32, 32),
-    "sums of many channels that need others": spread(150, 24),
+    "sums of channels that need others": variation(32, 32),
+    "sums of many channels that need others": variation(150, 24),
     "softmax": softmax_inline(6, 64),
     "softmax with a tail": softmax_inline(3, 72),
     "odd softmax": softmax_inline(3, 67),
     "long softmax": softmax_inline(2, 640),
     "by the total": by_the_total(40, 700),
     "by a short total": by_the_total(5, 300),
-    "turned rows": turned_rows(3, 4, 64),
+    "transposed rows": transposed_rows(3, 4, 64),
     "gated rows": gated_rows(6, 64),
     "long gated rows": gated_rows(2, 600),
 }
@@ -302,7 +304,7 @@ def test_a_transpose_waits_once():
 
 
 def test_groups_share_a_loop_that_another_store_does_not_have():
-    program = generate(turned_rows(32, 64, 2048).kernel, H200)
+    program = generate(transposed_rows(32, 64, 2048).kernel, H200)
     assert math.prod(program.groups) >= 1024
 
 

@@ -17,7 +17,7 @@ def scaled_row(columns: int, is_in_place: bool = False) -> Case:
     return Case(kernel("scaled", put(out, [j], at(x, j) * at(factor, j) / total)))
 
 
-def places(case: Case, op: int) -> list[int]:
+def positions(case: Case, op: int) -> list[int]:
     """The numbers of lines with an op; of loads, those of arguments."""
     lines = generate(case.kernel, H200).instructions.src
     found = [number for number, line in enumerate(lines) if line.op == op]
@@ -28,23 +28,23 @@ def places(case: Case, op: int) -> list[int]:
 
 def test_few_threads_load_all_first():
     case = scaled_row(2048)
-    assert len(places(case, Op.LOAD)) == 2 * 2
-    assert max(places(case, Op.LOAD)) < min(places(case, Op.SHUFFLE))
+    assert len(positions(case, Op.LOAD)) == 2 * 2
+    assert max(positions(case, Op.LOAD)) < min(positions(case, Op.SHUFFLE))
 
 
 def test_many_groups_load_what_they_exchange_first():
     case = gated_rows(65536, 1024)
-    assert max(places(case, Op.LOAD)) < min(places(case, Op.SHUFFLE))
+    assert max(positions(case, Op.LOAD)) < min(positions(case, Op.SHUFFLE))
 
 
 def test_long_rows_are_not_loaded_at_once():
     case = scaled_row(65536)
-    assert max(places(case, Op.LOAD)) > min(places(case, Op.SHUFFLE))
+    assert max(positions(case, Op.LOAD)) > min(positions(case, Op.SHUFFLE))
 
 
 def test_what_the_kernel_writes_is_loaded_where_it_is_used():
     case = scaled_row(2048, is_in_place=True)
-    assert max(places(case, Op.LOAD)) > min(places(case, Op.SHUFFLE))
+    assert max(positions(case, Op.LOAD)) > min(positions(case, Op.SHUFFLE))
 
 
 def test_a_few_words_for_later_are_loaded_too():
@@ -52,4 +52,4 @@ def test_a_few_words_for_later_are_loaded_too():
     i, k = range_(0, 65536), range_(1, 1024)
     total = reduce_ranges(at(x, i, k), Op.ADD, [k])
     case = Case(kernel("rest", put(out, [i], total + at(y, i))))
-    assert max(places(case, Op.LOAD)) < min(places(case, Op.SHUFFLE))
+    assert max(positions(case, Op.LOAD)) < min(positions(case, Op.SHUFFLE))

@@ -25,10 +25,10 @@ def looped(count: int, is_written: bool = False) -> UOp:
     lines += [value.src[0], value]
     total = value
     for n in range(count):
-        place = make(Op.ADD, dtypes.int32, (loop, const(dtypes.int32, 64 * n)))
-        address = make(Op.INDEX, F32, (x, const(dtypes.bool, True), place))
+        index = make(Op.ADD, dtypes.int32, (loop, const(dtypes.int32, 64 * n)))
+        address = make(Op.INDEX, F32, (x, const(dtypes.bool, True), index))
         total = make(Op.MUL, F32, (total, load(address)))
-        lines += [place, address, total.src[1], total]
+        lines += [index, address, total.src[1], total]
     to = make(Op.INDEX, F32, (x if is_written else y, const(dtypes.bool, True), loop))
     lines += [to, store(to, total), make(Op.END, dtypes.void, (loop,))]
     return make(Op.LINEAR, dtypes.void, tuple(dict.fromkeys(lines)))

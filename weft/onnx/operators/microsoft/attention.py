@@ -152,10 +152,10 @@ def group_query_attention(
         steps = Tensor.arange(time, dtype=dtypes.int64, device=q.device).reshape(1, time)
         start = before if ends is None or time > 1 else (ends - time).reshape(-1, 1)
         where = positions if positions is not None else (steps + start).expand(q.shape[0], time)
-        turned = call.get("rotary_interleaved", 0)
+        is_interleaved = call.get("rotary_interleaved", 0)
         width = 2 * cos.shape[-1]
-        q = rotated(q, cos, sin, where, width, turned)
-        k = rotated(k, cos, sin, where, width, turned)
+        q = rotated(q, cos, sin, where, width, is_interleaved)
+        k = rotated(k, cos, sin, where, width, is_interleaved)
     if past_k is not None and past_v is not None and before:
         k, v = past_k.cat(k, dim=2), past_v.cat(v, dim=2)
     times = heads // groups

@@ -31,7 +31,7 @@ def distances(call: Any, x: Tensor, y: Tensor) -> Tensor:
 
 @op("Unique", domain=MICROSOFT, raw=True)
 def unique_in_order(call: Any, x: Any) -> Any:
-    """Values in the order of their first places, which of them each element is, and counts."""
+    """Values in the order of their first positions, which of them each element is, and counts."""
     call.attributes = {"sorted": 0}
     values, _, inverse, counts = unique(call, x)
     return values, inverse, counts

@@ -239,7 +239,7 @@ def qgemm(
     a = a.transpose(0, 1) if call.get("transA", 0) else a
     axis = 0 if call.get("transB", 0) else 1
     right = Integers.of(call.run, b, b_zero, axis)
-    total = product_sums(Integers.of(call.run, a, a_zero), right, is_turned=axis == 0)
+    total = product_sums(Integers.of(call.run, a, a_zero), right, is_transposed=axis == 0)
     total = total if c is None else total + c
     factor = a_scale.reshape(1, 1) * _on_axis(b_scale, 2, 1) * call.get("alpha", 1.0)
     if y_scale is None or y_zero is None:

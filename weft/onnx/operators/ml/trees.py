@@ -140,18 +140,18 @@ def _members(call: Any, kinds: Any) -> dict[int, list[float]]:
 def _of_ids(call: Any, prefix: str) -> _Forest:
     """The forest of a regressor or classifier, whose nodes have a tree and a number in it."""
     trees, numbers = call.get("nodes_treeids"), call.get("nodes_nodeids")
-    where = {pair: place for place, pair in enumerate(zip(trees, numbers, strict=True))}
+    where = {pair: index for index, pair in enumerate(zip(trees, numbers, strict=True))}
     kinds = [name.removeprefix("BRANCH_") for name in call.get("nodes_modes")]
     modes = np.array([_MODES.index(kind) for kind in kinds], np.int64)
 
     def next_nodes(name: str) -> Any:
         listed = zip(trees, call.get(name), strict=True)
         return np.array(
-            [place if modes[place] == 7 else where[pair] for place, pair in enumerate(listed)],
+            [index if modes[index] == 7 else where[pair] for index, pair in enumerate(listed)],
             np.int64,
         )
 
-    roots = [place for place, tree in enumerate(trees) if place == 0 or tree != trees[place - 1]]
+    roots = [index for index, tree in enumerate(trees) if index == 0 or tree != trees[index - 1]]
     values = call.get("nodes_values_as_tensor")
     splits = np.asarray(call.get("nodes_values") if values is None else values, np.float64)
     given = call.get(f"{prefix}_weights_as_tensor")
