@@ -18,8 +18,10 @@ from tests.onnx.suite import DEVICE, cases, run_case
 
 LIST = Path(__file__).with_name("not_passed.txt")
 # The suite of onnx 1.23, and how many of it pass.
-TOTAL, PASSED = 2033, 2021
+TOTAL, PASSED = 2033, 2019
 PARTS = 16
+# Reasons for which a listed case passes on some runs, or on some machines.
+MAY_PASS = ("random", "on this machine")
 IMAGES = "node/test_image_decoder"
 Record = Callable[[str, Any], None]
 LARGE = (
@@ -62,7 +64,7 @@ def _differences(names: list[str], device: str, record: Record) -> list[str]:
                 wrong.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
         else:
             passed += 1
-            if name in listed and "random" not in listed[name]:
+            if name in listed and not any(word in listed[name] for word in MAY_PASS):
                 wrong.append(f"{name} passes: take it off the list")
     record("score: cases of the ONNX backend suite that pass", (passed, len(names)))
     return wrong
