@@ -287,10 +287,10 @@ class Op:
         "MBARRIER",
         _C.CONTROL,
         "3+",
-        "MBARRIER(barrier, mask, …): make barriers that count one arrival and bytes, arrive and"
-        " say how many bytes are to come, or wait until a phase of this parity is complete. The"
-        " last source is what happened before",
-        arg='("init", count), ("expect", bytes) or ("wait",)',
+        "MBARRIER(barrier, mask, …): make barriers that count arrivals and bytes, arrive, arrive"
+        " and say how many bytes are to come, or wait until a phase of this parity is complete."
+        " The last source is what happened before",
+        arg='("init", count, arrivals), ("arrive",), ("expect", bytes) or ("wait",)',
     )
     MMA = _op(
         "MMA",
@@ -305,9 +305,10 @@ class Op:
         "MMA_GROUP",
         _C.CONTROL,
         "2",
-        "MMA_GROUP(sums, before): registers may be read by the MMAs that follow, or those before"
-        " it are a group, or wait until all but some groups are complete",
-        arg='("fence",), ("commit",) or ("wait", groups)',
+        "MMA_GROUP(sums, before): registers may be read by the MMAs that follow, or have their"
+        " values here; those before it are a group; or wait until all but some groups are"
+        " complete, of which these sums may be one",
+        arg='("fence",), ("computed",), ("commit",), ("wait", groups) or ("ready", groups)',
     )
 
     # Structure.

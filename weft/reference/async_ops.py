@@ -3,8 +3,9 @@
 `program.py` hands over here what threads do together. Nothing that runs beside the arithmetic is
 seen before somebody has waited for it: what a copy writes is not there until its barrier has been
 waited for, and sums cannot be read while they are computed. Overwriting a tile that is still being
-multiplied, waiting for bytes that nobody copies, and sums that are touched without a fence are
-faults; on a GPU they are wrong results now and then, or no end.
+multiplied, or of which nobody knows whether other warps are done with it, waiting for bytes that
+nobody copies, and sums that are touched without a fence are faults; on a GPU they are wrong
+results now and then, or no end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from weft.reference.fault import fault
 from weft.reference.memory import Cell, ElementMemory
 from weft.reference.tiles import as_scalar
 
+WARP_THREADS: Final = 32
+
 
 class Landing(NamedTuple):
     """Elements that a copy brings, which land when somebody waits for them."""
@@ -33,14 +36,36 @@ class Landing(NamedTuple):
     size: int
 
 
+class Reads(NamedTuple):
+    """Elements that a warp has multiplied; `of` is those of a group of multiplications."""
+
+    warp: int
+    of: frozenset[tuple[ElementMemory, int]]
+
+
 @dataclass
 class Barrier:
-    """One barrier: its phases are counted; a phase ends with one arrival and all its bytes."""
+    """One barrier: its phases are counted; a phase ends with all its arrivals and bytes."""
 
+    wanted: int = 1
     phase: int = 0
     arrivals: int = 0
     bytes_left: int = 0
     copies: list[Landing] = field(default_factory=list)
+    told: list[Reads] = field(default_factory=list)  # what is over for those that have arrived
+    known: list[Reads] = field(default_factory=list)  # the same of phases that are complete
+
+    def advance(self) -> None:
+        self.phase, self.arrivals, self.copies = self.phase + 1, 0, []
+        self.known, self.told = self.known + self.told, []
+
+
+@dataclass
+class Multiplications:
+    """A group of them: the sums that they compute, and the elements that they read."""
+
+    sums: set[ElementMemory] = field(default_factory=set)
+    reads: set[tuple[ElementMemory, int]] = field(default_factory=set)
 
 
 @dataclass
@@ -49,12 +74,22 @@ class Warpgroup:
 
     sums: dict[ElementMemory, list[Scalar | None]] = field(default_factory=dict)
     fenced: set[ElementMemory] = field(default_factory=set)
-    groups: list[set[tuple[ElementMemory, int]]] = field(default_factory=list)
-    current: set[tuple[ElementMemory, int]] = field(default_factory=set)
+    groups: list[Multiplications] = field(default_factory=list)
+    current: Multiplications = field(default_factory=Multiplications)
 
     def reads(self, memory: ElementMemory, position: int) -> bool:
         address = (memory, position)
-        return address in self.current or any(address in group for group in self.groups)
+        return any(address in group.reads for group in (self.current, *self.groups))
+
+    def complete(self, left: int) -> list[Multiplications]:
+        """Let all groups but the last few be complete: their sums are there. Those groups."""
+        count = max(len(self.groups) - left, 0)
+        done, self.groups = self.groups[:count], self.groups[count:]
+        running = set[ElementMemory]().union(*(g.sums for g in (self.current, *self.groups)))
+        for memory in self.sums.keys() - running:
+            memory.values = self.sums.pop(memory)
+            self.fenced.discard(memory)
+        return done
 
 
 class GroupState:
@@ -63,13 +98,14 @@ class GroupState:
     def __init__(self, threads: int) -> None:
         self.barriers: dict[tuple[ElementMemory, int], Barrier] = {}
         self.warpgroups = [Warpgroup() for _ in range(-(-threads // WARPGROUP_THREADS))]
+        self.unknown: list[Reads] = []  # reads that are over, but not everybody knows that
 
     # What one thread does.
 
-    def make_barriers(self, address: Cell, count: int, node: UOp) -> None:
+    def make_barriers(self, address: Cell, count: int, arrivals: int, node: UOp) -> None:
         for number in range(count):
             address.memory.set(address.position + number, 0, node)
-            self.barriers[address.memory, address.position + number] = Barrier()
+            self.barriers[address.memory, address.position + number] = Barrier(arrivals)
 
     def barrier(self, address: Cell, node: UOp) -> Barrier:
         address.memory.get(address.position, node)  # it was made, and that is known to this thread
@@ -77,10 +113,18 @@ class GroupState:
 
     def expect(self, address: Cell, size: int, node: UOp) -> None:
         barrier = self.barrier(address, node)
-        if barrier.arrivals:
+        if barrier.arrivals == barrier.wanted:
             raise fault("a barrier takes one arrival in each phase, and this is another", node)
-        barrier.arrivals = 1
+        barrier.arrivals += 1
         barrier.bytes_left += size
+
+    def arrive(self, address: Cell, thread: int, node: UOp) -> None:
+        """Say that a warp is done with what it has waited for."""
+        barrier = self.barrier(address, node)
+        barrier.told += [each for each in self.unknown if each.warp == thread // WARP_THREADS]
+        barrier.arrivals += 1
+        if barrier.arrivals == barrier.wanted and not barrier.bytes_left:
+            barrier.advance()
 
     def copy_box(
         self, target: Cell, source: ElementMemory, layout: UOp, at: Sequence[int], address: Cell
@@ -100,6 +144,8 @@ class GroupState:
             position = swizzled((target.position + number) * size) // size
             if any(each.reads(memory, position) for each in self.warpgroups):
                 raise fault(f"{memory.name} is overwritten while it is multiplied", layout)
+            if any((memory, position) in each.of for each in self.unknown):
+                raise fault(f"{memory.name} is overwritten while a warp may multiply it", layout)
             if not 0 <= position < memory.size:
                 raise fault(f"{memory.name} is written out of bounds at {position}", layout)
             memory.values[position] = None
@@ -108,14 +154,14 @@ class GroupState:
 
     # What all threads do together.
 
+    def meet(self) -> None:
+        """All threads know what the others have done."""
+        self.unknown = []
+
     def wait(self, addresses: Sequence[Cell], parities: Sequence[int], node: UOp) -> None:
         """Let copies land, and go on if the phase is complete."""
-        if (
-            len(
-                {(cell.position, parity) for cell, parity in zip(addresses, parities, strict=True)}
-            )
-            > 1
-        ):
+        places = zip(addresses, parities, strict=True)
+        if len({(cell.position, parity) for cell, parity in places}) > 1:
             raise fault("threads wait for different barriers", node)
         barrier = self.barrier(addresses[0], node)
         if barrier.phase % 2 == parities[0]:
@@ -123,10 +169,16 @@ class GroupState:
                 for position, value in values:
                     memory.values[position] = value
                 barrier.bytes_left -= size
-            if not barrier.arrivals or barrier.bytes_left:
+            if barrier.arrivals < barrier.wanted or barrier.bytes_left:
                 left = barrier.bytes_left
-                raise fault(f"threads wait for {left} bytes that nobody copies", node)
-            self.barriers[addresses[0].memory, addresses[0].position] = Barrier(barrier.phase + 1)
+                missing = (
+                    f"{left} bytes that nobody copies" if left else "threads that do not come"
+                )
+                raise fault(f"threads wait for {missing}", node)
+            barrier.advance()
+        over = set(map(id, barrier.known))
+        barrier.known = []
+        self.unknown = [each for each in self.unknown if id(each) not in over]
 
     def group(self, node: UOp, sums: Sequence[Cell]) -> None:
         """A fence, the end of a group of multiplications, or a wait for groups."""
@@ -137,14 +189,16 @@ class GroupState:
                 warpgroup.fenced.update(cell.memory for cell in own)
             elif kind == "commit":
                 warpgroup.groups.append(warpgroup.current)
-                warpgroup.current = set()
-            else:
-                done = max(len(warpgroup.groups) - count[0], 0)
-                warpgroup.groups = warpgroup.groups[done:]
-                if not warpgroup.groups and not warpgroup.current:
-                    for memory, values in warpgroup.sums.items():
-                        memory.values = values
-                    warpgroup.sums, warpgroup.fenced = {}, set()
+                warpgroup.current = Multiplications()
+            elif kind in ("wait", "ready"):
+                for each in warpgroup.complete(count[0]):
+                    first = number * WARPGROUP_THREADS // WARP_THREADS
+                    warps = range(first, first + WARPGROUP_THREADS // WARP_THREADS)
+                    reads = frozenset(each.reads)
+                    self.unknown += [Reads(warp, reads) for warp in warps if reads]
+                running = [cell.memory for cell in own if cell.memory in warpgroup.sums]
+                if kind == "ready" and running:
+                    raise fault(f"{running[0].name} is not what is complete", node)
 
     def multiply(self, node: UOp, cells: Sequence[tuple[Cell, Cell, Cell]]) -> None:
         """Add a product of tiles to the sums of each warpgroup."""
@@ -181,7 +235,7 @@ def _tile(
         value = memory.values[position] if 0 <= position < memory.size else None
         if value is None:
             raise fault(f"{memory.name} is multiplied at {position} before it is there", node)
-        warpgroup.current.add((memory, position))
+        warpgroup.current.reads.add((memory, position))
         tile[row, along] = from_bits(dtype, to_bits(memory.dtype, value))
     return tile
 
@@ -214,6 +268,7 @@ def _add(
             raise fault("sums are computed on without a fence", node)
         warpgroup.sums[memory] = memory.values
         memory.values = [None] * memory.size
+    warpgroup.current.sums.add(memory)
     values = warpgroup.sums[memory]
     for element, before in enumerate(values):
         if before is None:

@@ -106,7 +106,8 @@ class _ProgramRun:
         }
         beside = GroupState(len(threads))
         running = [
-            self._thread(self._leaf_values(group | thread, shared), beside) for thread in threads
+            self._thread(self._leaf_values(group | thread, shared), beside, number)
+            for number, thread in enumerate(threads)
         ]
         received: list[Value | None] = [None] * len(running)
         while True:
@@ -131,6 +132,7 @@ class _ProgramRun:
             if first.op != Op.BARRIER:
                 _meet(beside, first, waiting)
                 continue
+            beside.meet()
             for memory in shared.values():
                 memory.epoch += 1
 
@@ -187,7 +189,7 @@ class _ProgramRun:
             raise fault(f"argument {slot} is {given}, not {size} of {node.dtype.name}", node)
         return memory
 
-    def _thread(self, known: Environment, beside: GroupState) -> Thread:
+    def _thread(self, known: Environment, beside: GroupState, number: int) -> Thread:
         """Run the instructions of one thread; yield where it waits for others."""
         position = 0
         while position < len(self.instructions):
@@ -200,7 +202,7 @@ class _ProgramRun:
             elif node.op in (Op.MMA, Op.MMA_GROUP) or _is_wait(node):
                 yield _meeting(node, known)
             elif node.op in (Op.COPY_BOX, Op.MBARRIER):
-                _start(beside, node, known)
+                _start(beside, node, known, number)
             elif node.op == Op.CONTRACT and contract_parts(node).is_computed:
                 numbers = tuple([_number(known, each) for each in node.src[2:]])
                 own = _lookup(known, node.src[0])
@@ -253,6 +255,8 @@ def _is_wait(node: UOp) -> bool:
 
 def _meeting(node: UOp, known: Environment) -> Meeting:
     """What a thread brings to something that all threads do together."""
+    if _is_wait(node) and not _value(known, node.src[1]):
+        return Meeting(node)
     cells = tuple([_address(known, source) for source in node.src if source.op == Op.INDEX])
     return Meeting(node, _value(known, node.src[2]) if _is_wait(node) else None, cells)
 
@@ -263,12 +267,12 @@ def _meet(beside: GroupState, node: UOp, threads: Sequence[Meeting]) -> None:
         beside.group(node, [meeting.cells[0] for meeting in threads])
     elif node.op == Op.MMA:
         beside.multiply(node, [(x, y, z) for _, _, (x, y, z) in threads])
-    else:
-        parities = [int(cast("Scalar", meeting.value)) for meeting in threads]
-        beside.wait([meeting.cells[0] for meeting in threads], parities, node)
+    elif waiting := [meeting for meeting in threads if meeting.cells]:
+        parities = [int(cast("Scalar", meeting.value)) for meeting in waiting]
+        beside.wait([meeting.cells[0] for meeting in waiting], parities, node)
 
 
-def _start(beside: GroupState, node: UOp, known: Environment) -> None:
+def _start(beside: GroupState, node: UOp, known: Environment, thread: int) -> None:
     """Do what one thread starts, where its mask holds."""
     is_copy = node.op == Op.COPY_BOX
     if not _value(known, node.src[3 if is_copy else 1]):
@@ -279,10 +283,15 @@ def _start(beside: GroupState, node: UOp, known: Environment) -> None:
         assert isinstance(source, ElementMemory)
         at = [_number(known, each) for each in node.src[4:-1]]
         beside.copy_box(target, source, node.src[1], at, barrier)
+        return
+    kind, *numbers = node.arg
+    barrier = _address(known, node.src[0])
+    if kind == "init":
+        beside.make_barriers(barrier, numbers[0], numbers[1], node)
+    elif kind == "expect":
+        beside.expect(barrier, numbers[0], node)
     else:
-        kind, number = node.arg
-        act = beside.make_barriers if kind == "init" else beside.expect
-        act(_address(known, node.src[0]), number, node)
+        beside.arrive(barrier, thread, node)
 
 
 def _needs_running(node: UOp) -> bool:

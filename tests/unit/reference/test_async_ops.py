@@ -61,7 +61,7 @@ FAULTS = {
         "sums0 is read at 0 before it is written",
     ),
     "barriers that nobody made": (
-        *(Op.MBARRIER, ("init", 2), ("init", 1)),
+        *(Op.MBARRIER, ("init", 2, 1), ("init", 1, 1)),
         "barriers0 is read at 1 before it is written",
     ),
 }

@@ -6,6 +6,7 @@ A group has the queries of a tile and all columns of their result; its loop is o
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 from weft.codegen.analysis.loops import nodes_of
@@ -25,8 +26,9 @@ from weft.target.compute import Simt
 TILES: Final = ((128, 128), (128, 64), (64, 64))
 # Registers of a thread for sums, scores, and weights in pairs: others are for what is computed.
 MOST_REGISTERS: Final = 192
-# Blocks of keys and values that are in local memory at once.
-STAGES: Final = 2
+# Blocks of keys and values that are in local memory at once: with a third one, no group of warps
+# waits for another one to be done with the block that it has just read itself.
+STAGES: Final = (3, 2)
 
 
 def use_tensor_chain(chooser: Chooser, compute: Simt) -> bool:
@@ -70,8 +72,8 @@ def _tiled(chooser: Chooser, row: int, column: int) -> str:
     if unit_for(target, dtype, dtype) is None or not copies:
         return f"there are none for {dtype.name}"
     reason = ""
-    for tile in TILES:
-        opt = TensorChain(row, column, tile, STAGES)
+    for tile, stages in itertools.product(TILES, STAGES):
+        opt = TensorChain(row, column, tile, stages)
         reason = next(iter(opt.reasons(chooser.kernel)), "")
         if not reason and opt.registers(chooser.kernel) > MOST_REGISTERS:
             reason = f"sums and scores of {tile[1]} keys do not fit into registers"

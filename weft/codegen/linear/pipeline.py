@@ -113,7 +113,7 @@ class _Tile(Lines):
         self.maps = [self.tensor_map(which) for which in range(2)]
         self.before = first
         address = self.at(self.barriers, number(0))
-        self.effect(Op.MBARRIER, (address, first), ("init", parts.stages))
+        self.effect(Op.MBARRIER, (address, first), ("init", parts.stages, 1))
         for step in range(min(parts.stages - 1, parts.step_count)):
             self.fill(number(step), number(step), first)
         self.effect(Op.BARRIER, ())

@@ -34,6 +34,7 @@ from weft.codegen.lower.trim_loops import trim_loops
 from weft.codegen.opts import legality
 from weft.codegen.opts.join import JoinPlan, join_reductions, plan_join
 from weft.codegen.opts.opt import Opt
+from weft.codegen.opts.scaled_maxima import scale_exponents
 from weft.codegen.opts.score_steps import ScoreSteps
 from weft.codegen.opts.split_range import split_range
 from weft.ir.bounds import bounds
@@ -121,6 +122,7 @@ class TensorChain(Opt):
         if set(kinds_of(kernel).values()) != {LOOP}:
             yield "a loop is bound already"
             return
+        kernel = scale_exponents(kernel)
         found = chain_of(kernel, self.row, self.column, self.tile[1])
         if isinstance(found, str):
             yield found
@@ -151,6 +153,7 @@ class TensorChain(Opt):
         return (found.extents[self.column] + scores) // 2 + weights * self.tile[1] // 4
 
     def rewritten(self, kernel: UOp) -> UOp:
+        kernel = scale_exponents(kernel)
         found = chain_of(kernel, self.row, self.column)
         assert isinstance(found, Chain)
         return _Tiling(kernel, self, found).result

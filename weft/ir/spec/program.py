@@ -120,7 +120,7 @@ def _copy_box(node: UOp) -> Verdict:
 def _mbarrier(node: UOp) -> Verdict:
     if node.arg.__class__ is not tuple or not node.arg or not is_bool(node.src[1]):
         return False
-    kinds = {"init": (1, 3), "expect": (1, 3), "wait": (0, 4)}
+    kinds = {"init": (2, 3), "expect": (1, 3), "arrive": (0, 3), "wait": (0, 4)}
     if kinds.get(node.arg[0]) != (len(node.arg) - 1, len(node.src)):
         return "it does nothing that is known"
     return _is_in(node.src[0], DYNAMIC)
@@ -137,8 +137,8 @@ def _mma(node: UOp) -> Verdict:
 
 
 def _mma_group(node: UOp) -> Verdict:
-    is_known = node.arg in (("fence",), ("commit",)) or (
-        has_types(node.arg, str, int) and node.arg[0] == "wait" and node.arg[1] >= 0
+    is_known = node.arg in (("fence",), ("commit",), ("computed",)) or (
+        has_types(node.arg, str, int) and node.arg[0] in ("wait", "ready") and node.arg[1] >= 0
     )
     return is_known and _is_in(node.src[0], "register")
 

@@ -115,17 +115,22 @@ def _do(code: Code, text: str, constraints: str, operands: str) -> None:
 def write_mbarrier(code: Code, node: UOp) -> None:
     kind = node.arg[0]
     address = _address(code, node.src[0])
-    if kind == "wait":
-        _write_wait(code, address, code.operand(node.src[2]))
-        return
+    parity = code.operand(node.src[2]) if kind == "wait" else ""
 
     def write() -> None:
+        if kind == "wait":
+            _write_wait(code, address, parity)
+            return
+        if kind == "arrive":
+            text = "mbarrier.arrive.shared::cta.b64 _, [$0];"
+            _do(code, text, f"r,{_MEMORY}", f"i32 {address}")
+            return
         if kind == "expect":
             text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {node.arg[1]};"
             _do(code, text, f"r,{_MEMORY}", f"i32 {address}")
             return
         for number in range(node.arg[1]):
-            text = f"mbarrier.init.shared::cta.b64 [$0 + {8 * number}], 1;"
+            text = f"mbarrier.init.shared::cta.b64 [$0 + {8 * number}], {node.arg[2]};"
             _do(code, text, f"r,{_MEMORY}", f"i32 {address}")
         _do(code, "fence.mbarrier_init.release.cluster;", _MEMORY, "")
 
@@ -148,13 +153,35 @@ def _write_wait(code: Code, address: str, parity: str) -> None:
 
 
 def _descriptor(code: Code, address: UOp, panel: int) -> str:
-    """Where a tile is and how it lies, as matrix instructions take it."""
+    """Where a tile is and how it lies, as matrix instructions take it.
+
+    Those of a product differ by constants, which are added last: all addresses fit, so that a sum
+    of descriptors is the descriptor of a sum, and what is in front of it is computed once.
+    """
     writer = code.writer
-    units = writer.value(f"lshr i32 {_address(code, address)}, 4")
+    memory, size = behind(address.src[0]), address.dtype.itemsize
+    terms, constant = _apart(address.src[2])
+    kind, pointer = code.pointers[memory]
+    start = writer.value(f"ptrtoint {kind} {pointer} to i32")
+    for term in terms:
+        scaled = writer.value(f"mul i32 {code.operand(term)}, {size}")
+        start = writer.value(f"add i32 {start}, {scaled}")
+    units = writer.value(f"lshr i32 {start}, 4")
     low = writer.value(f"and i32 {units}, {0x3FFF}")
-    wide = writer.value(f"zext i32 {low} to i64")
-    rest = _SWIZZLED | _EIGHT_ROWS | (panel >> 4 or 1) << 16
-    return writer.value(f"or i64 {wide}, {rest}")
+    first = writer.value(f"or i32 {low}, {(panel >> 4 or 1) << 16}")
+    moved = writer.value(f"add i32 {first}, {constant * size >> 4}")
+    wide = writer.value(f"zext i32 {moved} to i64")
+    return writer.value(f"or i64 {wide}, {_SWIZZLED | _EIGHT_ROWS}")
+
+
+def _apart(position: UOp) -> tuple[list[UOp], int]:
+    """A position as what is computed, and a constant."""
+    if position.op == Op.CONST:
+        return [], int(position.arg)
+    if position.op != Op.ADD:
+        return [position], 0
+    parts = [_apart(source) for source in position.src]
+    return [term for terms, _ in parts for term in terms], sum(constant for _, constant in parts)
 
 
 def write_mma(code: Code, node: UOp) -> None:
@@ -237,12 +264,14 @@ def write_mma_group(code: Code, node: UOp) -> None:
         _with_sums(code, node.src[0], "wgmma.fence.sync.aligned;", [])
     elif kind == "fence":
         _do(code, "wgmma.fence.sync.aligned;", _MEMORY, "")
+    elif kind == "computed":
+        _with_sums(code, node.src[0], "", [])
     elif kind == "commit":
         _do(code, "wgmma.commit_group.sync.aligned;", _MEMORY, "")
-    elif count[0]:
+    elif kind == "wait" and count[0]:
         _do(code, f"wgmma.wait_group.sync.aligned {count[0]};", _MEMORY, "")
     else:
-        _with_sums(code, node.src[0], "wgmma.wait_group.sync.aligned 0;", [])
+        _with_sums(code, node.src[0], f"wgmma.wait_group.sync.aligned {count[0]};", [])
 
 
 def allocate_dynamic(code: Code) -> None:

@@ -192,7 +192,10 @@ def _write_store(code: Code, node: UOp) -> None:
 
 
 def _open_range(code: Code, node: UOp) -> None:
-    """A loop that tests at its end, and before it too unless it is known to run."""
+    """A loop that tests at its end, and before it too unless it is known to run.
+
+    One that runs once or not at all is a branch.
+    """
     least, most = bounds(node.src[0])
     is_64 = node in code.widths.as_64
     define = code.define_64 if is_64 else code.define
@@ -210,6 +213,9 @@ def _open_range(code: Code, node: UOp) -> None:
         runs = writer.value(f"icmp sgt {type_name} {extent}, 0")
         writer.do(f"br i1 {runs}, label %{label}, label %{label}_end")
     writer.block(label)
+    if most == 1:
+        define(node, "0")
+        return
     counter = f"%{label}_counter"
     back = f"[ %{label}_next, %{label}_back ]"
     writer.do(f"{counter} = phi {type_name} [ 0, %{before} ], {back}")
@@ -225,6 +231,9 @@ def _close(code: Code, node: UOp) -> None:
     opened, writer = node.src[0], code.writer
     label = code.labels.get(opened)
     if label is None:  # a loop of one iteration
+        return
+    if bounds(opened.src[0])[1] == 1:
+        writer.enter(f"{label}_end")
         return
     type_name = "i64" if opened in code.widths.as_64 else value_type(opened.dtype)
     writer.enter(f"{label}_back")

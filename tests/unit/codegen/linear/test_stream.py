@@ -63,10 +63,21 @@ def program_of(kernel: UOp, tile: tuple[int, int] = (64, 64), stages: int = 2) -
         return generate(kernel, TARGET, chosen)
 
 
-def computed(case: Case, tile: tuple[int, int] = (64, 64)) -> tuple[np.ndarray, np.ndarray]:
+def computed(
+    case: Case, tile: tuple[int, int] = (64, 64), stages: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
     """What a program makes of random inputs, and what is wanted."""
-    kernel, order = kernel_of(case)
-    program = program_of(kernel, tile)
+    kernel, _ = kernel_of(case)
+    program = program_of(kernel, tile, stages)
+    memories, wanted = arguments(case, program)
+    run_program(program.instructions, memories)
+    result = [float(from_bits(case.dtype, int(x))) for x in memories[0].values]
+    return np.array(result).reshape(wanted.shape), wanted
+
+
+def arguments(case: Case, program: Program) -> tuple[list[ElementMemory], np.ndarray]:
+    """Memory with random inputs, and what is wanted."""
+    _, order = kernel_of(case)
     rng = np.random.default_rng(0)
     params = {n.arg[0]: n for n in topological(program.instructions) if n.op == Op.PARAM}
     arrays: list[Any] = []
@@ -80,9 +91,7 @@ def computed(case: Case, tile: tuple[int, int] = (64, 64)) -> tuple[np.ndarray, 
     memories = [
         _memory(params[slot].dtype, given[number], case.dtype) for slot, number in enumerate(order)
     ]
-    run_program(program.instructions, memories)
-    result = [float(from_bits(case.dtype, int(x))) for x in memories[0].values]
-    return np.array(result).reshape(wanted.shape), wanted
+    return memories, wanted
 
 
 def _memory(dtype: DType, array: np.ndarray, of: DType) -> ElementMemory:
