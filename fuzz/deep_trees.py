@@ -61,7 +61,7 @@ class Tree:
             (1, self.order),
             (2, self.permute),
             (2, self.reshape),
-            (2, self.turned),
+            (2, self.permuted),
             (2, self.expand),
             (1, self.fence),
         ]
@@ -397,7 +397,7 @@ class Tree:
             return None
         return self.add(f"{self.value(inner, depth)}.reshape({shape})", shape)
 
-    def turned(self, shape: Shape, depth: int) -> str | None:
+    def permuted(self, shape: Shape, depth: int) -> str | None:
         if not shape:
             return None
         x, axis = self.value(shape, depth), self.axis(shape)

@@ -96,7 +96,7 @@ def _suppression(pool: Pool, name: str) -> None:
 @draws("Strings", first=10)
 def _strings(pool: Pool, name: str) -> None:
     words = pool.input(np.array(["ab", "", "é"], dtype=object))
-    turned = pool.node("Gather", [words, pool.ints([1, 0, 2])], axis=0)[0]
+    permuted = pool.node("Gather", [words, pool.ints([1, 0, 2])], axis=0)[0]
     pool.node("Concat", [words, words], axis=0)
     if pool.opset >= 19:
-        pool.node("Equal", [words, turned])
+        pool.node("Equal", [words, permuted])

@@ -25,8 +25,8 @@ def _matmul(pool: Pool, name: str) -> None:
 @draws("Gemm")
 def _gemm(pool: Pool, name: str) -> None:
     left = pool.floats(rank=2)
-    turned, other = pool.rng.randint(0, 1), pool.rng.randint(0, 1)
-    rows, depth = pool.values[left].shape[:: -1 if turned else 1]
+    transposed, other = pool.rng.randint(0, 1), pool.rng.randint(0, 1)
+    rows, depth = pool.values[left].shape[:: -1 if transposed else 1]
     columns = pool.rng.randint(1, 4)
     right = pool.drawn("float32", (columns, depth) if other else (depth, columns))
     bias = pool.drawn("float32", pool.rng.choice(((columns,), (rows, 1), (rows, columns), ())))
@@ -34,7 +34,7 @@ def _gemm(pool: Pool, name: str) -> None:
     if pool.opset < 11 or pool.rng.random() < 0.7:
         inputs.append(pool.given(bias))
     pool.node(
-        name, inputs, transA=turned, transB=other, alpha=pool.rng.choice((None, 0.5)),
+        name, inputs, transA=transposed, transB=other, alpha=pool.rng.choice((None, 0.5)),
         beta=pool.rng.choice((None, 2.0)),
     )  # fmt: skip
 

@@ -31,8 +31,8 @@ class NumpyLlama:
     def rotated(self, x: Array, position: int) -> Array:
         size = self.config.head_size
         angle = position * self.config.rope.base ** (-np.arange(0, size, 2) / size)
-        turned = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * angle)
-        return np.stack([turned.real, turned.imag], -1).reshape(x.shape)
+        rotated = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * angle)
+        return np.stack([rotated.real, rotated.imag], -1).reshape(x.shape)
 
     def step(self, token: int, position: int) -> Array:
         c, w = self.config, self.weights

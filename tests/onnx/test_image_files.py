@@ -50,7 +50,7 @@ def test_channels_come_in_the_order_that_is_asked_for(height: int) -> None:
 def test_what_is_no_image_is_an_error() -> None:
     pytest.importorskip("PIL", reason="Pillow is not installed")
     model = load(decoder("RGB"))
-    with pytest.raises(ArgumentError, match="7 bytes are no image"):
+    with pytest.raises(ArgumentError, match="7 bytes are not an image"):
         model(np.arange(7, dtype=np.uint8))
     content = png(np.zeros((64, 64, 3), np.uint8))
     with pytest.raises(ArgumentError, match="cannot be read"):

@@ -146,8 +146,8 @@ def attention() -> Any:
         node("MatMul", ["q", "k"], ["scores"]),
         node("Softmax", ["scores"], ["shares"], axis=-1),
         node("MatMul", ["shares", "v"], ["mixed"]),
-        node("Transpose", ["mixed"], ["turned"], perm=[0, 2, 1, 3]),
-        node("Reshape", ["turned", "together"], ["y"]),
+        node("Transpose", ["mixed"], ["moved"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["moved", "together"], ["y"]),
     ]
     said = {"ids": (INT64, ["batch", "time"])}, {"y": (FLOAT, ["batch", "time", 8])}
     return make(nodes, *said, weights)

@@ -141,7 +141,9 @@ class Model:
                     "give the names greater least sizes: load(path, sizes={name: (8, 512)})"
                 )
             elif isinstance(error, UsageError) and error.fix in ("", EQUAL_SIZES, MULTIPLES):
-                error.fix = "load the model without sizes=: then what must be known is no variable"
+                error.fix = (
+                    "load the model without sizes=: then sizes that must be known are numbers"
+                )
             raise
 
     def _problem(
@@ -157,7 +159,7 @@ class Model:
         return None
 
     def zeros(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Inputs of zeros, whose named sizes are these; None for what is no tensor."""
+        """Inputs of zeros, whose named sizes are these; None for what is not a tensor."""
         return {each.name: _zeros(each, sizes, self.device) for each in self.inputs}
 
     def find_sizes(self, sizes: Mapping[str, int]) -> None:
@@ -337,7 +339,7 @@ class Model:
 
 
 def _zeros(said: Described, sizes: Mapping[str, int], device: str | None) -> Any:
-    """An input of zeros as the graph describes it; None for what is no tensor."""
+    """An input of zeros as the graph describes it; None for what is not a tensor."""
     if said.kind != "tensor" or said.element not in DTYPES or said.shape is None:
         return None
     shape = [size if isinstance(size, int) else sizes.get(size or "", 1) for size in said.shape]

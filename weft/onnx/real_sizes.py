@@ -1,7 +1,7 @@
 """Symbolic sizes as the floats that files compute with before they round them.
 
 Exports write the size of a resized image as `Cast(Floor(Cast(size, float) * 1.5), int64)`. A
-`RealSize` is a size over a whole number, exactly; what is no such fraction is an error, and the
+`RealSize` is a size over a whole number, exactly; what is not such a fraction is an error, and the
 work of tensors.
 """
 
@@ -33,7 +33,7 @@ _MOST_DENOMINATOR: Final = 1 << 10
 
 
 class InexactSizeError(ArithmeticError):
-    """A number that is no symbolic size over a whole number."""
+    """A number that is not a symbolic size over a whole number."""
 
 
 class RealSize:

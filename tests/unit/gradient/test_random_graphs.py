@@ -67,8 +67,8 @@ def gathered(generator: random.Random, x: UOp) -> UOp:
     if generator.random() < 0.5:
         return index_of(x, [rows], rows < 1)
     columns = make(Op.IOTA, dtypes.int32, (), (3,)) * generator.randrange(1, 3) % 3
-    turned = index_of(move(Op.PERMUTE, x, (1, 0)), [columns])
-    return move(Op.PERMUTE, turned, (1, 0))
+    transposed = index_of(move(Op.PERMUTE, x, (1, 0)), [columns])
+    return move(Op.PERMUTE, transposed, (1, 0))
 
 
 def written(generator: random.Random, x: UOp, y: UOp, number: int) -> UOp:

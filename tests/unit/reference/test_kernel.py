@@ -308,8 +308,8 @@ def test_local_memory_is_what_all_threads_of_a_group_have_filled(space: str):
     thread = make(Op.SPECIAL, dtypes.index, (index(4),), ("thread", 0))
     tile = inside("tile", 4, space)
     fill = store(spot(tile, thread), thread.cast(dtypes.float32))
-    turned = load(spot(after(tile, fill), index(3) - thread))
-    kernel_ = lowered(store(spot(out, thread), turned))
+    flipped = load(spot(after(tile, fill), index(3) - thread))
+    kernel_ = lowered(store(spot(out, thread), flipped))
     result = ElementMemory(dtypes.float32, 4)
     if space == "register":  # a thread reads what only another one wrote, to its own memory
         with pytest.raises(InternalError, match="before it is written"):

@@ -24,8 +24,8 @@ def test_earlier_expressions_keep_what_they_saw():
 
 def test_views_see_later_writes_and_write_through():
     x = Tensor(np.arange(6).reshape(2, 3))
-    row, flat, turned = x[1], x.reshape(6), x.T
-    turned[2, 1] = 100
+    row, flat, transposed = x[1], x.reshape(6), x.T
+    transposed[2, 1] = 100
     assert x.tolist() == [[0, 1, 2], [3, 4, 100]]
     assert row.tolist() == [3, 4, 100]
     flat += 1

@@ -41,7 +41,8 @@ def _decoded(call: Any, content: bytes, mode: str) -> Any:
             pixels = np.asarray(image.convert(mode))
     except UnidentifiedImageError:
         raise call.error(
-            f"{len(content)} bytes are no image", "the input is an image file as Pillow reads it"
+            f"{len(content)} bytes are not an image",
+            "the input is an image file as Pillow reads it",
         ) from None
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise call.error(f"an image that cannot be read: {error}") from None

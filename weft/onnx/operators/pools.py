@@ -89,9 +89,9 @@ def max_pool(call: Any, x: Tensor) -> Any:
     sizes = list(x.shape)
     numbers = _numbers(sizes, bool(call.get("storage_order", 0)), x.device)
     beyond: Any = times(*sizes)
-    places = _taps(numbers, frame, beyond, beyond)
+    positions = _taps(numbers, frame, beyond, beyond)
     is_found = taps == greatest.reshape(*greatest.shape, *[1] * len(axes))
-    return greatest, is_found.where(places, beyond).min(axes)
+    return greatest, is_found.where(positions, beyond).min(axes)
 
 
 def _numbers(sizes: list[int], is_column_major: bool, device: Any) -> Tensor:

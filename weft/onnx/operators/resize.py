@@ -90,14 +90,14 @@ def _weights(call: Any, mode: str, where: Array, old: int, scale: float) -> Arra
     first = np.floor(where).astype(np.int64)
     matrix = np.zeros((where.size, old))
     taps = np.arange(-reach + 1, reach + 1)
-    places = first[:, None] + taps[None]
-    share = _kernel(mode, (places - where[:, None]) * stretch, a)
+    positions = first[:, None] + taps[None]
+    share = _kernel(mode, (positions - where[:, None]) * stretch, a)
     if call.get("exclude_outside", 0):
-        share = np.where((places >= 0) & (places < old), share, 0.0)
+        share = np.where((positions >= 0) & (positions < old), share, 0.0)
     total = share.sum(1, keepdims=True)
     share = share / np.where(total == 0, 1, total)
-    rows = np.broadcast_to(np.arange(where.size)[:, None], places.shape)
-    np.add.at(matrix, (rows, np.clip(places, 0, old - 1)), share)
+    rows = np.broadcast_to(np.arange(where.size)[:, None], positions.shape)
+    np.add.at(matrix, (rows, np.clip(positions, 0, old - 1)), share)
     return matrix
 
 

@@ -128,12 +128,12 @@ def _interpolated(
     total: Any = 0.0
     weights: Any = 0.0
     for tap in range(1 - reach, reach + 1):
-        place = first + tap
-        share = _kernel(mode, (place - where) * stretch, a)
+        position = first + tap
+        share = _kernel(mode, (position - where) * stretch, a)
         if is_inside:
-            share = ((place >= 0) & (place <= minus(old, 1))).where(share, 0.0)
+            share = ((position >= 0) & (position <= minus(old, 1))).where(share, 0.0)
         weights = share + weights
-        total = _picked(x, axis, place).cast(wide) * share.cast(wide).reshape(shape) + total
+        total = _picked(x, axis, position).cast(wide) * share.cast(wide).reshape(shape) + total
     if mode == "linear" and not is_inside and stretch == 1.0:
         return rounded_back(total, x)  # two weights add up to 1
     return rounded_back(total / weights.cast(wide).reshape(shape), x)

@@ -81,7 +81,7 @@ def wins_on_units(chain: Chain, target: Target) -> bool:
     """Whether one kernel is faster than three; it was at each length of 128 to 4,096 keys.
 
     A group walks over all keys of its queries, where products of three kernels share them out. So
-    one query, or few of a long past, are no chain.
+    one query, or few of a long past, are not a chain.
     """
     body = chain.result.src[0]
     (key,) = chain.result.arg[1]

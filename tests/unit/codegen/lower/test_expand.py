@@ -68,9 +68,9 @@ def test_a_contiguous_range_is_one_vector():
 
 def test_a_backward_range_is_one_vector_turned():
     root = expanded(copy(rows, lambda i, j: i * 8 + 7 - j), r1="vector")
-    (load,), (turned,) = nodes(root, Op.LOAD), nodes(root, Op.LANES)
+    (load,), (flipped,) = nodes(root, Op.LOAD), nodes(root, Op.LANES)
     assert load.dtype is F32.vector(8)
-    assert turned.arg == tuple(range(7, -1, -1))
+    assert flipped.arg == tuple(range(7, -1, -1))
 
 
 def test_near_addresses_come_with_one_masked_vector():

@@ -63,7 +63,7 @@ def random_opt(rng: random.Random, kernel: UOp) -> Opt:
 
 
 def random_layout(rng: random.Random, ranges: tuple[object, ...]) -> tuple[str, ...]:
-    """In the order of the ranges, across, or with each row turned by another number."""
+    """In the order of the ranges, across, or with each row rotated by another number."""
     if len(ranges) < 2 or rng.random() < 0.5:
         return ()
     return rng.choice((("i1", "i0"), ("i0", "i0 ^ i1"), ("i0", "(i0 + i1) % 64")))

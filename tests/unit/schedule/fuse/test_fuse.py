@@ -187,9 +187,9 @@ def test_a_rounded_reduction_is_computed_by_one_kernel():
     """Another kernel would sum in another order, and `x == max(x)` would miss its maximum."""
     x = p(2, 60, 16)
     scaled = x * expand(reduce_axes(x, Op.ADD, (0,)), 60, 16)
-    turned = make(Op.PERMUTE, x.dtype, (scaled,), (1, 0))
+    transposed = make(Op.PERMUTE, x.dtype, (scaled,), (1, 0))
     top = reduce_axes(scaled, Op.MAX, (1,))
-    made = schedule(store(p(0, 60, 1), top), store(p(1, 16, 60), turned))
+    made = schedule(store(p(0, 60, 1), top), store(p(1, 16, 60), transposed))
     assert sum(text.count("reduce ADD") for text in texts(made)) == 1
 
 

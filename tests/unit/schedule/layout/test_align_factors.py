@@ -63,8 +63,8 @@ def test_factors_of_attention_are_read_as_they_are():
 
 def test_bytes_across_the_sum_are_turned():
     x, y = (factor(slot, 512, 768, dtype=dtypes.int8) for slot in range(2))
-    turned, product = kernels(x.int().T @ y.int(), dtype=dtypes.int32)[-2:]
-    assert not turned.ops >> Op.REDUCE & 1
+    transposed, product = kernels(x.int().T @ y.int(), dtype=dtypes.int32)[-2:]
+    assert not transposed.ops >> Op.REDUCE & 1
     assert "int8[1, 768, 512]" in dump(product) and "int8[768, 1, 512]" in dump(product)
     (product,) = kernels(x.int() @ y.int().T, dtype=dtypes.int32)
 

@@ -53,9 +53,9 @@ def test_the_result_is_the_same(name: str) -> None:
 def test_what_is_kept_and_stored_is_computed_once() -> None:
     x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4)).realize()
     GlobalCounters.reset()
-    turned = x.T.contiguous().realize()
+    transposed = x.T.contiguous().realize()
     assert GlobalCounters.kernel_count == 1
-    np.testing.assert_array_equal(turned.numpy(), x.numpy().T)
+    np.testing.assert_array_equal(transposed.numpy(), x.numpy().T)
 
 
 def test_what_others_read_too_is_kept() -> None:

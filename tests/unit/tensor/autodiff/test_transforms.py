@@ -158,8 +158,8 @@ def test_vmap_is_the_loop(name: str):
     one = CASES[name]
     expected = np.stack([one(Tensor(part)).numpy() for part in x])
     close(vmap(one)(Tensor(x)), expected)
-    turned = np.moveaxis(x, 0, 2)
-    found = vmap(one, in_dims=2, out_dims=-1)(Tensor(turned))
+    moved = np.moveaxis(x, 0, 2)
+    found = vmap(one, in_dims=2, out_dims=-1)(Tensor(moved))
     close(found, np.moveaxis(expected, 0, -1))
 
 

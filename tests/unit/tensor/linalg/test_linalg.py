@@ -29,7 +29,7 @@ def wide(array: Any) -> Any:
     return np.asarray(array).astype(np.float64)
 
 
-def turned(array: Any) -> Any:
+def transposed(array: Any) -> Any:
     return np.swapaxes(array, -1, -2)
 
 
@@ -47,18 +47,18 @@ def assert_small(error: Any, bound: Any) -> None:
 
 
 def assert_orthonormal(columns: Any, array: Any) -> None:
-    inner = turned(columns) @ columns
+    inner = transposed(columns) @ columns
     assert_small(norms(inner - np.eye(inner.shape[-1])), limit(array))
 
 
 def symmetric(shape: tuple[int, ...], dtype: str) -> Any:
     array = random(shape, dtype)
-    return (array + turned(array)) / np.asarray(2, dtype)
+    return (array + transposed(array)) / np.asarray(2, dtype)
 
 
 def definite(shape: tuple[int, ...], dtype: str) -> Any:
     array = random(shape, dtype)
-    return array @ turned(array) + np.eye(shape[-1], dtype=dtype)
+    return array @ transposed(array) + np.eye(shape[-1], dtype=dtype)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), SQUARE_CASES)
@@ -158,9 +158,9 @@ def test_cholesky(shape: tuple[int, ...], dtype: str):
     array = definite(shape, dtype)
     factor = wide(Tensor(array).cholesky().numpy())
     np.testing.assert_array_equal(factor, np.tril(factor))
-    assert_small(norms(factor @ turned(factor) - array), limit(array) * norms(array))
+    assert_small(norms(factor @ transposed(factor) - array), limit(array) * norms(array))
     upper = Tensor(array).cholesky(upper=True).numpy()
-    np.testing.assert_array_equal(upper, turned(Tensor(array).cholesky().numpy()))
+    np.testing.assert_array_equal(upper, transposed(Tensor(array).cholesky().numpy()))
 
 
 def test_cholesky_reads_the_lower_triangle_and_shows_what_is_not_positive():
@@ -215,7 +215,7 @@ def test_eigenvalues(shape: tuple[int, ...], dtype: str):
     array = symmetric(shape, dtype)
     values, vectors = (wide(each.numpy()) for each in Tensor(array).eigh())
     assert_orthonormal(vectors, array)
-    rebuilt = (vectors * values[..., None, :]) @ turned(vectors)
+    rebuilt = (vectors * values[..., None, :]) @ transposed(vectors)
     assert_small(norms(rebuilt - array), limit(array) * norms(array))
     error = np.abs(values - np.linalg.eigvalsh(wide(array))).max(-1)
     assert_small(error, limit(array) * norms(array))
@@ -276,7 +276,7 @@ def test_singular_values(shape: tuple[int, ...], dtype: str):
         expected = np.linalg.svd(wide(array), is_full)
         assert [each.shape for each in (u, s, vh)] == [each.shape for each in expected]
         assert_orthonormal(u, array)
-        assert_orthonormal(turned(vh), array)
+        assert_orthonormal(transposed(vh), array)
         least = s.shape[-1]
         rebuilt = (u[..., :least] * s[..., None, :]) @ vh[..., :least, :]
         assert_small(norms(rebuilt - array), limit(array) * norms(array))
