@@ -14,6 +14,7 @@ from weft.codegen.context import CodegenContext
 from weft.codegen.opts.table import Opt
 from weft.codegen.phases import CODEGEN, SHAPED
 from weft.ir.build import Size, size_of
+from weft.ir.early import bytes_of, early_slots, loads_at_start
 from weft.ir.ops import Op
 from weft.ir.program import Estimate, Parameter, Program, TensorMap, dynamic_bytes
 from weft.ir.spec.program import DYNAMIC
@@ -50,20 +51,23 @@ def program_of(
 ) -> Program:
     """The program of some instructions; `nodes` are those of the kernel that they are made of."""
     parameters, compute = _parameters(nodes), context.target.compute
+    groups = _sizes(instructions, context, "group")
+    threads = tuple(s for s in _sizes(instructions, context, "thread") if isinstance(s, int))
+    waits = isinstance(compute, Simt) and compute.starts_early
+    loads = loads_at_start(instructions, parameters, groups, threads) if waits else {}
     return Program(
         name=name,
         target=context.target.name,
         instructions=instructions,
         parameters=parameters,
         variables=_variables(nodes),
-        groups=_sizes(instructions, context, "group"),
-        threads=tuple(
-            size for size in _sizes(instructions, context, "thread") if isinstance(size, int)
-        ),
+        groups=groups,
+        threads=threads,
         estimate=replace(cost, rate=_matrix_rate(instructions, context.target)),
         dynamic_bytes=dynamic_bytes(_dynamic(instructions)),
         maps=_maps(instructions, parameters),
-        waits=isinstance(compute, Simt) and compute.starts_early,
+        waits=waits,
+        early=early_slots(instructions, parameters, loads),
     )
 
 
@@ -111,7 +115,7 @@ def _parameters(nodes: list[UOp]) -> tuple[Parameter, ...]:
     read = {behind(node.src[0]) for node in nodes if node.op == Op.INDEX and node not in addresses}
     read |= {behind(node.src[0].src[0]) for node in nodes if node.op == Op.LOAD}
     return tuple(
-        Parameter(slot, node.dtype, node in written, node in read)
+        Parameter(slot, node.dtype, node in written, node in read, bytes_of(node))
         for slot, node in sorted(found.items())
     )
 

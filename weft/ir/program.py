@@ -27,6 +27,7 @@ class Parameter:
     dtype: DType
     is_written: bool
     is_read: bool
+    size: int = 0  # bytes, the most where it is symbolic; 0 where nobody knows
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ class TensorMap:
 class Program:
     """`groups` and `threads` are the launch sizes; a symbolic one is an index node.
 
-    A program that `waits` may be started while those before it run: it touches no memory until
-    they are done, and lets the next one start at once.
+    A program that `waits` may be started while those before it run: it lets the next one start at
+    once, and touches no memory until they are done, but for the arguments in the slots `early`,
+    which it reads at once unless its last argument tells it to wait first.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Program:
     dynamic_bytes: int = 0
     maps: tuple[TensorMap, ...] = ()
     waits: bool = False
+    early: tuple[int, ...] = ()
 
     def with_source(self, source: str) -> Program:
         return replace(self, source=source)

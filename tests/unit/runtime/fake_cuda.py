@@ -280,9 +280,31 @@ class FakeDriver:
         node["early"] = True
         return 0 if (edge.from_port, edge.to_port, edge.kind, count) == (1, 0, 1, 1) else 1
 
+    def parts_of(self, node: dict[str, Any]) -> list[tuple[range, Any]]:
+        """The addresses of each argument of a node."""
+        program = self.programs[self.objects[node["function"]][1]]
+        return [
+            (range(address, address + parameter.size), parameter)
+            for address, parameter in zip(node["arguments"], program.parameters, strict=False)
+        ]
+
     def described(self, params: Any) -> dict[str, Any]:
         arguments = self.read(params.function, params.arguments)
-        return {"function": params.function, "grid": tuple(params.grid), "arguments": arguments}
+        return {
+            "function": params.function,
+            "grid": tuple(params.grid),
+            "arguments": arguments,
+            "waits_first": self.waits_first(params.function, params.arguments),
+        }
+
+    def waits_first(self, function: int, pointers: int) -> bool:
+        """Whether a kernel that reads early is told to wait before that."""
+        program = self.programs[self.objects[function][1]]
+        position = len(program.parameters) + len(program.variables) + len(program.maps)
+        if not program.early:
+            return False
+        (at,) = (ctypes.c_void_p * 1).from_address(pointers + 8 * position)
+        return bool(ctypes.c_int32.from_address(at or 0).value)
 
     def do_cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:  # noqa: N802
         nodes = self.objects[graph.value]
@@ -301,8 +323,17 @@ class FakeDriver:
         described["on"] = bool(is_on)
 
     def do_cuGraphLaunch(self, runnable: Any, stream: Any) -> None:  # noqa: N802
-        for number in self.objects[runnable.value]:
-            node = self.objects[number]
+        nodes = [self.objects[number] for number in self.objects[runnable.value]]
+        parts = [self.parts_of(node) for node in nodes]
+        written = [part for each in parts for part, parameter in each if parameter.is_written]
+        for node, each in zip(nodes, parts, strict=True):
+            program = self.programs[self.objects[node["function"]][1]]
+            for part, parameter in each if node["early"] and not node["waits_first"] else ():
+                is_read = parameter.slot in program.early
+                assert not is_read or all(
+                    part.stop <= other.start or other.stop <= part.start for other in written
+                ), f"{program.name} reads early what another kernel writes"
+        for node in nodes:
             if node["on"]:
                 self.run(node["function"], node["grid"], node["arguments"])
 

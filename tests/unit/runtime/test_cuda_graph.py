@@ -1,10 +1,16 @@
 """Lists of kernels as CUDA graphs: one launch, and only what changed is patched."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from tests.unit.runtime.fake_cuda import FakeDevice, FakeDriver
 from weft import Context, Tensor, Variable, jit
 from weft.engine.counters import GlobalCounters
+from weft.ir.dtypes import dtypes
+from weft.ir.program import Parameter
+from weft.runtime.cuda.early_reads import EarlyReads
 
 
 def chain(x: Tensor, y: Tensor) -> Tensor:
@@ -74,6 +80,55 @@ def test_kernels_that_wait_by_themselves_start_early(device: FakeDevice, api: Fa
     for _ in range(2):
         assert jitted(x, y).tolist() == [[8.0, 8.0]] * 3
     assert started_early(api) == [False, True, True]
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_weights_are_read_early_unless_they_are_written(
+    device: FakeDevice, api: FakeDriver, is_written: bool
+):
+    """The kernel that multiplies stands behind one that may write the matrix."""
+    w = Tensor(np.ones((16, 1024), np.float32)).realize()
+
+    @jit
+    def step(x: Tensor) -> Tensor:
+        if is_written:
+            w.assign(w * 2)
+        return (w @ (x + 1).contiguous()).contiguous()
+
+    x = Tensor(np.arange(1024, dtype=np.float32) % 2).realize()
+    for number in range(3):
+        assert step(x).tolist() == [1536.0 * 2 ** (is_written * (number + 1))] * 16
+    (product,) = [p for p in api.programs.values() if p.early]
+    nodes = [node for node in api.objects if isinstance(node, dict) and "early" in node]
+    multiply = [n for n in nodes if api.objects[n["function"]][0] == product.name]
+    assert multiply and all(node["early"] for node in multiply)
+    assert all(node["waits_first"] == is_written for node in multiply)
+
+
+def test_a_list_finds_early_reads_of_what_it_writes():
+    def kernel(*parameters: Parameter, early: tuple[int, ...] = ()) -> SimpleNamespace:
+        return SimpleNamespace(parameters=parameters, early=early, count=len(parameters))
+
+    def argument(slot: int, size: int, is_written: bool = False) -> Parameter:
+        return Parameter(slot, dtypes.uint8, is_written, not is_written, size)
+
+    kernels = [
+        kernel(argument(0, 100, True), argument(1, 50)),
+        kernel(argument(0, 10, True), argument(1, 64), argument(2, 8), early=(1,)),
+    ]
+    found = EarlyReads(kernels, [0, 2])
+    for weights, expected in (
+        (1000, True),
+        (1099, True),
+        (1100, False),
+        (936, False),
+        (937, True),
+    ):
+        words = np.array([1000, 500, 2000, weights, 700], np.int64)
+        assert found.of_what_is_written(words) == ({1} if expected else set())
+    unknown = EarlyReads([kernel(argument(0, 0, True)), kernels[1]], [0, 1])
+    assert unknown.of_what_is_written(np.array([10, 5000, 900, 7000], np.int64)) == {1}
+    assert EarlyReads([kernels[0]], [0]).of_what_is_written(np.array([1, 2], np.int64)) == set()
 
 
 def test_an_older_driver_starts_each_kernel_behind_the_one_before(

@@ -22,13 +22,14 @@ def pack(program: Program) -> bytes:
         "name": program.name,
         "target": program.target,
         "parameters": [
-            (p.slot, p.dtype.name, p.is_written, p.is_read) for p in program.parameters
+            (p.slot, p.dtype.name, p.is_written, p.is_read, p.size) for p in program.parameters
         ],
         "variables": [dump(variable) for variable in program.variables],
         "groups": [size if isinstance(size, int) else dump(size) for size in program.groups],
         "threads": program.threads,
         "dynamic_bytes": program.dynamic_bytes,
         "waits": program.waits,
+        "early": program.early,
         "maps": [astuple(each) for each in program.maps],
         "estimate": astuple(program.estimate),
     }
@@ -45,8 +46,7 @@ def unpack(data: bytes) -> Program:
         target=header["target"],
         instructions=make(Op.LINEAR, dtypes.void),
         parameters=tuple(
-            Parameter(slot, by_name(name), written, read)
-            for slot, name, written, read in header["parameters"]
+            Parameter(slot, by_name(name), *rest) for slot, name, *rest in header["parameters"]
         ),
         variables=tuple(parse(variable) for variable in header["variables"]),
         groups=tuple(groups),
@@ -55,6 +55,7 @@ def unpack(data: bytes) -> Program:
         binary=binary,
         dynamic_bytes=header["dynamic_bytes"],
         waits=header["waits"],
+        early=tuple(header["early"]),
         maps=tuple(
             TensorMap(position, size, offset, *map(tuple, rest))
             for position, size, offset, *rest in header["maps"]

@@ -59,6 +59,7 @@ class Code:
             UOp, MaskedPointer | None
         ] = {}  # of INDEX nodes; None is never touched
         self.labels: dict[UOp, str] = {}  # of open loops
+        self.written: set[UOp] = set()  # instructions that stand in front of all others
         instructions = program.instructions.src
         is_wide = self.backend.has_wide_indices
         self.widths = plan_widths(instructions) if is_wide else _NO_WIDTHS

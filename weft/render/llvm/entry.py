@@ -24,7 +24,7 @@ from weft.render.llvm.async_copies import allocate_dynamic, map_arguments
 from weft.render.llvm.code import Code
 from weft.render.llvm.facts import is_narrow
 from weft.render.llvm.memory import allocate
-from weft.render.llvm.start import write_start
+from weft.render.llvm.start import WAIT_FIRST, write_start
 from weft.support.errors import InternalError
 from weft.target.compute import Simt
 from weft.target.llvm import KERNEL, SLICE
@@ -160,7 +160,8 @@ def _open_kernel(code: Code, write_node: WriteNode) -> str:
     resident = _resident_groups(code)
     if backend.resident_attribute and resident > 1:
         attributes += f' "{backend.resident_attribute}"="{resident}"'
-    arguments = ", ".join(slots + variables + map_arguments(code))
+    flags = [WAIT_FIRST] if code.program.early else []
+    arguments = ", ".join(slots + variables + map_arguments(code) + flags)
     return f"define {backend.convention} void {name}({arguments}) {attributes} {{"
 
 

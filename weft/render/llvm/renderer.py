@@ -57,6 +57,8 @@ def render(program: Program, target: Target, contract: bool = True) -> str:
     entry = ENTRIES[code.backend.entry]
     head = entry.open(code, _write_elementwise)
     for node in program.instructions.src:
+        if node in code.written:
+            continue
         if node.op in FUNCTIONS:
             _verify_function(node, target)
         if node.dtype.kind & FLOAT:

@@ -1,89 +1,82 @@
 """The first instructions of a kernel that starts while those before it run.
 
-It lets the next one start, asks for what it will read, and waits. What it asks for comes to the
-second cache, where it is right whoever writes it later: so this needs no knowledge of what earlier
-kernels do, and the memory of weights is busy while short kernels wait for each other.
+It lets the next one start, reads or asks for what it knows the address of, and waits. What is read
+early nobody writes meanwhile, or whoever starts the program tells it to wait first. What is only
+asked for comes to the second cache, where it is right whoever writes it later. So the memory of
+weights is busy while short kernels wait for each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from weft.ir.ops import ELEMENTWISE, Op
-from weft.ir.shapes import largest_size, shape_of
+from weft.ir.early import loads_at_start
+from weft.ir.ops import ELEMENTWISE
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.render.llvm.code import Code
-from weft.render.llvm.memory import write_address
+from weft.render.llvm.memory import write_address, write_load
 from weft.target.compute import Simt
 
-# Arguments of so many bytes are asked for, if each element is read so often at most.
-LEAST_BYTES: Final = 1 << 16
-MOST_TIMES: Final = 4
 WriteNode = Callable[[Code, UOp], None]
-_KNOWN: Final = frozenset((Op.CONST, Op.SPECIAL, Op.VARIABLE))
 _AXES: Final = "xyz"
+# The last argument of a program that reads early: whether it has to wait before that.
+WAIT_FIRST: Final = "i32 %wait_first"
 
 
 def write_start(code: Code, write_node: WriteNode) -> None:
-    """Write what stands before all instructions."""
-    backend = code.backend
-    if not code.program.waits:
+    """Write what stands before all instructions; what is read here is read nowhere else."""
+    program, backend = code.program, code.backend
+    if not program.waits:
         return
     _do(code, backend.let_start)
-    addresses = _read_once(code)
-    if addresses:
-        _fetch_ahead(code, addresses, write_node)
+    found = loads_at_start(
+        program.instructions, program.parameters, program.groups, program.threads
+    )
+    early = [load for memory, each in found.items() if _is_early(code, memory) for load in each]
+    others = [
+        load for memory, each in found.items() if not _is_early(code, memory) for load in each
+    ]
+    if early:
+        _wait_if_told(code)
+        _write_indices(code, early, write_node)
+    for load in early:
+        code.addresses[load.src[0]] = address = write_address(code, load.src[0])
+        code.define(load, write_load(code, load.dtype, address))
+        code.written.add(load)
+    if others:
+        _fetch_ahead(code, others, write_node)
     _do(code, backend.wait_for_others)
+
+
+def _wait_if_told(code: Code) -> None:
+    writer = code.writer
+    wait, go_on = writer.name("wait"), writer.name("go_on")
+    is_told = writer.value(f"icmp ne {WAIT_FIRST}, 0")
+    writer.do(f"br i1 {is_told}, label %{wait}, label %{go_on}")
+    writer.block(wait)
+    _do(code, code.backend.wait_for_others)
+    writer.enter(go_on)
+
+
+def _is_early(code: Code, memory: UOp) -> bool:
+    return memory.arg[0] in code.program.early
 
 
 def _do(code: Code, text: str) -> None:
     code.writer.do(f'call void asm sideeffect "{text}", "~{{memory}}"() nounwind')
 
 
-def _read_once(code: Code) -> list[UOp]:
-    """The addresses that are known at the start, of large arguments that are read about once.
-
-    What many groups read is near after the first of them. What is small was computed just before.
-    """
-    groups = [size for size in code.program.groups if isinstance(size, int)]
-    if len(groups) < len(code.program.groups):
-        return []
-    threads = math.prod((*groups, *code.program.threads))
-    written = {each.slot for each in code.program.parameters if each.is_written}
-    known: set[UOp] = set()
-    found: dict[UOp, list[UOp]] = {}
-    for node in code.program.instructions.src:
-        if node.op in ELEMENTWISE and all(x.op in _KNOWN or x in known for x in node.src):
-            known.add(node)
-        if node.op != Op.LOAD or node.src[0].op != Op.INDEX:
-            continue
-        memory, *where = node.src[0].src
-        is_known = all(x.op in _KNOWN or x in known for x in where)
-        if memory.op == Op.PARAM and memory.arg[0] not in written and is_known:
-            found.setdefault(memory, []).append(node.src[0])
-    asked: list[UOp] = []
-    for memory, addresses in found.items():
-        # What is read under a condition is often what another group reads without one.
-        addresses = [each for each in addresses if each.src[1].op == Op.CONST] or addresses
-        times = threads * _lanes(addresses) / max(largest_size(shape_of(memory)), 1)
-        asked += addresses if _is_large(memory) and times <= MOST_TIMES else []
-    return asked
+def _write_indices(code: Code, loads: Iterable[UOp], write_node: WriteNode) -> None:
+    for node in topological(*(x for load in loads for x in load.src[0].src[1:])):
+        if node.op in ELEMENTWISE:
+            write_node(code, node)
 
 
-def _is_large(memory: UOp) -> bool:
-    return largest_size(shape_of(memory)) * memory.dtype.itemsize >= LEAST_BYTES
-
-
-def _lanes(addresses: list[UOp]) -> int:
-    """The elements that a thread reads."""
-    return sum(each.dtype.lanes for each in addresses)
-
-
-def _fetch_ahead(code: Code, addresses: list[UOp], write_node: WriteNode) -> None:
-    """Ask for what is at some addresses, in the groups that run first: later ones do not wait."""
+def _fetch_ahead(code: Code, loads: list[UOp], write_node: WriteNode) -> None:
+    """Ask for what will be loaded, in the groups that run first: later ones do not wait."""
     writer, compute = code.writer, code.target.compute
     assert isinstance(compute, Simt)
     threads = math.prod(code.program.threads)
@@ -94,11 +87,9 @@ def _fetch_ahead(code: Code, addresses: list[UOp], write_node: WriteNode) -> Non
         fetch = writer.name("fetch")
         writer.do(f"br i1 {is_first}, label %{fetch}, label %{label}")
         writer.block(fetch)
-    for node in topological(*(x for address in addresses for x in address.src[1:])):
-        if node.op in ELEMENTWISE:
-            write_node(code, node)
-    for address in addresses:
-        _fetch(code, address)
+    _write_indices(code, loads, write_node)
+    for load in loads:
+        _fetch(code, load.src[0])
     if is_first:
         writer.enter(label)
 
@@ -110,8 +101,7 @@ def _fetch(code: Code, address: UOp) -> None:
     pointer = found.pointer
     if found.mask:  # the beginning is there in any case
         base = code.pointer(address.src[0])[1]
-        choice = ("i1", found.mask), found.pointer_type, pointer, base
-        pointer = code.writer.select(*choice)
+        pointer = code.writer.select(("i1", found.mask), found.pointer_type, pointer, base)
     text = f'asm sideeffect "{code.backend.fetch}", "l"({found.pointer_type} {pointer})'
     code.writer.do(f"call void {text} nounwind")
 

@@ -8,7 +8,8 @@ patched in the graph that the driver holds. A kernel whose grid is empty is swit
 A kernel that waits for others by itself starts as soon as all groups of the one before have: its
 groups are there when those are done, and the time of a launch is not lost. As each such kernel
 waits for the one before it, all that came earlier is done as well. What is switched off waits for
-nothing, so there each kernel starts behind the end of the one before.
+nothing, so there each kernel starts behind the end of the one before. A kernel that reads
+arguments early is told to wait before that where another kernel of the list writes them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.runtime.cuda.driver import SUCCESS, require_success
+from weft.runtime.cuda.early_reads import EarlyReads
 from weft.runtime.cuda.launch import CudaExecutable, Grid, launch_error, pointers_to, three
 from weft.runtime.cuda.memory import CudaMemory
 from weft.runtime.cuda.tensor_maps import TensorMaps
@@ -86,6 +88,8 @@ class CudaGraph:
         self._grids = [three(groups) for _, _, _, groups in launches]
         self._changed_grids: set[int] = set()
         self._sometimes_empty: set[int] = set()
+        self._early_reads = EarlyReads(self._kernels, self._starts)
+        self._waits_first = (ctypes.c_int32 * max(len(launches), 1))()
         # The same words as an array, which finds those that changed.
         self._now = np.frombuffer(memoryview(self.words), np.int64)
         self._last = self._now.copy()
@@ -93,13 +97,20 @@ class CudaGraph:
         self._owners = np.repeat(np.arange(len(counts)), counts)
         self._maps = [TensorMaps(device.api, kernel.layouts) for kernel in self._kernels]
         self._pointers = [
-            pointers_to(self.words, start, kernel.count, maps)
-            for kernel, start, maps in zip(self._kernels, self._starts, self._maps, strict=True)
+            pointers_to(self.words, start, kernel.count, maps, self._flag(number))
+            for number, (kernel, start, maps) in enumerate(
+                zip(self._kernels, self._starts, self._maps, strict=True)
+            )
         ]
         self._params = [self._described(number) for number in range(len(launches))]
         self._nodes: list[Any] = []
         self._runnable: Any = None
         self._destroy: Any = None
+
+    def _flag(self, number: int) -> Sequence[int]:
+        """The address of what tells a kernel to wait first, if it takes that."""
+        first = ctypes.addressof(self._waits_first)
+        return [first + 4 * number] if self._kernels[number].early else []
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -175,6 +186,7 @@ class CudaGraph:
         if self._destroy is not None:
             self._destroy()
         self._sometimes_empty |= {n for n, grid in enumerate(self._grids) if 0 in grid}
+        self._tell_to_wait()
         api, graph, runnable = self.device.api, ctypes.c_void_p(), ctypes.c_void_p()
         require_success(api, api.cuGraphCreate(ctypes.byref(graph), 0), "making a graph")
         try:
@@ -224,13 +236,22 @@ class CudaGraph:
             and self.device.api.cuGraphAddDependencies_v2 is not None
         )
 
+    def _tell_to_wait(self) -> list[int]:
+        """Let kernels that read early what is written now wait first; those that are told anew."""
+        found = self._early_reads.of_what_is_written(self._now)
+        told = [n for n in self._early_reads.numbers if self._waits_first[n] != (n in found)]
+        for number in told:
+            self._waits_first[number] = number in found
+        return told
+
     def _patch(self) -> None:
         """Tell the driver of the kernels whose arguments or grids are not those of last time."""
         different = np.flatnonzero(self._now != self._last)
         changed = self._changed_grids
         if not different.size and not changed:
             return
-        numbers = {*self._owners[different].tolist(), *changed}
+        told = self._tell_to_wait() if different.size else []
+        numbers = {*self._owners[different].tolist(), *changed, *told}
         api = self.device.api
         for number in sorted(numbers):
             params = self._params[number]

@@ -43,11 +43,16 @@ class CudaExecutable:
         self.shared_bytes = program.dynamic_bytes
         self.layouts = program.maps
         self.waits = program.waits
+        self.parameters = program.parameters
+        self.early = program.early
         if self.shared_bytes:
             ask_for_memory(device, function, program)
         self._values = (ctypes.c_int64 * self.count)()
         self.maps = TensorMaps(device.api, self.layouts)
-        self._pointers = pointers_to(self._values, maps=self.maps)
+        # Nothing runs beside a kernel that is queued by itself, so it need not wait.
+        self._waits_first = ctypes.c_int32(0)
+        flags = [ctypes.addressof(self._waits_first)] if self.early else []
+        self._pointers = pointers_to(self._values, maps=self.maps, flags=flags)
 
     def __call__(
         self, memory: Sequence[CudaMemory], variables: Sequence[int], groups: tuple[int, ...]
@@ -81,14 +86,19 @@ class CudaExecutable:
 
 
 def pointers_to(
-    words: Any, first: int = 0, count: int | None = None, maps: TensorMaps | None = None
+    words: Any,
+    first: int = 0,
+    count: int | None = None,
+    maps: TensorMaps | None = None,
+    flags: Sequence[int] = (),
 ) -> Any:
-    """The addresses of some words and tensor maps, as a launch takes its arguments."""
+    """The addresses of some words, tensor maps and flags, as a launch takes its arguments."""
     start = ctypes.addressof(words)
     last = len(words) if count is None else first + count
     addresses = [start + 8 * position for position in range(first, last)]
     if maps is not None:
         addresses += maps.addresses
+    addresses += flags
     return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
 
 
