@@ -33,6 +33,8 @@ from weft.target.memory import REGISTER
 _AXES = "xyz"
 # What a thread needs beside what it keeps: a step of the factors, and addresses.
 OTHER_REGISTERS: Final = 48
+# What a thread needs that reads early.
+EARLY_REGISTERS: Final = 64
 WriteNode = Callable[[Code, UOp], None]
 
 
@@ -166,12 +168,17 @@ def _open_kernel(code: Code, write_node: WriteNode) -> str:
 
 
 def _resident_groups(code: Code) -> int:
-    """How many groups of a kernel that fills tiles should run on a multiprocessor; 0: any number.
+    """How many groups of a kernel should run on a multiprocessor; 0: any number.
 
-    Some compute while others wait: as many as make two groups of the usual size, if that leaves
-    each thread the registers that it keeps, and some.
+    Of those that fill tiles some compute while others wait: as many as make two groups of the
+    usual size, if that leaves each thread the registers that it keeps, and some. Those that read
+    early should all be there at once.
     """
     compute = code.target.compute
+    if isinstance(compute, Simt) and code.program.early:
+        groups = math.prod(int(str(size)) for size in code.program.groups)
+        count, threads = -(-groups // compute.units), math.prod(code.program.threads)
+        return count if count * threads * EARLY_REGISTERS <= compute.registers_per_unit else 0
     memories = [node for node in code.leaves if node.op == Op.MEMORY]
     if not isinstance(compute, Simt) or not any(n.arg[0].startswith(AHEAD) for n in memories):
         return 0

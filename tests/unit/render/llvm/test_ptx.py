@@ -271,3 +271,8 @@ def test_what_is_read_once_is_asked_for_before_the_wait(rows: int):
 def test_older_gpus_start_kernels_one_by_one():
     lines = times_a_vector(1024, 2048, "sm_80")
     assert not places(lines, "griddepcontrol") and not places(lines, "prefetch")
+
+
+def test_groups_that_read_early_are_there_at_once():
+    assert places(times_a_vector(1024, 2048, "sm_90a"), ".minnctapersm")
+    assert not places(times_a_vector(65536, 2048, "sm_90a"), ".minnctapersm")
