@@ -147,11 +147,14 @@ def _sides(chooser: Chooser, numbers: Sequence[int], tiles: tuple[Tile, ...]) ->
 
 
 def _steps(chooser: Chooser, shape: ContractionShape, itemsize: int) -> Iterator[int | Extents]:
-    """The ranges of the sum that a tile may lie along: one, or as pixels do, several."""
-    yield from reversed(shape.reduced)
-    if len(shape.reduced) > 1:
-        extents = [(number, chooser.extent(number) or 1) for number in reversed(shape.reduced)]
-        count = ROW_BYTES // itemsize
+    """The ranges of the sum that a tile may lie along: one, or as pixels do, several.
+
+    First come those of whose steps the sum fills most, and of these the innermost.
+    """
+    extents = [(number, chooser.extent(number) or 1) for number in reversed(shape.reduced)]
+    count = ROW_BYTES // itemsize
+    yield from [n for n, _ in sorted(extents, key=lambda each: -(-each[1] // count) / each[1])]
+    if len(extents) > 1:
         box, boxes = _box(extents, count)
         if boxes * count <= MOST_WASTE * math.prod(extent for _, extent in extents):
             yield box

@@ -24,13 +24,16 @@ from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
 MOST_PARTS: Final = 128
-# What a part sums at least, in bytes: a step of the largest tile that waits for copies.
+# What a part sums at least, in bytes: some steps. It is a multiple of what is in a line of a step.
 LEAST_PART: Final = 512
+LINE: Final = 128
 # The share of a unit's rate that its best kernels reach (H200: 790 of 989 Tflop/s), and how much
 # faster parts have to be than one sum.
 REACHED: Final = 0.8
 GAIN: Final = 1.2
 SUM_BYTES: Final = 4
+# How much longer parts take that are no runs of the sum, as some lines of each image.
+SCATTERED: Final = 1.1
 # What groups compute on plain cores, as `simt_tiles` has them; measured on an H200.
 PLAIN_TILES: Final = (
     Tile(128, 128, 0.88, overhead=512),
@@ -60,15 +63,21 @@ def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
     speed = _speed(found.dtype, target)
     if not speed.rate:
         return None
-    least = LEAST_PART // found.dtype.itemsize
+    least, line = (size // found.dtype.itemsize for size in (LEAST_PART, LINE))
+    first = min(axis for axis in node.arg[1] if sizes_of(node.src[0])[axis] > 1)
     choices = [
-        (_time(found, count, speed, target), count, axis)
+        (_time(found, count, speed, target) * (1.0 if axis == first else SCATTERED), count, axis)
         for axis in node.arg[1]
         for count in range(2, MOST_PARTS + 1)
-        if sizes_of(node.src[0])[axis] % count == 0 and found.depth // count % least == 0
+        if sizes_of(node.src[0])[axis] % count == 0 and _is_part(found.depth, count, least, line)
     ]
     time, count, axis = min(choices, default=(math.inf, 1, 0))
     return (axis, count) if GAIN * time < _time(found, 1, speed, target) else (axis, 1)
+
+
+def _is_part(depth: int, count: int, least: int, line: int) -> bool:
+    """Whether so many parts of a sum are long enough, and fill the lines of their steps."""
+    return depth // count >= least and depth // count % line == 0
 
 
 class _Speed(NamedTuple):
