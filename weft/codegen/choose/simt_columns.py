@@ -35,6 +35,9 @@ COPIES: Final = 8
 # Registers of a thread for what it has read, and for its sums: more would leave fewer threads.
 READ_REGISTERS: Final = 64
 SUMS: Final = 32
+# Those for elements that a thread keeps from one reduction to the next. Rows beyond come again,
+# from the cache beside the threads.
+KEPT_REGISTERS: Final = 32
 # Rows that a thread by itself has read sooner than several could join what they have.
 LEAST_LENGTH: Final = 16
 # How much larger a group is where there are few.
@@ -69,9 +72,9 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     vector = lanes * max(access.dtype.itemsize for access in _read(chooser, rows))
     extent = max(chooser.extent(down) or 1 for down in longest)
     line = max(compute.line_bytes // vector, 1)
-    is_kept = len(found) > 1 and extent * line <= copies * compute.group_threads
+    is_near = len(found) > 1 and extent * line <= copies * compute.group_threads
     across = min(
-        _columns_at_once(chooser, column, vector, compute), line if is_kept else compute.warp
+        _columns_at_once(chooser, column, vector, compute), line if is_near else compute.warp
     )
     if across * vector < SECTOR_BYTES:
         return False
@@ -79,7 +82,12 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     if along < 0:
         return False
     groups = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != along)
-    share, copies = _shares(extent, *_threads(groups, across, compute), copies)
+    if len(found) > 1:  # what is kept is there as numbers that are computed with
+        copies = max(min(copies, KEPT_REGISTERS // lanes), 1)
+    most, least = _threads(groups, across, compute)
+    if most * across > compute.group_threads:
+        copies = max(copies // LARGE_GROUPS, 1)
+    share, copies = _shares(extent, most, least, copies)
     for down in longest:
         if share > 1 and chooser.split_and(down, share, "mask", to_thread) < 0:
             return False

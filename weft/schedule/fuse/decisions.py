@@ -27,7 +27,8 @@ from weft.schedule.fuse.uses import Use
 from weft.schedule.layout.view_axes import base_of
 from weft.target.compute import Simt
 
-# Ops of a mask or bias that is computed for each score, for every head anew.
+# Ops of a mask or bias that is computed for each score, for every head anew, and of the condition
+# of an edge.
 MOST_OF_A_SCORE: Final = 16
 # Ops of one that each head has its own of, as random numbers: about as many as a product has.
 MOST_OF_OWN_SCORE: Final = 160
@@ -140,7 +141,9 @@ class Decisions:
         inside, value, edge = node.src
         below = base_of(value)
         is_constant = base_of(edge).op == Op.CONST and not self._reads.memory_below[inside]
-        return is_constant and below is not value and size_of(below) <= size_of(node)
+        if not is_constant or below is value or size_of(below) > size_of(node):
+            return False
+        return self._work.in_full(inside) <= MOST_OF_A_SCORE * self._work.target.costs.op
 
     def _is_repeated(self, node: UOp, uses: list[Use]) -> bool:
         """Whether a kernel has loops of threads beyond those that a value depends on."""

@@ -1,8 +1,9 @@
-"""Columns that two reductions need, as a mean and a variance, in parts that threads keep.
+"""Columns that two reductions need, as a mean and a variance, in parts that stay near.
 
 A normalization over channels sums each of them, and then squares of what is left without the mean.
 `split_reductions` asks here how many parts these are done in, both alike: a group of threads keeps
-its part in registers and reads it once for both, and `split_joins` says how parts are joined.
+its part in registers, or in the cache beside them, and gets it from memory once for both;
+`split_joins` says how parts are joined.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from weft.schedule.reductions.split_joins import reference_of
 from weft.target.compute import Simt
 from weft.target.target import Target
 
-# Rows of a part that a group of threads keeps, of as many columns as lie in a line of memory.
-KEPT_ROWS: Final = 256
+# Rows of a part that a group of threads keeps, of as many columns as lie in a line of memory. All
+# of its threads have equally many.
+KEPT_ROWS: Final = (256, 128, 64)
 # Groups that each multiprocessor has at least, where parts can be shorter.
 FILLED_UNITS: Final = 2
 
@@ -44,7 +46,7 @@ def _count(node: UOp, target: Target) -> int:
     inside = math.prod(sizes[axes[-1] + 1 :])
     strips = inside * node.src[0].dtype.itemsize // compute.line_bytes
     whole = math.prod(sizes[axis] for axis in axes)
-    lengths = [n for n in range(KEPT_ROWS, compute.warp, -compute.warp) if whole % n == 0]
+    lengths = [n for n in KEPT_ROWS if whole % n == 0]
     is_row = list(axes) == list(range(axes[0], axes[-1] + 1))
     if not lengths or not strips or not is_row or inside == 1:
         return 0
