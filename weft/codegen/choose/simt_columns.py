@@ -37,7 +37,7 @@ READ_REGISTERS: Final = 64
 SUMS: Final = 32
 # Those for elements that a thread keeps from one reduction to the next. Rows beyond come again,
 # from the cache beside the threads.
-KEPT_REGISTERS: Final = 32
+KEPT_REGISTERS: Final = 64
 # Rows that a thread by itself has read sooner than several could join what they have.
 LEAST_LENGTH: Final = 16
 # How much larger a group is where there are few.
@@ -83,7 +83,8 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
         return False
     groups = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != along)
     if len(found) > 1:  # what is kept is there as numbers that are computed with
-        copies = max(min(copies, KEPT_REGISTERS // lanes), 1)
+        memories = {behind(access.node.src[0]) for access in _read(chooser, rows)}
+        copies = max(min(copies, KEPT_REGISTERS // (lanes * len(memories))), 1)
     most, least = _threads(groups, across, compute)
     if most * across > compute.group_threads:
         copies = max(copies // LARGE_GROUPS, 1)
