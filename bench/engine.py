@@ -85,7 +85,7 @@ def driver_nodes() -> Iterator[UOp]:
     seen: set[UOp] = set()
     for expression in load()[::6]:
         for node in weft_nodes(expression):
-            # A gated index is a pair and no node; a leaf has no rules.
+            # A masked index is a pair, not a node; a leaf has no rules.
             if isinstance(node, tuple) or not node.src or node.op == Op.RANGE:
                 continue
             made = rebuild(node, tuple(map(simplify, node.src)))

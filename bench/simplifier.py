@@ -1,6 +1,6 @@
 """The simplifier on the corpus of index expressions, against tinygrad's symbolic rules.
 
-Weft simplifies an index, narrows a gate, and narrows an index under its gate; tinygrad runs `sym`,
+Weft simplifies an index, narrows a mask, and narrows an index under its mask; tinygrad runs `sym`,
 its complete set. Both results go back into the ops of the corpus, where they are counted and
 compared with the input by brute force.
 """

@@ -3,7 +3,7 @@
 extract.py calls this to write the corpus, and measure.py to evaluate and count what tinygrad's
 simplifier returns, so that both sides are counted in the same ops. tinygrad marks an index that
 must not be used by the value Invalid, anywhere inside the expression; here the conditions are
-gathered, and an expression has an index and one gate.
+gathered, and an expression has an index and one mask.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,7 +67,7 @@ class Converted(NamedTuple):
     """The position of a UOp's value, None if it is never valid, and those of its conditions."""
 
     value: int | None
-    gates: tuple[int, ...]
+    masks: tuple[int, ...]
 
 
 class Converter:
@@ -114,11 +114,11 @@ class Converter:
         sources = [self._done[source] for source in uop.src]
         if name == "WHERE":
             return self._where(*sources)
-        gates = tuple(dict.fromkeys(gate for source in sources for gate in source.gates))
+        masks = tuple(dict.fromkeys(mask for source in sources for mask in source.masks))
         operands = [source.value for source in sources if source.value is not None]
         if len(operands) < len(sources):
-            return Converted(None, gates)
-        return Converted(self._operation(uop, operands), gates)
+            return Converted(None, masks)
+        return Converted(self._operation(uop, operands), masks)
 
     def _leaf(self, uop: "UOp") -> int:
         """Number a range, or a value that is loaded and could be anything its dtype holds."""
@@ -133,19 +133,19 @@ class Converter:
 
     def _where(self, condition: Converted, chosen: Converted, other: Converted) -> Converted:
         if condition.value is None or (chosen.value is None and other.value is None):
-            return Converted(None, condition.gates)
+            return Converted(None, condition.masks)
         add, test = self.graph.add, condition.value
         if other.value is None:
             assert chosen.value is not None
-            return Converted(chosen.value, (*condition.gates, *chosen.gates, test))
+            return Converted(chosen.value, (*condition.masks, *chosen.masks, test))
         if chosen.value is None:
-            return Converted(other.value, (*condition.gates, *other.gates, add("not", test)))
-        # The gates of a branch matter only where that branch is taken.
-        gates = list(condition.gates)
-        gates += [add("or", add("not", test), gate) for gate in chosen.gates]
-        gates += [add("or", test, gate) for gate in other.gates]
+            return Converted(other.value, (*condition.masks, *other.masks, add("not", test)))
+        # The masks of a branch matter only where that branch is taken.
+        masks = list(condition.masks)
+        masks += [add("or", add("not", test), mask) for mask in chosen.masks]
+        masks += [add("or", test, mask) for mask in other.masks]
         value = add("where", test, chosen.value, other.value)
-        return Converted(value, tuple(dict.fromkeys(gates)))
+        return Converted(value, tuple(dict.fromkeys(masks)))
 
     def _operation(self, uop: "UOp", operands: list[int]) -> int:
         from tinygrad.dtype import dtypes
@@ -179,23 +179,23 @@ def _is_leaf(uop: "UOp") -> bool:
 def from_tinygrad(
     uop: "UOp", origin: str = "", stage: str = "", keep_ids: bool = False
 ) -> list[Expression]:
-    """Return the expressions of a UOp: the index or the condition; if gated, also with its gate.
+    """Return the expressions of a UOp: the index or the condition; if masked, also with its mask.
 
     The last one says all that the UOp says.
     """
     from tinygrad.dtype import dtypes
 
     converter = Converter(keep_ids)
-    value, gates = converter.convert(uop)
+    value, masks = converter.convert(uop)
     graph = converter.graph
     if value is None:
         raise UnsupportedError("an index that is never valid")
     if uop.dtype is dtypes.bool:
-        return [graph.expression(origin, stage, "gate", graph.all_of([*gates, value]))]
+        return [graph.expression(origin, stage, "gate", graph.all_of([*masks, value]))]
     found = [graph.expression(origin, stage, "index", value)]
-    if gates:
-        gate = graph.all_of(list(gates))
-        found.append(graph.expression(origin, stage, "gate", gate))
-        root = graph.add("gated", gate, value)
+    if masks:
+        mask = graph.all_of(list(masks))
+        found.append(graph.expression(origin, stage, "gate", mask))
+        root = graph.add("gated", mask, value)
         found.append(graph.expression(origin, stage, "gated", root))
     return found

@@ -86,7 +86,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {
 def evaluate(expression: Expression, env: Mapping[int, int]) -> int | bool | None:
     """Return the value for these values of the ranges and variables, by id.
 
-    A gated index whose condition is false has no value: None.
+    A masked index whose condition is false has no value: None.
     """
     values: list[Any] = []
     for op, *operands in expression.nodes:
@@ -163,8 +163,8 @@ def _build_tinygrad(op: str, operands: list[Any], uops: "list[UOp]") -> Any:
 def rewrite_tinygrad(uop: "UOp", rules: str = "sym") -> "UOp":
     """Run a set of tinygrad's symbolic rules to their fixed point.
 
-    `sym` is its complete set, which codegen runs on a whole kernel four times, gates included.
-    `symbolic` is the set behind `UOp.simplify`, which leaves out what a gate says of its index.
+    `sym` is its complete set, which codegen runs on a whole kernel four times, masks included.
+    `symbolic` is the set behind `UOp.simplify`, which leaves out what a mask says of its index.
     """
     from tinygrad.uop import symbolic
     from tinygrad.uop.ops import graph_rewrite

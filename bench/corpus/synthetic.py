@@ -25,7 +25,7 @@ class Chain:
     def __init__(self, shape: list[int]) -> None:
         self.graph = Graph(renumber=True)
         self.shape = shape
-        self.gates: list[int] = []
+        self.masks: list[int] = []
         self.indices = [self.graph.add("range", i, size) for i, size in enumerate(shape)]
 
     def constant(self, value: int) -> int:
@@ -62,7 +62,7 @@ class Chain:
         size = self.shape[axis] - before - after
         below = add("less", index, self.constant(before))
         inside = add("less", index, self.constant(before + size))
-        self.gates.append(add("and", add("not", below), inside))
+        self.masks.append(add("and", add("not", below), inside))
         self.indices[axis] = add("add", index, self.constant(-before))
         self.shape[axis] = size
 
@@ -122,8 +122,8 @@ def reshape_chains() -> Iterator[Expression]:
         for _ in range(generator.randint(0, MOST_STEPS)):
             random_step(generator, chain)
         root, kind = chain.flat(), "index"
-        if chain.gates:
-            gate = chain.graph.all_of(chain.gates)
-            yield chain.graph.expression("reshapes", "synthetic", "gate", gate)
-            root, kind = chain.graph.add("gated", gate, root), "gated"
+        if chain.masks:
+            mask = chain.graph.all_of(chain.masks)
+            yield chain.graph.expression("reshapes", "synthetic", "gate", mask)
+            root, kind = chain.graph.add("gated", mask, root), "gated"
         yield chain.graph.expression("reshapes", "synthetic", kind, root)

@@ -1,7 +1,7 @@
 """Weft's side of the corpus: expressions to nodes, simplified as a kernel's are, and back.
 
 A result goes back into the ops of the corpus, so that both engines are counted and evaluated by
-the same code. A gated index is a pair here: Weft keeps the gate beside the index.
+the same code. A masked index is a pair here: Weft keeps the mask beside the index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 from weft.rules.validity import narrow, narrow_mask
 
-# A gate and the index it guards, or an index or condition alone.
+# A mask and the index it guards, or an index or condition alone.
 Part = UOp | tuple[UOp, UOp]
 
 WEFT_OPS = {
@@ -86,27 +86,27 @@ def _build(op: str, operands: list[Any], parts: list[Any]) -> Part:
 
 
 def simplify_weft(part: Part) -> Part:
-    """Simplify as for a kernel: an index under its gate, a gate under its own conditions."""
+    """Simplify as for a kernel: an index under its mask, a mask under its own conditions."""
     if isinstance(part, tuple):
-        gate = narrow_mask(part[0])
-        return gate, narrow(part[1], gate)
+        mask = narrow_mask(part[0])
+        return mask, narrow(part[1], mask)
     return narrow_mask(part) if part.op == Op.AND else simplify(part)
 
 
 def from_weft(part: Part) -> Expression | None:
     """Return the expression of a result in the ops of the corpus; None is never valid.
 
-    As with `from_tinygrad`, ids are kept and a gate that always holds is left out.
+    As with `from_tinygrad`, ids are kept and a mask that always holds is left out.
     """
     graph = Graph(renumber=False)
-    gate, value = part if isinstance(part, tuple) else (None, part)
-    if gate is None or (gate.op == Op.CONST and gate.arg):
+    mask, value = part if isinstance(part, tuple) else (None, part)
+    if mask is None or (mask.op == Op.CONST and mask.arg):
         kind = "gate" if value.dtype is dtypes.bool else "index"
         return graph.expression("", "", kind, _add(graph, value)[value])
-    if gate.op == Op.CONST:
+    if mask.op == Op.CONST:
         return None
-    positions = _add(graph, gate, value)
-    root = graph.add("gated", positions[gate], positions[value])
+    positions = _add(graph, mask, value)
+    root = graph.add("gated", positions[mask], positions[value])
     return graph.expression("", "", "gated", root)
 
 
