@@ -71,7 +71,7 @@ function Decisions({ trace, decisions, onChoose }) {
   return (
     <>
       <h2>Decisions<i>{decisions.length || ""}</i></h2>
-      {!decisions.length && <p class="faint">every value is used once, at one place: nothing to decide</p>}
+      {!decisions.length && <p class="faint">every value is used once, at one index: nothing to decide</p>}
       <ul class="decisions">{shown.map((d) => (
         <li onClick={() => trace.nodes.has(d.node) && onChoose(d.node)}>
           <b class={d.to === "memory" ? "kept" : "inlined"}>{d.to}</b>{d.text.split(":")[0]}<span class="where">{lineOf(trace, d.line)}</span>

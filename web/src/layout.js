@@ -6,7 +6,7 @@ const SMALL = 120;
 const GAP_X = 18;
 const GAP_Y = 26;
 
-// nodes: [{id, width, height}], edges: [[from, to]] by place in nodes. Gives x, y of each centre.
+// nodes: [{id, width, height}], edges: [[from, to]] by index in nodes. Gives x, y of each centre.
 export function layout(nodes, edges) {
   return nodes.length <= SMALL ? byDagre(nodes, edges) : byLayers(nodes, edges);
 }
