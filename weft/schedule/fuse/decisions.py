@@ -1,4 +1,4 @@
-"""Which values are worth memory: the cost model asked, case by case, and the log of answers."""
+"""Which values are worth memory: the cost model asked, case by case, and the log of decisions."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Decisions:
         """Whether a kernel reads a product at several addresses, as gates that are cut from one.
 
         Each address would be a loop of its own. A value that reads the product and no other
-        reduction goes to memory in its place, where it is as large.
+        reduction goes to memory instead of it, where it is as large.
         """
         kernels = [use.kernel for use in uses]
         if len(kernels) == len(set(kernels)):

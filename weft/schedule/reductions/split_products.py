@@ -32,7 +32,7 @@ LINE: Final = 128
 REACHED: Final = 0.8
 GAIN: Final = 1.2
 SUM_BYTES: Final = 4
-# How much longer parts take that are no runs of the sum, as some lines of each image.
+# How much longer parts take that are not runs of the sum, as some lines of each image.
 SCATTERED: Final = 1.1
 # What groups compute on plain cores, as `simt_tiles` has them; measured on an H200.
 PLAIN_TILES: Final = (

@@ -112,14 +112,14 @@ def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
 
 
-def places(s: Any) -> tuple[Any, Any]:
+def indices(s: Any) -> tuple[Any, Any]:
     """The numbers of queries and keys, beside scores."""
     count = Tensor.arange if isinstance(s, Tensor) else np.arange
     return count(int(s.shape[-2])).reshape(-1, 1), count(int(s.shape[-1])).reshape(1, -1)
 
 
 def windowed(s: Any, width: int) -> Any:
-    i, j = places(s)
+    i, j = indices(s)
     where = Tensor.where if isinstance(s, Tensor) else np.where
     return where((j <= i) & (i - j < width), s, -math.inf)
 

@@ -155,8 +155,8 @@ def test_bools_are_bytes_in_lanes():
     index = grid() * 4
     value = get(at(argument(1, dtypes.bool, 4096), index, lanes=4))
     lanes = [make(Op.LANES, dtypes.bool, (value,), (i,)) for i in range(4)]
-    turned = make(Op.VECTOR, value.dtype, (const(dtypes.bool, True), *lanes[:0:-1]))
-    text = ptx(program(put(at(argument(0, dtypes.bool, 4096), index, lanes=4), turned)))
+    reversed_lanes = make(Op.VECTOR, value.dtype, (const(dtypes.bool, True), *lanes[:0:-1]))
+    text = ptx(program(put(at(argument(0, dtypes.bool, 4096), index, lanes=4), reversed_lanes)))
     assert "ld.global.b32" in text and "st.global.b32" in text
 
 
@@ -240,15 +240,15 @@ def times_a_vector(rows: int, columns: int, arch: str) -> list[str]:
     return compile_ptx(render(program, target), target).splitlines()
 
 
-def places(lines: list[str], text: str) -> list[int]:
+def lines_with(lines: list[str], text: str) -> list[int]:
     return [number for number, line in enumerate(lines) if text in line]
 
 
 def test_weights_are_read_before_the_wait():
     lines = times_a_vector(1024, 2048, "sm_90a")
-    (let_start,) = places(lines, "griddepcontrol.launch_dependents")
-    first, wait = places(lines, "griddepcontrol.wait")
-    loads = places(lines, "ld.global")
+    (let_start,) = lines_with(lines, "griddepcontrol.launch_dependents")
+    first, wait = lines_with(lines, "griddepcontrol.wait")
+    loads = lines_with(lines, "ld.global")
     early = [number for number in loads if number < wait]
     assert let_start < first < early[0]  # if it is told to
     assert len(loads) == 2 * len(early)  # the vector comes behind the wait
@@ -259,20 +259,20 @@ def test_what_is_read_once_is_asked_for_before_the_wait(rows: int):
     x = Tensor(param(1, F32, (rows, 1024)))
     (call,) = make_schedule(sink(store(param(0, F32, (rows,)), x.sum(1).uop)), TARGET).kernels.src
     lines = compile_ptx(render(generate(call.arg, TARGET), TARGET), TARGET).splitlines()
-    (let_start,) = places(lines, "griddepcontrol.launch_dependents")
-    (wait,) = places(lines, "griddepcontrol.wait")
-    asked, loads = places(lines, "prefetch.global.L2"), places(lines, "ld.global")
+    (let_start,) = lines_with(lines, "griddepcontrol.launch_dependents")
+    (wait,) = lines_with(lines, "griddepcontrol.wait")
+    asked, loads = lines_with(lines, "prefetch.global.L2"), lines_with(lines, "ld.global")
     assert let_start < asked[0] <= asked[-1] < wait < loads[0]
     assert len(loads) == len(asked)
     # Of many groups only those of the beginning wait.
-    assert len(places(lines[let_start:wait], "bra")) == (rows == 65536)
+    assert len(lines_with(lines[let_start:wait], "bra")) == (rows == 65536)
 
 
 def test_older_gpus_start_kernels_one_by_one():
     lines = times_a_vector(1024, 2048, "sm_80")
-    assert not places(lines, "griddepcontrol") and not places(lines, "prefetch")
+    assert not lines_with(lines, "griddepcontrol") and not lines_with(lines, "prefetch")
 
 
 def test_groups_that_read_early_are_there_at_once():
-    assert places(times_a_vector(1024, 2048, "sm_90a"), ".minnctapersm")
-    assert not places(times_a_vector(65536, 2048, "sm_90a"), ".minnctapersm")
+    assert lines_with(times_a_vector(1024, 2048, "sm_90a"), ".minnctapersm")
+    assert not lines_with(times_a_vector(65536, 2048, "sm_90a"), ".minnctapersm")
