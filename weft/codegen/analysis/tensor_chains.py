@@ -25,6 +25,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.reduction.contract import ROW_BYTES
 from weft.ir.uop import UOp
+from weft.ir.walk import topological
 
 # Elements of a row of 128 bytes, which copies bring.
 SPAN: Final = ROW_BYTES // 2
@@ -41,6 +42,13 @@ class Score(NamedTuple):
     depth: int  # the range that it sums over
 
 
+class Values(NamedTuple):
+    """What weights are multiplied with: the load and its axes."""
+
+    load: UOp
+    axes: list[Axis]
+
+
 class Chain(NamedTuple):
     """The parts of a kernel that is a chain."""
 
@@ -48,8 +56,7 @@ class Chain(NamedTuple):
     rows: list[UOp]
     key: int  # the range that the second product sums over
     keys: list[int]  # all ranges along the keys, that one first
-    values: UOp  # the load that weights are multiplied with
-    axes: list[Axis]
+    results: list[Values]  # of each second product, in the order of the stores of them
     extents: dict[int, int]
 
     def scores_over(self, depths: Iterable[int]) -> list[Score]:
@@ -69,14 +76,18 @@ def chain_of(kernel: UOp, row: int, column: int, block: int = SPAN) -> Chain | s
     reductions = [node for node in nodes if node.op == Op.REDUCE]
     if any(len(own_ranges(node)) != 1 for node in reductions):
         return "a reduction is over several ranges"
-    last = [node for node in reductions if node.ranges >> column & 1]
-    if len(last) != 1 or last[0].arg[0] != Op.ADD or not last[0].ranges >> row & 1:
-        return "not one product has the columns"
+    last = [node for node in reductions_in_order(kernel) if node.ranges >> column & 1]
+    if not last or any(n.arg[0] != Op.ADD or not n.ranges >> row & 1 for n in last):
+        return "no product has the columns"
+    if any(sum(node in last for node in topological(each)) > 1 for each in kernel.src):
+        return "a store needs several products of the columns"
     if any(row not in {r.arg for r in own_ranges(store)} for store in kernel.src):
         return "a store is not of the rows"
-    others = [node for node in reductions if node is not last[0]]
+    others = [node for node in reductions if node not in last]
     rows = [node for node in others if node.src[0].ops >> Op.REDUCE & 1]
     key = own_ranges(last[0])[0]
+    if any(own_ranges(node)[0] is not key for node in last):
+        return "products of several results do not sum over the same range"
     keys = [key.arg, *(own_ranges(node)[0].arg for node in rows)]
     if any(known[number] != known[key.arg] for number in keys) or len(set(keys)) != len(keys):
         return "what is between the products is not reduced along the keys alone"
@@ -89,14 +100,25 @@ def chain_of(kernel: UOp, row: int, column: int, block: int = SPAN) -> Chain | s
             scores.append(found)
     if not scores:
         return "weights are not a product"
-    values = _values(kernel, last[0], row, column, block)
-    if isinstance(values, str):
-        return values
+    results: list[Values] = []
+    for node in last:
+        values = _values(kernel, node, row, column, block)
+        if isinstance(values, str):
+            return values
+        results.append(values)
     written = {node.src[0].src[0] for node in kernel.src}
-    loads = [values.load, *(load for each in scores for load in each.loads)]
+    loads = [*(each.load for each in results), *(load for each in scores for load in each.loads)]
     if any(load.src[0].src[0] in written for load in loads):
         return "the kernel writes a factor"
-    return Chain(scores, rows, key.arg, keys, values.load, values.axes, known)
+    return Chain(scores, rows, key.arg, keys, results, known)
+
+
+def reductions_in_order(kernel: UOp) -> list[UOp]:
+    """The reductions of a kernel, in the order of its stores, which opts keep."""
+    found: dict[UOp, None] = {}
+    for each in kernel.src:
+        found |= dict.fromkeys(node for node in topological(each) if node.op == Op.REDUCE)
+    return list(found)
 
 
 def _score(kernel: UOp, node: UOp, row: int, keys: list[int]) -> Score | str:
@@ -133,12 +155,7 @@ def _fault(kernel: UOp, axes: list[Axis], numbers: tuple[int, int], parts: int, 
     return next(faults_of_axes(axes, rows, steps, parts, ranges_of(kernel), load), "")
 
 
-class _Values(NamedTuple):
-    load: UOp
-    axes: list[Axis]
-
-
-def _values(kernel: UOp, node: UOp, row: int, column: int, block: int) -> _Values | str:
+def _values(kernel: UOp, node: UOp, row: int, column: int, block: int) -> Values | str:
     """The values of the second product, once its weights are rounded to their dtype."""
     found = weighed(node)
     if found is None:
@@ -150,7 +167,7 @@ def _values(kernel: UOp, node: UOp, row: int, column: int, block: int) -> _Value
     if isinstance(axes, str):
         return axes
     fault = _fault(kernel, axes, (column, own_ranges(node)[0].arg), block // SPAN, load)
-    return fault or _Values(load, axes)
+    return fault or Values(load, axes)
 
 
 def weighed(node: UOp) -> tuple[UOp, UOp] | None:

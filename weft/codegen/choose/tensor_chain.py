@@ -25,7 +25,7 @@ from weft.target.compute import Simt
 # Rows of a group and keys of a block, the fastest first.
 TILES: Final = ((128, 128), (128, 64), (64, 64))
 # Registers of a thread for sums, scores, and weights in pairs: others are for what is computed.
-MOST_REGISTERS: Final = 192
+MOST_REGISTERS: Final = 208
 # Blocks of keys and values that are in local memory at once: with a third one, no group of warps
 # waits for another one to be done with the block that it has just read itself.
 STAGES: Final = (3, 2)
@@ -67,7 +67,7 @@ def _tiled(chooser: Chooser, row: int, column: int) -> str:
     if isinstance(chain, str):
         return chain
     target = chooser.target
-    dtype = chain.values.dtype
+    dtype = chain.results[0].load.dtype
     copies = any(copy.box_limits for copy in target.copies)
     if unit_for(target, dtype, dtype) is None or not copies:
         return f"there are none for {dtype.name}"

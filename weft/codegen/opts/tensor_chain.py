@@ -28,7 +28,15 @@ from weft.codegen.analysis.loops import (
     replace_ranges,
     with_loops,
 )
-from weft.codegen.analysis.tensor_chains import SPAN, Chain, Score, chain_of, weighed
+from weft.codegen.analysis.tensor_chains import (
+    SPAN,
+    Chain,
+    Score,
+    Values,
+    chain_of,
+    reductions_in_order,
+    weighed,
+)
 from weft.codegen.analysis.tensor_factors import Axis, tensor_of
 from weft.codegen.lower.trim_loops import trim_loops
 from weft.codegen.opts import legality
@@ -66,7 +74,8 @@ class TensorChain(Opt):
     """Compute two products in tiles, the weights of the second one in registers.
 
     `tile` is the rows that a group computes, and the keys of a block; `stages` is how many blocks
-    are in local memory at once. A group has all columns of its rows. Other loops are the grid.
+    are in local memory at once. A group has all columns of its rows, of each result where several
+    are computed of the same scores. Other loops are the grid.
 
     opt: TensorChain(0, 1, (64, 64), 2)
     before:
@@ -138,7 +147,7 @@ class TensorChain(Opt):
         depths = _distinct_scores(found)
         kept = {loads[0]: depth for loads, depth in depths.items()}
         streamed = {loads[1]: depth for loads, depth in depths.items()}
-        stage = sum(streamed.values()) + columns
+        stage = sum(streamed.values()) + columns * len(found.results)
         return 2 * (rows * sum(kept.values()) + self.stages * keys * stage)
 
     def registers(self, kernel: UOp) -> int:
@@ -149,8 +158,9 @@ class TensorChain(Opt):
         found = chain_of(kernel, self.row, self.column)
         assert isinstance(found, Chain)
         scores = len(_distinct_scores(found)) * self.tile[1]
-        weights = 1 + len(_read_for_keys(found, kernel, self.row))
-        return (found.extents[self.column] + scores) // 2 + weights * self.tile[1] // 4
+        sums = len(found.results) * found.extents[self.column]
+        weights = len(found.results) + len(_read_for_keys(found, kernel, self.row))
+        return (sums + scores) // 2 + weights * self.tile[1] // 4
 
     def rewritten(self, kernel: UOp) -> UOp:
         kernel = scale_exponents(kernel)
@@ -185,7 +195,8 @@ def _is_first_longest(kernel: UOp, block: int, row: int) -> bool:
 
 def _read_for_keys(chain: Chain, kernel: UOp, row: int) -> set[UOp]:
     """What is read for each key, whatever the row: sums of rows, where rows are keys."""
-    factors = {chain.values, *(load for each in chain.scores for load in each.loads)}
+    factors = {load for each in chain.scores for load in each.loads}
+    factors |= {each.load for each in chain.results}
     loads = [node for node in nodes_of(kernel) if node.op == Op.LOAD and node not in factors]
     own = sum(1 << number for number in chain.keys)
     return {
@@ -254,6 +265,8 @@ class _Tiling:
         lane = self.split(half, WARP_ROWS // 2)
         self.rows = (warp, half, lane)
         self.own = self.columns(opt.column)
+        first = 1 + max(kinds_of(self.kernel))
+        self.fresh = tuple(range(first, first + len(self.rows)))  # of rows of weights
         self.replace()
         self.turn()
         self.bind()
@@ -276,14 +289,20 @@ class _Tiling:
         """Put the elements of tiles where the products were."""
         ranges = ranges_of(self.kernel)
         depths = {each.depth: each for each in self.chain.scores}
-        own = {self.parts[self.chain.key][0]}
+        own = self.parts[self.chain.key][0]  # sums over blocks are around those of a block
+        last = [
+            node
+            for node in reductions_in_order(self.kernel)
+            if own in [r.arg for r in own_ranges(node)]
+        ]
+        results = dict(zip(last, self.chain.results, strict=True))
 
         def tiled(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
             closed = {r.arg for r in own_ranges(node)} if node.op == Op.REDUCE else set()
             if closed & depths.keys():
                 return self.score(node, self.chain.scores_over(closed), ranges)
             new = rebuilt(node, made, {})
-            return self.second(new, ranges) if closed & own else new
+            return self.second(new, results[node], ranges) if node in results else new
 
         steps = ScoreSteps()
         self.kernel = map_graph(map_graph(self.kernel, tiled), steps.fewer)
@@ -316,14 +335,14 @@ class _Tiling:
         )
         return contract(parts, dtypes.float32)
 
-    def second(self, node: UOp, ranges: Mapping[int, UOp]) -> UOp:
+    def second(self, node: UOp, of: Values, ranges: Mapping[int, UOp]) -> UOp:
         """The product of weights and values: of a block, or of all blocks, which are summed."""
         found = weighed(node)
         assert found is not None
         weights, values = found
         rows, size = self.opt.tile
         columns = _whole(self.chain.extents[self.opt.column])
-        axes, name = self.chain.axes, values.dtype.name
+        axes, name = of.axes, values.dtype.name
         inside = ((1, rows),), ((0, SPAN),), ((0,), (0,)), (1, 1)
         tile = Factor(name, 0, (size, rows), (1, size), *inside)
         right = self.factor(values, axes, (self.opt.column, columns), (self.chain.key, size))
@@ -352,8 +371,6 @@ class _Tiling:
     def staged(self, weights: UOp, ranges: Mapping[int, UOp]) -> UOp:
         """The weights of a block for all rows of a group, in the registers of its threads."""
         size = self.opt.tile[1]
-        first = 1 + max(kinds_of(self.kernel))
-        self.fresh = tuple(range(first, first + len(self.rows)))
         known = {
             ranges[old]: range_(new, ranges[old].src[0])
             for old, new in zip(self.rows, self.fresh, strict=True)

@@ -65,6 +65,7 @@ class Chains:
         self.is_on_units = False
         self.factors: set[UOp] = set()  # that copies bring to matrix units from memory
         self.results: dict[UOp, Chain] = {}
+        self.beside: set[UOp] = set()  # results in the kernel of another one
         self.values: set[UOp] = set()
         self.of: dict[UOp, Chain] = {}
         self.long: list[Chain] = []  # whose memory is to be linear in the keys
@@ -337,6 +338,20 @@ def _has_one_range(chain: Chain) -> bool:
 
     Each value is looked at in one place then, and is computed once.
     """
+    found = product_addresses(chain)
+    keys = chain.result.arg[1][0]
+    return found is not None and all(
+        [i.arg for i in at.indices if i.ranges >> keys & 1 and i.op == Op.RANGE] == [keys]
+        and sum(i.ranges >> keys & 1 for i in at.indices) == 1
+        for at in found.values()
+    )
+
+
+def product_addresses(chain: Chain) -> dict[UOp, Address] | None:
+    """Where the products of a chain are looked at, for ranges along the axes of its last one.
+
+    None where a value is looked at in several places.
+    """
     body = chain.result.src[0]
     loops = [range_(axis, size) for axis, size in enumerate(shape_of(body))]
     keys = loops[chain.result.arg[1][0]]
@@ -348,14 +363,11 @@ def _has_one_range(chain: Chain) -> bool:
         address = _address_below(node, seen[node], keys)
         for source in node.src:
             if address is None:
-                return False
+                return None
             is_inside = source in inside or source in chain.products
             if is_inside and seen.setdefault(source, address) != address:
-                return False
-    return all(
-        [i for i in seen[product].indices if i.ranges >> keys.arg & 1] == [keys]
-        for product in chain.products
-    )
+                return None
+    return {product: seen[product] for product in chain.products}
 
 
 def _address_below(node: UOp, address: Address, keys: UOp) -> Address | None:

@@ -97,6 +97,11 @@ class Decisions:
         if node in self._revised.recomputed:
             self.log.append(Decision(node, False, "it follows from what is in memory anyway"))
             return False
+        if node in self._chains.beside and len(kernels) == 1 and _is_result(uses):
+            self.log.append(
+                Decision(node, False, "it shares a product of two with another result")
+            )
+            return False
         if sums_reused_products(node) and any(kernel.has_contraction for kernel in kernels):
             # Each wants a tile of registers, and a kernel has one.
             self._refuse(node, "its reader sums products too, and a kernel has one tile")

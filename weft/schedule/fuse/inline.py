@@ -147,6 +147,10 @@ class Inliner:
         if chain is not None and node not in chain.products:
             return self._keys[chain.result]
         body = shape_of(node.src[0])
+        known = self._keys_in.get(kernel)
+        if node in self._chains.results and known is not None:  # two chains of the same keys
+            self._keys[node] = known
+            return known
         made = tuple([kernel.fresh(body[axis]) for axis in node.arg[1]])
         if node in self._chains.results:
             self._keys[node] = self._keys_in[kernel] = made

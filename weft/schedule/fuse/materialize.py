@@ -8,6 +8,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import memory_of
 from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.chain_pairs import ChainPairs
 from weft.schedule.fuse.cost import evaluations_of, size_of
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, Store
@@ -39,6 +40,7 @@ class Materializer:
         writes: Writes,
         first_placeholder: int,
         alone: frozenset[UOp],
+        pairs: ChainPairs,
     ) -> None:
         self.values: dict[UOp, Materialized] = {}
         self.reads: dict[UOp, Reads] = {}
@@ -47,6 +49,7 @@ class Materializer:
         self._writes = writes
         self._next = first_placeholder
         self._alone = alone
+        self._pairs = pairs
 
     def placeholder(self, node: UOp) -> UOp:
         """What stands for new memory of a value."""
@@ -62,11 +65,13 @@ class Materializer:
         if found is not None and not stores and all(use.kernel is found[0] for use in uses):
             self._inliner.enter(node, uses)  # the one kernel that wants it computes it once anyway
             return
+        readers = {use.kernel for use in uses} | after
+        found = found or self._pairs.beside(node, readers)
         if found is None:
-            readers = {use.kernel for use in uses} | after
             kernel, address = self._candidates.for_value(node, readers, shape_of(node))
         else:
             kernel, address = found
+        self._pairs.note(node, kernel, address)
         self._write(node, uses, stores, kernel, address)
         self.reads[node] = self._reads_of(node, uses, kernel)
         for use in uses:

@@ -25,6 +25,7 @@ from weft.ir.walk import topological
 from weft.schedule.decision import Decision
 from weft.schedule.fuse.calls import Calls
 from weft.schedule.fuse.candidates import Candidates
+from weft.schedule.fuse.chain_pairs import ChainPairs
 from weft.schedule.fuse.chains import find_chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import ElementCost, ValueReads
@@ -90,7 +91,8 @@ def _walked(
     inliner = Inliner(code, chains)
     epilogues = Epilogues(target, reads)
     candidates = Candidates(work, reads, inliner, code, epilogues)
-    materializer = Materializer(inliner, candidates, writes, first_placeholder, alone)
+    pairs = ChainPairs(chains)
+    materializer = Materializer(inliner, candidates, writes, first_placeholder, alone, pairs)
     calls = Calls(order, candidates, materializer, writes)
     decided = decisions(work, reads, inliner, code, chains, epilogues, revised)
     walk = _Walk(inliner, materializer, calls, writes, decided)

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from weft.ir.build import global_stage, reduce_axes, where
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import DType, dtypes
 from weft.ir.movement import expand, reshape
-from weft.ir.ops import Op
+from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, users, with_sources
@@ -187,7 +187,19 @@ def _output(found: _Product, total: UOp) -> UOp:
         weights = factor.of(weights)
     weights = reshape(weights, shape_of(found.product))
     weights = expand(weights, shape_of(found.values))
+    narrow = _dtype_in_memory(found.values)
+    if narrow is not weights.dtype:  # as attention multiplies it
+        weights = weights.cast(narrow).cast(weights.dtype)
     return reduce_axes(weights * found.values, Op.ADD, (found.keys,))
+
+
+def _dtype_in_memory(values: UOp) -> DType:
+    """The dtype of values, or that of the small floats that they are widened from."""
+    node = values
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    is_widened = node.op == Op.CAST and node.src[0].dtype.is_float and _is_summed_wide(node.src[0])
+    return node.src[0].dtype if is_widened else values.dtype
 
 
 def _reciprocal(node: UOp) -> UOp:
