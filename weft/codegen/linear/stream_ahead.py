@@ -368,8 +368,10 @@ class _Ahead(StreamParts):
                 # That of the step whose place it takes, a lap earlier.
                 parity = self.value(Op.XOR, parity, number(1))
                 self.wait(self.free(operand, slot), parity, mask)
+                # What they share is computed in front of all of them.
+                copies = self.copies_of(operand, later, slot)
                 once = self.once(mask)
-                self.fill(operand, later, slot, const(dtypes.bool, True))
+                self.start_copies(operand, copies, const(dtypes.bool, True))
                 self.before = self.add(Op.END, dtypes.void, (once,))
 
 

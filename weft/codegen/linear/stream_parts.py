@@ -54,6 +54,13 @@ class Operand(NamedTuple):
     tensor: UOp
 
 
+class Copies(NamedTuple):
+    """The copies of a step: the barrier that counts their bytes, addresses, and corners there."""
+
+    barrier: UOp
+    boxes: list[tuple[UOp, list[UOp]]]
+
+
 class StreamParts(Lines):
     """The instructions of the whole program, in order, and what its products are made of."""
 
@@ -170,9 +177,18 @@ class StreamParts(Lines):
 
     def fill(self, operand: Operand, step: UOp, slot: UOp, mask: UOp) -> None:
         """Start the copies of a step into a slot."""
+        self.start_copies(operand, self.copies_of(operand, step, slot), mask)
+
+    def start_copies(self, operand: Operand, copies: Copies, mask: UOp) -> None:
+        self.effect(Op.MBARRIER, (copies.barrier, mask), ("expect", operand.size))
+        for address, corner in copies.boxes:
+            self.effect(Op.COPY_BOX, (address, operand.tensor, copies.barrier, mask, *corner))
+
+    def copies_of(self, operand: Operand, step: UOp, slot: UOp) -> Copies:
+        """Where the copies of a step begin, and where they go."""
         factor = operand.factor
         barrier = self.at(self.barriers, self.value(Op.ADD, slot, number(operand.barrier)))
-        self.effect(Op.MBARRIER, (barrier, mask), ("expect", operand.size))
+        boxes: list[tuple[UOp, list[UOp]]] = []
         start = self.value(Op.MUL, slot, number(operand.size // factor.of.itemsize))
         at = self.at_step(operand.starts, step)
         for part, panel in itertools.product(range(operand.parts), range(factor.panels)):
@@ -183,7 +199,8 @@ class StreamParts(Lines):
                 self.value(Op.ADD, each, const(each.dtype, more))
                 for each, more in zip(at, corner, strict=True)
             ]
-            self.effect(Op.COPY_BOX, (address, operand.tensor, barrier, mask, *moved))
+            boxes.append((address, moved))
+        return Copies(barrier, boxes)
 
     def less(self, x: UOp, y: UOp) -> UOp:
         if x.op == Op.CONST and y.op == Op.CONST:
