@@ -10,7 +10,15 @@ import math
 from typing import Final
 
 from weft.codegen.analysis.accesses import Access, is_looked_up
-from weft.codegen.analysis.loops import GRID, ORDERED, THREAD, kinds_of, own_ranges
+from weft.codegen.analysis.loops import (
+    GRID,
+    ORDERED,
+    THREAD,
+    extent_of,
+    kinds_of,
+    own_ranges,
+    ranges_of,
+)
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.simt_loops import (
     bind_grid,
@@ -121,7 +129,7 @@ def _take_rows(chooser: Chooser, number: int, rows: int, compute: Simt) -> bool:
     if copies < 2:
         return False
     mark, tail = chooser.mark(), chooser.safe_tail()
-    along = _threads_along(chooser.extent(number) or 1, compute.group_threads, compute)
+    along = _threads_along(chooser, number, compute.group_threads, compute)
     down = _divisor((chooser.extent(rows) or 1) // copies, compute.group_threads // along)
     again = _divisor(
         (chooser.extent(rows) or 1) // (copies * down),
@@ -208,7 +216,7 @@ def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
         extent = chooser.extent(number) or 1
         if not is_loop(chooser, number) or extent < 2 or most < 2:
             continue
-        count = _threads_along(extent, most, compute)
+        count = _threads_along(chooser, number, most, compute)
         if count < 2 or chooser.split_and(number, count, tail, to_thread) < 0:
             continue
         most //= count
@@ -220,10 +228,13 @@ def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
     return bind_grid(chooser)
 
 
-def _threads_along(extent: int, most: int, compute: Simt) -> int:
-    """A power of two of threads, of which few have nothing to do."""
+def _threads_along(chooser: Chooser, number: int, most: int, compute: Simt) -> int:
+    """A power of two of threads, of which few have nothing to do; else as many as there are."""
+    extent = chooser.extent(number) or 1
     largest = count = 1 << int(math.log2(max(min(extent, most), 1)))
     while count > compute.warp and -(-extent // count) * count > extent * (1 + IDLE):
         count //= 2
-    idle = -(-extent // count) * count > extent * (1 + IDLE)
-    return largest if idle else count
+    if -(-extent // count) * count <= extent * (1 + IDLE):
+        return count
+    is_known = extent_of(ranges_of(chooser.kernel)[number]) is not None
+    return extent if is_known and extent <= most else largest

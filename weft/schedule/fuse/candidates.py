@@ -40,7 +40,7 @@ class Candidates:
         reads: ValueReads,
         inliner: Inliner,
         code: CodeSize,
-        epilogues: Epilogues,
+        epilogues: Epilogues | None,
     ) -> None:
         self.kernels: list[Kernel] = []
         self._work = work
@@ -165,7 +165,7 @@ class Candidates:
                 continue
             if kernel.has_contraction and sums_reused_products(node):
                 continue
-            if self._epilogues.is_better_apart(node, kernel, is_stored):
+            if self._epilogues and self._epilogues.is_better_apart(node, kernel, is_stored):
                 continue
             if not self._is_seen_once(node, use, uses, is_stored):
                 continue

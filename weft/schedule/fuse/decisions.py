@@ -47,7 +47,7 @@ class Decisions:
         inliner: Inliner,
         code: CodeSize,
         chains: Chains,
-        epilogues: Epilogues,
+        epilogues: Epilogues | None = None,
         revised: Revised = Revised(),  # noqa: B008 -- it never changes
     ) -> None:
         self.log: list[Decision] = []
@@ -119,7 +119,8 @@ class Decisions:
             # Another kernel would sum in another order, to another number.
             self._refuse(node, "several kernels read it, and each would sum in its own order")
             return True
-        if len(kernels) == 1 and self._epilogues.is_better_apart(node, uses[0].kernel, False):
+        apart = self._epilogues if len(kernels) == 1 else None
+        if apart is not None and apart.is_better_apart(node, uses[0].kernel, False):
             self._refuse(node, "what follows the product moves more bytes than tiles can hide")
             return True
         return self._is_cheaper(node, uses, len(kernels))

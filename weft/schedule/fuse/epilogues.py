@@ -10,8 +10,10 @@ values for each result, is not. `Decisions` and `Candidates` ask.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
+from weft.ir.dtypes import DType
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.uop import UOp
 from weft.schedule.fuse.cost import ValueReads, size_of, sums_reused_products
@@ -39,7 +41,6 @@ class Epilogues:
     def __init__(self, target: Target, reads: ValueReads) -> None:
         self._target = target
         self._reads = reads
-        self._inputs = matrix_inputs(target)[0]
         self._known: dict[UOp, bool] = {}
 
     def is_better_apart(self, node: UOp, kernel: Kernel, is_stored: bool) -> bool:
@@ -47,7 +48,7 @@ class Epilogues:
 
         `is_stored` is whether that kernel would write it in any case.
         """
-        if not self._inputs or kernel.has_contraction or not self._is_of_a_tile(node):
+        if kernel.has_contraction or not self._is_of_a_tile(node):
             return False
         moved = self._moved_by(kernel, node)
         if moved is None:
@@ -57,6 +58,10 @@ class Epilogues:
         apart = SLOWER * own + own + moved
         nanoseconds = self._target.memory(GLOBAL).cost / self._target.units
         return GAIN * (apart * nanoseconds + self._target.costs.launch) < fused * nanoseconds
+
+    @cached_property
+    def _inputs(self) -> frozenset[DType]:
+        return matrix_inputs(self._target)[0]
 
     def _is_of_a_tile(self, node: UOp) -> bool:
         """Whether a value follows from one product on matrix units, of which it is as large."""

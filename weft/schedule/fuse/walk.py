@@ -89,7 +89,7 @@ def _walked(
     work, reads, code, writes = ElementCost(target), ValueReads(order), CodeSize(order), Writes()
     chains = find_chains(sink, order, target)
     inliner = Inliner(code, chains)
-    epilogues = Epilogues(target, reads)
+    epilogues = Epilogues(target, reads) if target.matrix_units else None
     candidates = Candidates(work, reads, inliner, code, epilogues)
     pairs = ChainPairs(chains)
     materializer = Materializer(inliner, candidates, writes, first_placeholder, alone, pairs)
