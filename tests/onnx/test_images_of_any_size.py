@@ -220,6 +220,18 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             **numbers(zero=[0], one=[1], two=[2], three=[3], four=[4], rest=[-1]),
         },
     ),
+    "a grid of the centers of cells": (
+        [
+            node("Conv", "x w", "c", strides=[2, 2], pads=[1, 1, 1, 1]),
+            node("Shape", "c", "all"),
+            node("Gather", "all three", "width"),
+            node("Cast", "width", "float", to=FLOAT),
+            node("Range", "zero float one", "steps"),
+            node("Add", "steps half", "centers"),
+            node("Add", "c centers", "y"),
+        ],
+        {**weights(w=(3, 4, 3, 3)), **numbers(three=3, zero=0.0, one=1.0, half=0.5)},
+    ),
     "every second pixel": (
         [
             node("Slice", "x starts ends axes steps", "a"),

@@ -51,12 +51,15 @@ class RealSize:
             return value
         if isinstance(value, UOp):
             return cls(normal_size(value))
-        if not isinstance(value, (int, float, np.integer)):
+        if not isinstance(value, (int, float, np.number)):
             raise InexactSizeError
-        exact = Fraction(value if isinstance(value, float) else int(value))
+        exact = Fraction(value.item() if isinstance(value, np.number) else value)
         if exact.denominator > _MOST_DENOMINATOR:
             raise InexactSizeError
         return cls(exact.numerator, exact.denominator)
+
+    def __repr__(self) -> str:
+        return f"{self.size} / {self.by}" if self.by > 1 else f"{self.size}"
 
     def __add__(self, other: Any) -> RealSize:
         right = RealSize.of(other)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
-from weft.ir.sizes import most, try_quotient
+from weft.ir.sizes import least, most, try_quotient
 from weft.ir.uop import UOp
 from weft.onnx.elements import Small, dtype_of
 from weft.onnx.fold import shape_array, slice_of
+from weft.onnx.real_sizes import InexactSizeError, RealSize
 from weft.onnx.table import op
 from weft.onnx.values import element_of_value
 from weft.tensor.checks import multiple_fix
@@ -282,14 +283,27 @@ def eye_like(call: Any, x: Any) -> Any:
     return (column - row == offset).cast(dtype_of(call.get("dtype", own)))
 
 
+def _symbolic_range(call: Any, first: Any, last: Any, step: Any, dtype: Any) -> Tensor:
+    """A range whose ends are sizes, or floats that were made of sizes."""
+    try:
+        count = ((RealSize.of(last) - first) / step).ceil().size
+    except InexactSizeError:
+        raise call.error(
+            f"{first} to {last} by {step}", "a range of symbolic sizes has a known step"
+        ) from None
+    if least(count) < 0:
+        raise call.error(f"{first} to {last} can be less than nothing")
+    start = first.tensor(call.device) if isinstance(first, RealSize) else first
+    index = Tensor.arange(count, device=call.device).cast(dtype)
+    return (index * step.item() if hasattr(step, "item") else index * step) + start
+
+
 @op("Range", raw=True)
 def range_(call: Any, start: Any, limit: Any, delta: Any) -> Any:
     first, last, step = (call.run.host(each).reshape(())[()] for each in (start, limit, delta))
     dtype = call.run.tensor(start).dtype
-    if isinstance(last, UOp) or isinstance(first, UOp):
-        if isinstance(step, UOp) or int(step) != 1:
-            raise call.error("a symbolic limit", "a range of a symbolic size has the step 1")
-        return Tensor.arange(last - first, dtype=dtype, device=call.device) + first
+    if any(isinstance(each, (UOp, RealSize)) for each in (first, last, step)):
+        return _symbolic_range(call, first, last, step, dtype)
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
     index = Tensor.arange(count, dtype=dtypes.int64, device=call.device)
     wide = dtypes.float64 if dtype.is_float else dtypes.int64
