@@ -77,16 +77,8 @@ def chains_of(made: Schedule) -> list[UOp]:
     return [k for k, opts in zip(kernels, found, strict=True) if isinstance(opts[-1], TensorChain)]
 
 
-def computed(made: Schedule, case: Case, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """What the programs of a schedule make of inputs, with all their threads."""
-    shapes = [case.queries, case.keys, case.keys, case.queries]
-    sizes = {slot: math.prod(shape) for slot, shape in enumerate((*shapes, *shapes))}
-    memory: dict[int, list[Any]] = {}
-    for slot, array in enumerate(arrays[:4]):
-        memory[slot] = [to_bits(BF16, float(x)) for x in array.ravel()]
-    if len(arrays) > 4:
-        memory[8] = arrays[4].ravel().tolist()
-    memory |= {slot: [0] * sizes[slot] for slot in range(4, 8)}
+def run(made: Schedule, memory: dict[int, list[Any]]) -> None:
+    """Run the programs of a schedule on memory, with all their threads."""
     for each in made.temporaries:
         memory[each.arg[0]] = [None] * largest_size(shape_of(each))
     for call in made.kernels.src:
@@ -99,6 +91,19 @@ def computed(made: Schedule, case: Case, arrays: list[np.ndarray]) -> list[np.nd
         run_program(program.instructions, given)
         for n, each in zip(call.src, given, strict=True):
             memory[n.arg[0]] = each.values
+
+
+def computed(made: Schedule, case: Case, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """What the programs of a schedule make of inputs, with all their threads."""
+    shapes = [case.queries, case.keys, case.keys, case.queries]
+    sizes = {slot: math.prod(shape) for slot, shape in enumerate((*shapes, *shapes))}
+    memory: dict[int, list[Any]] = {}
+    for slot, array in enumerate(arrays[:4]):
+        memory[slot] = [to_bits(BF16, float(x)) for x in array.ravel()]
+    if len(arrays) > 4:
+        memory[8] = arrays[4].ravel().tolist()
+    memory |= {slot: [0] * sizes[slot] for slot in range(4, 8)}
+    run(made, memory)
     return [
         np.array([float(from_bits(BF16, int(x))) for x in memory[slot]]).reshape(shape)
         for slot, shape in zip(range(4, 8), shapes, strict=True)
@@ -209,3 +214,28 @@ def test_nothing_for_each_query_and_key_is_in_memory():
     made = schedule_of(case, "")
     assert len(chains_of(made)) == 3
     assert all(largest_size(shape_of(each)) < 2 * 4 * 1024 * 1024 for each in made.temporaries)
+
+
+def test_parts_of_one_gradient_are_stored_side_by_side():
+    """Queries, keys and values are cut from one value, whose gradient the two kernels fill."""
+    shape, size = (1, 72, 48), 3 * 72 * 16
+    memory = [param(0, BF16, shape), param(1, BF16, (1, 72, 16)), param(2, BF16, shape)]
+    whole, slopes = Tensor(memory[0]), Tensor(memory[1])
+    q, k, v = (each.reshape(1, 72, 2, 8).transpose(1, 2) for each in whole.chunk(3, -1))
+    out = q.scaled_dot_product_attention(k, v, is_causal=True).transpose(1, 2)
+    (found,) = gradients(out.reshape(1, 72, 16).uop, [whole.uop], slopes.uop)
+    assert found is not None
+    with Context(FUSE_PRODUCTS="always"):
+        made = make_schedule(sink(store(memory[2], found)), TARGET)
+    rng = np.random.default_rng(0)
+    arrays = [rounded(rng.standard_normal(shape)), rounded(rng.standard_normal((1, 72, 16)))]
+    given = {n: [to_bits(BF16, float(x)) for x in each.ravel()] for n, each in enumerate(arrays)}
+    given[2] = [0] * size
+    run(made, given)
+    got = np.array([float(from_bits(BF16, int(x))) for x in given[2]]).reshape(shape)
+    heads = [x.reshape(1, 72, 2, 8).swapaxes(1, 2) for x in np.split(arrays[0], 3, -1)]
+    case = Case((1, 2, 72, 8), (1, 2, 72, 8), causal, lambda i, j: j <= i)
+    slopes_of_heads = arrays[1].reshape(1, 72, 2, 8).swapaxes(1, 2)
+    parts = expected(case, [*heads, slopes_of_heads])[:3]
+    want = np.concatenate([x.swapaxes(1, 2).reshape(1, 72, 16) for x in parts], -1)
+    np.testing.assert_allclose(got / np.abs(want).max(), want / np.abs(want).max(), atol=2e-2)

@@ -17,6 +17,7 @@ from weft.schedule.fuse.fuse_in_order import fuse_in_order
 from weft.schedule.layout.align_factors import align_factors
 from weft.schedule.layout.channels_last import channels_last
 from weft.schedule.layout.narrow_results import narrow_results
+from weft.schedule.layout.place_parts import place_parts
 from weft.schedule.lower_complex import lower_complex
 from weft.schedule.normalize import normalize
 from weft.schedule.plan import plan_memory
@@ -149,6 +150,13 @@ SCHEDULE: Final = Phase(
             store_scatters,
             because="updates are reduced where they go, in memory, one after the other",
             needs={Op.SCATTER},
+            gives=STORED_SPEC,
+        ),
+        Pass(
+            "place-parts",
+            place_parts,
+            because="results that have memory anyway are stored where their sum has them",
+            needs={Op.PAD},
             gives=STORED_SPEC,
         ),
         Pass(

@@ -75,6 +75,14 @@ class Chains:
             self.long += [chain] if _keys(chain) >= LINEAR_ROW else []
             self.of.update(dict.fromkeys(chain.values | chain.rows, chain))
 
+    def result_of(self, node: UOp) -> UOp | None:
+        """The second product that a value is, as it is or rounded; None for other values."""
+        if node.op == Op.CAST and node.dtype.bits < node.src[0].dtype.bits:
+            node = node.src[0]
+            while node.op in MOVEMENT:
+                node = node.src[0]
+        return node if node in self.results else None
+
 
 def find_chains(sink: UOp, order: Sequence[UOp], target: Target) -> Chains:
     """The chains of a graph that are cheaper as one kernel."""

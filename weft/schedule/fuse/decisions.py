@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.schedule.decision import Decision
 from weft.schedule.fuse.chains import Chains
@@ -112,7 +112,7 @@ class Decisions:
         if self._is_cut_up(node, uses):
             self._refuse(node, "a kernel reads several parts of its product, and has one tile")
             return True
-        if self._ends_chain(node) and not _is_result(uses):
+        if self._chains.result_of(node) is not None and not _is_result(uses):
             self._refuse(node, "it ends two products in one kernel, which has loops of its own")
             return True
         if len(kernels) > 1 and depends_on_order(node):
@@ -124,14 +124,6 @@ class Decisions:
             self._refuse(node, "what follows the product moves more bytes than tiles can hide")
             return True
         return self._is_cheaper(node, uses, len(kernels))
-
-    def _ends_chain(self, node: UOp) -> bool:
-        """Whether a value is the second product of a chain, or that rounded: half the memory."""
-        if node.op == Op.CAST and node.dtype.bits < node.src[0].dtype.bits:
-            node = node.src[0]
-            while node.op in MOVEMENT:
-                node = node.src[0]
-        return node in self._chains.results
 
     def _refuse(self, node: UOp, why: str) -> None:
         """Note a value that cannot be inlined, whatever it costs."""
