@@ -34,6 +34,7 @@ from weft.codegen.choose.simt_loops import (
     write_out_few,
 )
 from weft.codegen.choose.simt_maps import spread_map, transpose
+from weft.codegen.choose.simt_near_rows import share_near_rows
 from weft.codegen.choose.simt_share import addresses_of, share_along, share_anything
 from weft.codegen.choose.simt_tiles import tile_product
 from weft.codegen.choose.tensor_chain import use_tensor_chain
@@ -170,6 +171,8 @@ def _rows(chooser: Chooser, compute: Simt) -> bool:
     if threads > compute.warp:  # warps of several rows would wait for each other
         rows = max(rows // 2, 1)
     around = chooser.common_loops()
+    if around and share_near_rows(chooser, around[-1], threads, compute.group_threads):
+        return bind_grid(chooser)
     is_reduced = all(n in around for store in chooser.stores() for n in stored_loops(store))
     if is_reduced and vectors <= threads and _is_many(chooser, around, compute):
         chooser.split_and(around[-1], ROWS, chooser.safe_tail(), Unroll)

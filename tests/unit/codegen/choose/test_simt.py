@@ -15,7 +15,7 @@ from weft.codegen.analysis.loops import GRID, LOOP, THREAD, UNROLL, VECTOR, exte
 from weft.codegen.choose import simt, simt_tiles
 from weft.codegen.choose.heuristic import choose_opts
 from weft.codegen.generate import before_opts, generate
-from weft.codegen.opts.table import Join
+from weft.codegen.opts.table import Bind, Join, Split
 from weft.ir.build import index_of, load, param, range_, reduce_ranges, sink, store
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
@@ -156,6 +156,22 @@ def gated_rows(rows: int, columns: int) -> Case:
     return Case(kernel("gated", put(out, [i], one * other)))
 
 
+def rotated_rows(heads: int, rows: int, columns: int) -> Case:
+    """Sums of rows, and beside each the sum of the row half a head away."""
+    out, x = param(0, F32, (heads * rows,)), param(1, F32, (heads * rows, columns))
+    h, i, k = range_(0, heads), range_(1, rows), range_(2, columns)
+    is_first, row, half = i < rows // 2, h * rows + i, rows // 2
+
+    def total(where: UOp, mask: UOp, number: int) -> UOp:
+        j = range_(number, columns)
+        return reduce_ranges(load(index_of(x, [where, j], mask)), Op.ADD, [j])
+
+    after, before = total(row + half, is_first, 3), total(row - half, ~is_first, 4)
+    own = reduce_ranges(at(x, row, k), Op.ADD, [k])
+    value = own * const(F32, 2) + is_first.where(-after, before)
+    return Case(kernel("rotated", store(index_of(out, [row]), value, [h, i])))
+
+
 CASES = {
     "map": doubled(64),
     "map of odd size": doubled(67),
@@ -193,6 +209,8 @@ CASES = {
     "by a short total": by_the_total(5, 300),
     "transposed rows": transposed_rows(3, 4, 64),
     "gated rows": gated_rows(6, 64),
+    "rotated rows": rotated_rows(3, 4, 64),
+    "long rotated rows": rotated_rows(2, 8, 200),
     "long gated rows": gated_rows(2, 600),
 }
 
@@ -274,6 +292,11 @@ def test_a_row_is_read_once(columns: int, threads: int, vectors: int):
     assert loads(case) == {4: vectors}
     assert count(case, Op.SHUFFLE) == 2 * 5
     assert count(case, Op.BARRIER) == (2 if threads > 32 else 0)
+
+
+def test_a_group_has_the_rows_that_one_of_them_reads():
+    opts, _ = choose_opts(before_opts(rotated_rows(32, 64, 2048).kernel, H200), H200)
+    assert Split(1, 32) in opts and Bind(1, THREAD) in opts
 
 
 def test_few_rows_have_more_threads():
