@@ -7,6 +7,8 @@ only once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from weft.codegen.analysis.loops import THREAD
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.simt_share import addresses_of
@@ -17,6 +19,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.views import behind
+from weft.ir.walk import topological
 from weft.rules.simplify import simplify
 
 
@@ -34,8 +37,10 @@ def share_near_rows(chooser: Chooser, number: int, threads: int, most: int) -> b
 def _distance(chooser: Chooser, number: int) -> int:
     """How far rows are apart that read the same; 0 if none do."""
     found: dict[tuple[UOp, tuple[tuple[int, int], ...]], set[int]] = {}
+    rolled: set[int] = set()
     for access in addresses_of(chooser):
         memory, stride = behind(access.node.src[0]), access.stride(number)
+        rolled.update(_rolls(access.node, number, chooser.extent(number)))
         if memory.op != Op.PARAM or not stride or access.tangled:
             continue
         start, _ = linear(simplify(flat_index(access.node.src[2:], shape_of(memory))))
@@ -43,4 +48,13 @@ def _distance(chooser: Chooser, number: int) -> int:
             key = memory, tuple(sorted(access.strides.items()))
             found.setdefault(key, set()).add(start // stride)
     apart = [abs(a - b) for starts in found.values() for a in starts for b in starts if a != b]
-    return min(apart, default=0)
+    return min((*rolled, *apart), default=0)
+
+
+def _rolls(address: UOp, number: int, extent: int | None) -> Iterator[int]:
+    """How far an address rolls a range: it reads `(r + distance) % extent`."""
+    for node in topological(*address.src[2:]):
+        if node.op == Op.FLOORMOD and node.src[1].op == Op.CONST and node.src[1].arg == extent:
+            start, terms = linear(node.src[0])
+            if [(term.op, term.arg, factor) for term, factor in terms] == [(Op.RANGE, number, 1)]:
+                yield start

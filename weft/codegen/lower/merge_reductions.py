@@ -14,17 +14,21 @@ from collections.abc import Mapping
 
 from weft.codegen.analysis.loops import kinds_of, rebuilt, without_unused
 from weft.codegen.context import CodegenContext
+from weft.codegen.lower.join_rolled import join_rolled
 from weft.codegen.lower.select_elements import select_elements
 from weft.codegen.lower.trim_loops import hoist_masks
 from weft.ir.ops import Op
 from weft.ir.reduction.contraction import is_contraction
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, substitute, topological, users
+from weft.target.compute import Simt
 
 
 def merge_reductions(kernel: UOp, context: CodegenContext) -> UOp:
     """Write sums of one element as that, sums of sums as one, like reductions over one range."""
     kernel = _with_flat_sums(hoist_masks(select_elements(kernel)))
+    if isinstance(context.target.compute, Simt):
+        kernel = join_rolled(kernel)
     while True:
         pair = _try_find_pair(kernel)
         if pair is None:

@@ -22,6 +22,7 @@ from weft.ir.ops import Op
 from weft.ir.program import Program
 from weft.ir.uop import UOp, const, make
 from weft.ir.views import behind
+from weft.ir.walk import topological
 from weft.schedule.schedule import make_schedule
 from weft.target.compute import Simt
 from weft.target.cuda import cuda_target
@@ -297,6 +298,19 @@ def test_a_row_is_read_once(columns: int, threads: int, vectors: int):
 def test_a_group_has_the_rows_that_one_of_them_reads():
     opts, _ = choose_opts(before_opts(rotated_rows(32, 64, 2048).kernel, H200), H200)
     assert Split(1, 32) in opts and Bind(1, THREAD) in opts
+
+
+def test_both_halves_of_what_is_rotated_are_one_sum():
+    nodes = topological(before_opts(rotated_rows(2, 4, 64).kernel, H200))
+    assert sum(node.op == Op.REDUCE for node in nodes) == 2
+
+
+def test_halves_of_one_sum_stay_apart(seed: int):
+    out, x, k = param(0, F32, ()), param(1, F32, (64,)), range_(0, 64)
+    is_first = k < 32
+    after = reduce_ranges(load(index_of(x, [k + 32], is_first)), Op.ADD, [k])
+    before = reduce_ranges(load(index_of(x, [k - 32], ~is_first)), Op.ADD, [k])
+    check(Case(kernel("halves", store(index_of(out, []), after * before, []))), SMALL, None, seed)
 
 
 def test_few_rows_have_more_threads():
