@@ -16,6 +16,7 @@ from weft.codegen.analysis.accesses import Access
 from weft.codegen.analysis.loops import UNROLL, kinds_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.simt_loops import (
+    MOST_LANES,
     bind_grid,
     is_loop,
     is_product,
@@ -38,6 +39,10 @@ SUMS: Final = 32
 # Those for elements that a thread keeps from one reduction to the next. Rows beyond come again,
 # from the cache beside the threads.
 KEPT_REGISTERS: Final = 64
+# Lanes of them: with fewer there are fewer threads for each column, which join what they have.
+KEPT_LANES: Final = 2
+# Groups that share the cache beside the threads.
+GROUPS_BESIDE: Final = 4
 # Rows that a thread by itself has read sooner than several could join what they have.
 LEAST_LENGTH: Final = 16
 # How much larger a group is where there are few.
@@ -61,40 +66,52 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     longest = [max(each, key=lambda n: chooser.extent(n) or 0) for each in found]
     sums = [own for node, own in chooser.closers() if node.op == Op.REDUCE]
     count = max(sum(set(each) <= set(own) for own in sums) for each in found)
-    lanes = lanes_of_narrow(chooser, column, rows)
+    extent = max(chooser.extent(down) or 1 for down in longest)
+    is_nested = len(found) > 1
+    is_near = is_nested and _is_near(chooser, rows, extent, compute)
+    lanes = min(lanes_of_narrow(chooser, column, rows), KEPT_LANES if is_near else MOST_LANES)
     while lanes > 1 and lanes * count > SUMS:
         lanes //= 2
-    copies = _copies(chooser, rows, lanes)
+    copies = _copies(chooser, rows, lanes, is_nested)
     if lanes > 1 and chooser.split_and(column, lanes, "clamp", _vectors) < 0:
         return False
     if not is_loop(chooser, column):
         return False
     vector = lanes * max(access.dtype.itemsize for access in _read(chooser, rows))
-    extent = max(chooser.extent(down) or 1 for down in longest)
-    line = max(compute.line_bytes // vector, 1)
-    is_near = len(found) > 1 and extent * line <= copies * compute.group_threads
-    across = min(
-        _columns_at_once(chooser, column, vector, compute), line if is_near else compute.warp
-    )
+    most = max(compute.line_bytes // vector, 1) if is_near else compute.warp
+    across = min(_columns_at_once(chooser, column, vector, compute), most)
     if across * vector < SECTOR_BYTES:
         return False
     along = chooser.split_and(column, across, chooser.safe_tail(), to_thread)
     if along < 0:
         return False
+    if not _share_rows(chooser, longest, (along, across), copies, lanes * count, compute):
+        return False
+    others = [number for number in kinds_of(chooser.kernel) if number != along]
+    return chooser.order([*others, along]) and bind_grid(chooser)
+
+
+def _share_rows(
+    chooser: Chooser,
+    longest: list[int],
+    columns: tuple[int, int],
+    copies: int,
+    sums: int,
+    compute: Simt,
+) -> bool:
+    """Threads along the rows, beside those along the columns; some rows of each written out."""
+    along, across = columns
     groups = math.prod(chooser.extent(n) or 1 for n in chooser.common_loops() if n != along)
-    if len(found) > 1:  # what is kept is there as numbers that are computed with
-        memories = {behind(access.node.src[0]) for access in _read(chooser, rows)}
-        copies = max(min(copies, KEPT_REGISTERS // (lanes * len(memories))), 1)
     most, least = _threads(groups, across, compute)
     if most * across > compute.group_threads:
         copies = max(copies // LARGE_GROUPS, 1)
+    extent = max(chooser.extent(down) or 1 for down in longest)
     share, copies = _shares(extent, most, least, copies)
     for down in longest:
         if share > 1 and chooser.split_and(down, share, "mask", to_thread) < 0:
             return False
-        _write_out_rows(chooser, down, copies, lanes * count)
-    others = [number for number in kinds_of(chooser.kernel) if number != along]
-    return chooser.order([*others, along]) and bind_grid(chooser)
+        _write_out_rows(chooser, down, copies, sums)
+    return True
 
 
 def _vectors(number: int) -> Opt:
@@ -131,11 +148,23 @@ def _column(chooser: Chooser, common: list[int]) -> int | None:
     return column if column is not None and shares[column] >= 0.5 else None
 
 
-def _copies(chooser: Chooser, rows: list[int], lanes: int) -> int:
-    """How many rows a thread has room for; what several loops read is there once."""
+def _copies(chooser: Chooser, rows: list[int], lanes: int, is_nested: bool) -> int:
+    """How many rows a thread has room for; what several loops read is there once.
+
+    What is kept from one reduction to the next is there as numbers that are computed with.
+    """
     widths = {behind(a.node.src[0]): a.dtype.itemsize for a in _read(chooser, rows)}
+    if is_nested:
+        return max(KEPT_REGISTERS // (lanes * len(widths)), 1)
     registers = sum(-(-lanes * width // 4) for width in widths.values())
     return max(min(READ_REGISTERS // max(registers, 1), COPIES), 1)
+
+
+def _is_near(chooser: Chooser, rows: list[int], extent: int, compute: Simt) -> bool:
+    """Whether rows of a line for each thread group stay in the cache beside the threads."""
+    memories = {behind(access.node.src[0]) for access in _read(chooser, rows)}
+    near = extent * compute.line_bytes * len(memories)
+    return near * GROUPS_BESIDE <= chooser.target.caches[0].size
 
 
 def _read(chooser: Chooser, rows: list[int]) -> list[Access]:
