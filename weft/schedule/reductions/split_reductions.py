@@ -125,12 +125,17 @@ def _count_of_parts(size: int, goal: int) -> int:
 
     Parts of whole vectors for all threads of a group need no masks, and are worth having fewer.
 
-    >>> _count_of_parts(128 * 56 * 56, 1056), _count_of_parts(1000, 64)
-    (784, 50)
+    >>> _count_of_parts(128 * 56 * 56, 1056), _count_of_parts(128 * 14 * 14, 528)
+    (784, 392)
+    >>> _count_of_parts(1000, 64)
+    50
     """
     counts = [n for n in range(1, goal + 1) if size % n == 0]
-    aligned = [n for n in counts if 2 * n > goal and size // n % ALIGNED_PART == 0]
-    return max(aligned or counts)
+    for line in (ALIGNED_PART, ALIGNED_PART // 2, ALIGNED_PART // 4):
+        aligned = [n for n in counts if 2 * n > goal and size // n % line == 0]
+        if aligned:
+            return max(aligned)
+    return max(counts)
 
 
 def _try_with_a_rest(node: UOp, goal: int, sizes: list[int]) -> UOp | None:
