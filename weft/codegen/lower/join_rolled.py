@@ -85,17 +85,17 @@ def _without(address: UOp, mask: UOp) -> UOp:
 
 def _try_join(one: _Masked, other: _Masked) -> UOp | None:
     """The sum of both, if the second is the first, a whole range further back."""
-    turned, size = one.limit.src[0], extent_of(one.limit.src[0])
+    rolled_range, size = one.limit.src[0], extent_of(one.limit.src[0])
     own, others = one.node.src[1:], other.node.src[1:]
     is_alike = [extent_of(r) for r in own] == [extent_of(r) for r in others]
     if size is None or not is_alike or one.node.dtype is not other.node.dtype:
         return None
-    if turned in own or turned in others:  # a part of each sum
+    if rolled_range in own or rolled_range in others:  # a part of each sum
         return None
     value = substitute(other.value, dict(zip(others, own, strict=True)))
-    if simplify(substitute(one.value, {turned: turned - size})) is not simplify(value):
+    if simplify(substitute(one.value, {rolled_range: rolled_range - size})) is not simplify(value):
         return None
     by = size - int(one.limit.src[1].arg)
-    place = (turned + by) % size - by
-    rolled = simplify(substitute(one.value, {turned: place}))
+    start = (rolled_range + by) % size - by
+    rolled = simplify(substitute(one.value, {rolled_range: start}))
     return make(Op.REDUCE, one.node.dtype, (rolled, *own), one.node.arg)

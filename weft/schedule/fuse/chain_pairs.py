@@ -115,13 +115,15 @@ def _add(found: dict[int, UOp], loop: UOp, other: UOp) -> bool:
 
 def _axes_of_product(one: Chain, other: Chain) -> tuple[list[int], list[int]]:
     """The axes of two results that a product which they share has; nothing if there is none."""
-    places = product_addresses(one), product_addresses(other)
+    addresses = product_addresses(one), product_addresses(other)
     for product in one.products:
-        if product not in other.products or any(place is None for place in places):
+        if product not in other.products or any(address is None for address in addresses):
             continue
         pairs = [
             (i, j)
-            for i, j in zip(*(place[product].indices for place in places if place), strict=True)
+            for i, j in zip(
+                *(address[product].indices for address in addresses if address), strict=True
+            )
             if i.op != Op.CONST or j.op != Op.CONST
         ]
         if pairs and all(i.op == j.op == Op.RANGE for i, j in pairs):

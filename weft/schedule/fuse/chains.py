@@ -344,7 +344,7 @@ def _beside(node: UOp, chain: Chain, values: set[UOp]) -> set[UOp]:
 def _has_one_range(chain: Chain) -> bool:
     """Whether all reductions of a chain can run along the range of the second product.
 
-    Each value is looked at in one place then, and is computed once.
+    Each value is read at one index then, and is computed once.
     """
     found = product_addresses(chain)
     keys = chain.result.arg[1][0]
@@ -358,7 +358,7 @@ def _has_one_range(chain: Chain) -> bool:
 def product_addresses(chain: Chain) -> dict[UOp, Address] | None:
     """Where the products of a chain are looked at, for ranges along the axes of its last one.
 
-    None where a value is looked at in several places.
+    None where a value is read at several indices.
     """
     body = chain.result.src[0]
     loops = [range_(axis, size) for axis, size in enumerate(shape_of(body))]

@@ -126,10 +126,10 @@ def test_a_mask_of_another_sense():
 
 def behind(s):
     """Scores of which each query leaves the nearest keys out."""
-    from tests.unit.codegen.linear.test_stream import places
+    from tests.unit.codegen.linear.test_stream import indices
     from weft import Tensor
 
-    i, j = places(s)
+    i, j = indices(s)
     where = Tensor.where if isinstance(s, Tensor) else np.where
     return where((i - j < 3) & (j - i < 70), -math.inf, s)
 
