@@ -172,10 +172,11 @@ def _resident_groups(code: Code) -> int:
 
     Of those that fill tiles some compute while others wait: as many as make two groups of the
     usual size, if that leaves each thread the registers that it keeps, and some. Those that read
-    early should all be there at once.
+    early should all be there at once, but for matrix units, whose tiles fill the registers.
     """
     compute = code.target.compute
-    if isinstance(compute, Simt) and code.program.early:
+    has_tiles = code.program.instructions.ops >> Op.MMA & 1
+    if isinstance(compute, Simt) and code.program.early and not has_tiles:
         groups = math.prod(int(str(size)) for size in code.program.groups)
         count, threads = -(-groups // compute.units), math.prod(code.program.threads)
         return count if count * threads * EARLY_REGISTERS <= compute.registers_per_unit else 0

@@ -276,3 +276,15 @@ def test_older_gpus_start_kernels_one_by_one():
 def test_groups_that_read_early_are_there_at_once():
     assert lines_with(times_a_vector(1024, 2048, "sm_90a"), ".minnctapersm")
     assert not lines_with(times_a_vector(65536, 2048, "sm_90a"), ".minnctapersm")
+
+
+def test_tiles_of_matrix_units_have_the_registers_that_they_need():
+    """What is added to each sum is read early, where a bias is read too."""
+    target = cuda_target("sm_90a")
+    x, w = (Tensor(param(n, dtypes.bfloat16, (size, 768))) for n, size in ((1, 8192), (2, 768)))
+    bias, rest = Tensor(param(3, F32, (768,))), Tensor(param(4, F32, (8192, 768)))
+    out = (x @ w).float() + bias + rest
+    calls = make_schedule(sink(store(param(0, F32, (8192, 768)), out.uop)), target).kernels.src
+    (product,) = (generate(call.arg, target) for call in calls)
+    lines = compile_ptx(render(product, target), target).splitlines()
+    assert product.early and not lines_with(lines, ".minnctapersm")
