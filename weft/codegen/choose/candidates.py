@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from weft.codegen.analysis.loops import GRID, LOOP, UNROLL, VECTOR, extent_of, kinds_of, ranges_of
-from weft.codegen.choose.tensor_core import other_tiles
+from weft.codegen.choose.simt.tensor_core import other_tiles
 from weft.codegen.opts.table import Bind, Opt, Split, TensorCore, Unroll, apply_opts
 from weft.ir.uop import UOp
 from weft.support.errors import OptRefused

@@ -11,7 +11,7 @@ import math
 from weft.codegen.analysis.loops import THREAD, kinds_of, nodes_of
 from weft.codegen.analysis.verify_in_bounds import verify_in_bounds
 from weft.codegen.choose import heuristic
-from weft.codegen.choose.tensor_core import unit_for
+from weft.codegen.choose.simt.tensor_core import unit_for
 from weft.codegen.context import CodegenContext
 from weft.codegen.lower.hardware import MOST_AXES, fits_a_group, group_threads
 from weft.codegen.lower.skip_updates import skip_updates

@@ -36,7 +36,7 @@ from weft.codegen.choose.heuristic_reductions import (
     walk_row_by_row,
 )
 from weft.codegen.choose.heuristic_streams import stream_contraction
-from weft.codegen.choose.simt import choose_for_threads
+from weft.codegen.choose.simt.choose_for_threads import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
 from weft.codegen.opts.stage_value import value_again

@@ -1,8 +1,8 @@
 """Which chains become one kernel on a GPU: those whose tiles matrix units can multiply.
 
 A kernel of plain threads would compute scores anew for each column, so a chain is taken only where
-`codegen/choose/tensor_chain.py` will find tiles for it: all factors are memory of 16 bits that
-copies of boxes can bring, and weights are rounded to it before they are multiplied.
+`codegen/choose/simt/tensor_chain.py` will find tiles for it: all factors are memory of 16 bits
+that copies of boxes can bring, and weights are rounded to it before they are multiplied.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ GAIN: Final = 1.2
 SUM_BYTES: Final = 4
 # How much longer parts take that are not runs of the sum, as some lines of each image.
 SCATTERED: Final = 1.1
-# What groups compute on plain cores, as `simt_tiles` has them; measured on an H200.
+# What groups compute on plain cores, as `simt/tiles.py` has them; measured on an H200.
 PLAIN_TILES: Final = (
     Tile(128, 128, 0.88, overhead=512),
     Tile(64, 64, 0.77, overhead=512),

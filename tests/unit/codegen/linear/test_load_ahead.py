@@ -1,6 +1,13 @@
 """Loads stand in front of what threads exchange, as far as registers and memory allow."""
 
-from tests.unit.codegen.choose.test_simt import F32, H200, at, gated_rows, kernel, put
+from tests.unit.codegen.choose.simt.test_choose_for_threads import (
+    F32,
+    H200,
+    at,
+    gated_rows,
+    kernel,
+    put,
+)
 from tests.unit.codegen.kernel_parts import Case
 from weft.codegen.generate import generate
 from weft.ir.build import param, range_, reduce_ranges

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.codegen.choose.test_simt import SMALL, product
+from tests.unit.codegen.choose.simt.test_choose_for_threads import SMALL, product
 from tests.unit.codegen.oracle import check
 from tests.unit.render.llvm_programs import (
     after,
@@ -18,7 +18,7 @@ from tests.unit.render.llvm_programs import (
     put,
     special,
 )
-from weft.codegen.choose import simt_tiles
+from weft.codegen.choose.simt import tiles
 from weft.codegen.context import CodegenContext
 from weft.codegen.linear.prefetch_tiles import prefetch_tiles
 from weft.ir.ops import Op
@@ -38,7 +38,7 @@ def ahead(root: UOp) -> int:
 
 @pytest.mark.parametrize(("depth", "words"), [(9, 16), (8, 16), (40, 16)])
 def test_products_mean_the_same(depth: int, words: int, seed: int, monkeypatch):
-    monkeypatch.setattr(simt_tiles, "TILES", (simt_tiles.Tile(8, 8, 2, 4, 1.0),))
+    monkeypatch.setattr(tiles, "TILES", (tiles.Tile(8, 8, 2, 4, 1.0),))
     found = check(product(9, 10, depth), SMALL, None, seed)
     assert ahead(found.instructions) == words
 

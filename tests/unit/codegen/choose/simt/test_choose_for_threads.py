@@ -12,8 +12,8 @@ from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft import Tensor
 from weft.codegen.analysis.loops import GRID, LOOP, THREAD, UNROLL, VECTOR, extent_of, ranges_of
-from weft.codegen.choose import simt, simt_tiles
 from weft.codegen.choose.heuristic import choose_opts
+from weft.codegen.choose.simt import choose_for_threads, tiles
 from weft.codegen.generate import before_opts, generate
 from weft.codegen.opts.table import Bind, Join, Split
 from weft.ir.build import index_of, load, param, range_, reduce_ranges, sink, store
@@ -224,9 +224,9 @@ def test_small_machine(name: str, seed: int):
 @pytest.mark.parametrize("columns", [64, 67, 128, 300])
 def test_rows_that_registers_cannot_keep(columns: int, seed: int, monkeypatch: pytest.MonkeyPatch):
     """Reductions that need each other are joined, by each thread and then by all."""
-    monkeypatch.setattr(simt, "KEPT_ELEMENTS", 2)
-    monkeypatch.setattr(simt, "WIDEST", 16)
-    monkeypatch.setattr(simt, "COPIES", 2)
+    monkeypatch.setattr(choose_for_threads, "KEPT_ELEMENTS", 2)
+    monkeypatch.setattr(choose_for_threads, "WIDEST", 16)
+    monkeypatch.setattr(choose_for_threads, "COPIES", 2)
     case = softmax_inline(9, columns)
     opts, _ = choose_opts(before_opts(case.kernel, SMALL), SMALL)
     assert any(isinstance(opt, Join) for opt in opts)
@@ -235,7 +235,7 @@ def test_rows_that_registers_cannot_keep(columns: int, seed: int, monkeypatch: p
 
 def test_long_rows_come_once_for_all_reductions():
     case = softmax_inline(64, 1 << 17)
-    assert loads(case) == {4: 2 * simt.COPIES}
+    assert loads(case) == {4: 2 * choose_for_threads.COPIES}
 
 
 def kinds(case: Case) -> Counter[tuple[str, int | None]]:
@@ -378,7 +378,7 @@ def product(m: int, n: int, k: int, is_left: bool = False, is_right: bool = Fals
 @pytest.mark.parametrize("layout", range(4))
 @pytest.mark.parametrize("sizes", [(8, 16, 8), (9, 11, 13)], ids=str)
 def test_products_in_tiles(sizes: tuple[int, int, int], layout: int, seed: int, monkeypatch):
-    monkeypatch.setattr(simt_tiles, "TILES", (simt_tiles.Tile(8, 8, 2, 4, 1.0),))
+    monkeypatch.setattr(tiles, "TILES", (tiles.Tile(8, 8, 2, 4, 1.0),))
     found = check(product(*sizes, bool(layout & 1), bool(layout & 2)), SMALL, None, seed)
     assert found.threads == (2, 2)
     assert sum(node.op == Op.BARRIER for node in found.instructions.src) == 2
@@ -387,7 +387,7 @@ def test_products_in_tiles(sizes: tuple[int, int, int], layout: int, seed: int, 
 @pytest.mark.parametrize("sides", [2, 4])
 def test_products_in_halves_of_tiles(sides: int, seed: int, monkeypatch):
     side, threads = 8 * sides // 2, sides // 2
-    monkeypatch.setattr(simt_tiles, "TILES", (simt_tiles.Tile(side, 2 * side, threads, 4, 1.0),))
+    monkeypatch.setattr(tiles, "TILES", (tiles.Tile(side, 2 * side, threads, 4, 1.0),))
     check(product(17, 18, 9), SMALL, None, seed)
 
 

@@ -20,7 +20,7 @@ from weft.codegen.analysis.loops import (
     ranges_of,
 )
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.simt_loops import (
+from weft.codegen.choose.simt.loops import (
     bind_grid,
     is_loop,
     lanes_along,
@@ -28,7 +28,7 @@ from weft.codegen.choose.simt_loops import (
     stored_loops,
     to_thread,
 )
-from weft.codegen.choose.simt_share import addresses_of, share_along
+from weft.codegen.choose.simt.share import addresses_of, share_along
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.opts.table import Bind, Stage, Unroll, Vectorize
 from weft.ir.ops import Op

@@ -15,7 +15,7 @@ from typing import Final
 from weft.codegen.analysis.accesses import Access
 from weft.codegen.analysis.loops import UNROLL, kinds_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.simt_loops import (
+from weft.codegen.choose.simt.loops import (
     MOST_LANES,
     bind_grid,
     is_loop,
@@ -24,7 +24,7 @@ from weft.codegen.choose.simt_loops import (
     to_thread,
     write_out_few,
 )
-from weft.codegen.choose.simt_share import addresses_of, share_along
+from weft.codegen.choose.simt.share import addresses_of, share_along
 from weft.codegen.opts.table import Opt, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.views import behind

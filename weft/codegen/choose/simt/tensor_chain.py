@@ -12,7 +12,7 @@ from typing import Final
 from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.analysis.tensor_chains import chain_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.tensor_core import unit_for
+from weft.codegen.choose.simt.tensor_core import unit_for
 from weft.codegen.opts.table import Split, TensorChain
 from weft.ir.ops import Op
 from weft.ir.program import DYNAMIC_ALIGNMENT

@@ -22,9 +22,9 @@ from weft.codegen.analysis.loops import (
     kinds_of,
 )
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.simt_columns import reduce_columns
-from weft.codegen.choose.simt_joins import join_streams
-from weft.codegen.choose.simt_loops import (
+from weft.codegen.choose.simt.columns import reduce_columns
+from weft.codegen.choose.simt.joins import join_streams
+from weft.codegen.choose.simt.loops import (
     bind_grid,
     is_loop,
     is_product,
@@ -33,12 +33,12 @@ from weft.codegen.choose.simt_loops import (
     to_thread,
     write_out_few,
 )
-from weft.codegen.choose.simt_maps import spread_map, transpose
-from weft.codegen.choose.simt_near_rows import share_near_rows
-from weft.codegen.choose.simt_share import addresses_of, share_along, share_anything
-from weft.codegen.choose.simt_tiles import tile_product
-from weft.codegen.choose.tensor_chain import use_tensor_chain
-from weft.codegen.choose.tensor_core import use_matrix_units
+from weft.codegen.choose.simt.maps import spread_map, transpose
+from weft.codegen.choose.simt.near_rows import share_near_rows
+from weft.codegen.choose.simt.share import addresses_of, share_along, share_anything
+from weft.codegen.choose.simt.tensor_chain import use_tensor_chain
+from weft.codegen.choose.simt.tensor_core import use_matrix_units
+from weft.codegen.choose.simt.tiles import tile_product
 from weft.codegen.lower.hardware import fits_a_group
 from weft.codegen.opts.table import Bind, Split, Unroll, Vectorize
 from weft.ir.ops import Op

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from weft.codegen.analysis.loops import THREAD
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.simt_share import addresses_of
+from weft.codegen.choose.simt.share import addresses_of
 from weft.codegen.lower.flatten_memory import flat_index
 from weft.codegen.opts.table import Bind, Split
 from weft.ir.linear import linear

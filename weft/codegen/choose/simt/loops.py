@@ -8,7 +8,7 @@ from typing import Final
 from weft.codegen.analysis.accesses import Access
 from weft.codegen.analysis.loops import GRID, LOOP, THREAD, kinds_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.simt_share import addresses_of
+from weft.codegen.choose.simt.share import addresses_of
 from weft.codegen.opts.table import Bind, Opt, Unroll
 from weft.ir.reduction.contraction import contraction_of
 from weft.ir.uop import UOp, range_ids

@@ -1,0 +1,1 @@
+"""Which opts a kernel of threads gets."""
