@@ -5,23 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.end_to_end.test_cuda_convolutions import BF16, TARGET, numbers, run
+from tests.end_to_end.small_hopper import (
+    BF16,
+    TARGET,
+    numbers,
+    run,
+    small_products,  # noqa: F401 -- for every test here
+)
 from weft import Tensor
 from weft.ir.build import param, sink, store
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.layout import align_factors
 from weft.schedule.schedule import make_schedule
 
 torch = pytest.importorskip("torch")
 IMAGES, CHANNELS, SIDE = 2, 32, 6
 POOLED = (IMAGES, CHANNELS, SIDE // 2, SIDE // 2)
-
-
-@pytest.fixture(autouse=True)
-def small_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of any size are worth a layout."""
-    monkeypatch.setattr(align_factors, "LEAST_WORK", 1)
 
 
 def arrays() -> list[np.ndarray]:
