@@ -71,8 +71,9 @@ def from_linear(dtype: DType, constant: int, terms: Iterable[tuple[UOp, int]]) -
 
 def in_order(dtype: DType, factors: dict[UOp, int]) -> list[tuple[UOp, int]]:
     """The terms with their factors, wrapped to the dtype, zero ones left out, in order."""
-    kept = [(term, int(canonical(dtype, factor))) for term, factor in factors.items()]
-    return sorted([pair for pair in kept if pair[1]], key=lambda pair: order(pair[0]))
+    wrapped = [(term, int(canonical(dtype, factor))) for term, factor in factors.items()]
+    kept = [pair for pair in wrapped if pair[1]]
+    return sorted(kept, key=lambda pair: order(pair[0])) if len(kept) > 1 else kept
 
 
 def order(node: UOp) -> tuple[int, int, int]:

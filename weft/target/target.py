@@ -160,9 +160,12 @@ def _text(part: object) -> str:
             texts.append(f"{name}={repr(value) if type(value) in _PLAIN else _text(value)}")
         return f"{type(part).__name__}({','.join(texts)})"
     if isinstance(part, frozenset):
-        if set(map(type, part)) == {int}:  # ops
-            return f"{{{','.join(map(repr, sorted(part)))}}}"
-        return f"{{{','.join(sorted(map(_text, part)))}}}"
+        # Of ops or of dtypes, nearly all, whose texts cost no call either.
+        texts = [
+            each.name if type(each) is DType else repr(each) if type(each) is int else _text(each)
+            for each in part
+        ]
+        return f"{{{','.join(sorted(texts))}}}"
     if isinstance(part, tuple):
         return f"({','.join(map(_text, part))})"
     return repr(part)

@@ -13,13 +13,14 @@ from weft.ir import movement
 from weft.ir.build import Size
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape
-from weft.ir.sizes import times, try_quotient
+from weft.ir.sizes import least, times, try_quotient
 from weft.support.errors import ArgumentError, ShapeError
 from weft.tensor.checks import (
     axes_of,
     axis_of,
     ints_of,
     known,
+    least_fix,
     require_box,
     shape_from,
     size_of,
@@ -394,11 +395,12 @@ def unfold(self: Tensor, dim: int, size: int, step: int) -> Tensor:
     axis = axis_of("unfold", dim, self.ndim)
     if not self.ndim and size == 1:
         return self.reshape((1,))
-    if size < 1 or step < 1 or size > known(self.shape[axis]):
+    if size < 1 or step < 1 or size > least(self.shape[axis]):
         raise ShapeError(
             f"unfold: no windows of {size} with step {step} along axis {axis}",
             facts=[("shape", self.shape)],
             rule="unfold needs 1 <= size <= shape[dim] and step >= 1",
+            fix=least_fix(self.shape[axis]),
         )
     return windows_along(self, axis, size, step, 1)
 

@@ -30,7 +30,9 @@ def is_loop(chooser: Chooser, number: int) -> bool:
 def lanes_along(chooser: Chooser, number: int) -> int:
     """Elements of the widest access along a range that divide it and are aligned in each row."""
     near = [access for access in addresses_of(chooser) if access.stride(number) == 1]
-    bits = max((8 * access.dtype.itemsize for access in near), default=chooser.target.access_bits)
+    if not near:
+        return 1
+    bits = max(8 * access.dtype.itemsize for access in near)
     return _aligned(chooser, number, near, chooser.target.access_bits // bits)
 
 
@@ -40,8 +42,10 @@ def lanes_of_narrow(chooser: Chooser, number: int, along: list[int]) -> int:
     The others come in several vectors. They are few, or come from near.
     """
     near = [access for access in addresses_of(chooser) if access.stride(number) == 1]
+    if not near:
+        return 1
     far = [access for access in near if any(access.stride(n) != 0 for n in along)] or near
-    bits = min((8 * access.dtype.itemsize for access in far), default=chooser.target.access_bits)
+    bits = min(8 * access.dtype.itemsize for access in far)
     return _aligned(chooser, number, near, min(chooser.target.access_bits // bits, MOST_LANES))
 
 
