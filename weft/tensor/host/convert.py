@@ -31,6 +31,7 @@ from weft.tensor.complexes.parts import warn_of_loss
 from weft.tensor.core import realize_all
 from weft.tensor.methods.examples import with_example
 from weft.tensor.trace.state import tracing
+from weft.tensor.views.contiguous import first_element
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -389,10 +390,10 @@ def to_in_place(self: Tensor, device: str | tuple[str, ...] | None) -> Tensor:
 
 
 def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
-    """Return the value in memory of its own when computed: fusion stops here.
+    """Return the value with its elements side by side in memory: fusion stops here.
 
-    A tensor that is in memory and not a view of another is returned as it is. PyTorch:
-    contiguous; NumPy: ascontiguousarray.
+    A tensor that is so in memory already, a view too, is returned as it is and sees later writes;
+    `clone` is a copy in any case. PyTorch: contiguous; NumPy: ascontiguousarray.
 
     >>> from weft.tensor import Tensor
     >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
@@ -401,7 +402,10 @@ def contiguous(self: Tensor, **kwargs: Any) -> Tensor:
     kwargs.pop("memory_format", None)
     if kwargs:
         raise ArgumentError(f"contiguous: unknown arguments {', '.join(kwargs)}")
-    if self._storage.is_realized and not self._steps:
+    storage = self._storage
+    if storage.is_realized and (
+        not self._steps or first_element(shape_of(storage.uop), self._steps) is not None
+    ):
         return self
     return self._new(_staged(self.uop))
 

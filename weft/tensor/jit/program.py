@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
@@ -14,7 +14,6 @@ from weft.engine.buffers import buffer_of
 from weft.engine.watch.record import record_call
 from weft.ir.build import bind, global_stage
 from weft.ir.dtypes import DType
-from weft.ir.movement import Movement
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
 from weft.ir.uop import UOp
@@ -32,6 +31,7 @@ from weft.tensor.tensor import Tensor
 from weft.tensor.trace.state import GoneStorage, Reason, retire
 from weft.tensor.trees import LEAF
 from weft.tensor.turns import tracer, wait_for_trace
+from weft.tensor.views.contiguous import first_element
 
 # How many objects are frozen while no tensor is: some interpreters start with a few of their own.
 _NOT_FROZEN: Final = (0, gc.get_freeze_count())
@@ -291,36 +291,17 @@ def _input_storage(row: InputRow, leaf: Tensor) -> Storage:
 def _try_part(tensor: Tensor) -> Storage | None:
     """The memory behind a view that shows one piece of it, without a copy."""
     node = tensor._storage.uop
-    offset = _try_offset(shape_of(node), tensor._steps)
-    if offset is None or not isinstance(tensor.device, str):
+    shape = shape_of(node)
+    is_static = all(isinstance(size, int) for size in (*shape, *tensor.shape))
+    if not is_static or not isinstance(tensor.device, str):
         return None
+    offset = first_element(shape, tensor._steps)
+    if offset is None:
+        return None
+    assert isinstance(offset, int)
     kind = BufferKind(tensor.dtype, tensor.shape, tensor.device)
     try:
         part = view_buffer(buffer_of(node), offset * tensor.dtype.itemsize, kind.size)
     except NotSupported:  # the device has rules of its own about where a part begins
         return None
     return Storage(kind.holding(part), tensor.device)
-
-
-def _try_offset(shape: Any, steps: Iterable[Movement]) -> int | None:
-    """The first element of a view whose elements lie side by side, in order; else None."""
-    offset = 0
-    for op, arg, symbolic in steps:
-        known: Any = arg
-        if symbolic or any(not isinstance(size, int) for size in shape):
-            return None
-        if op == Op.RESHAPE:
-            shape = known
-        elif op == Op.SHRINK:
-            stride = 1
-            is_whole = True  # are all inner axes whole?
-            for (start, stop), size in zip(reversed(known), reversed(shape), strict=True):
-                if not is_whole and stop - start != 1:
-                    return None
-                is_whole = is_whole and stop - start == size
-                offset += start * stride
-                stride *= size
-            shape = tuple([stop - start for start, stop in known])
-        elif op != Op.DETACH:
-            return None
-    return offset

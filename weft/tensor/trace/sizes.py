@@ -20,7 +20,7 @@ def resized(tensor: Tensor, shape: Shape) -> Tensor:
 
     No graph and no gradient connects the two, so neither is to be written while the other is used.
     """
-    whole = tensor.contiguous() if tensor._steps else tensor
+    whole = tensor.clone() if tensor._steps else tensor
     realize_all([whole])
     storage = whole._storage
     memory = buffer_of(storage.uop)
@@ -35,7 +35,7 @@ def settle_sizes(tensors: list[Tensor]) -> list[Tensor]:
 
     They are to be the only ones that show that memory.
     """
-    settled = [each.contiguous() if _is_symbolic(each) else each for each in tensors]
+    settled = [each.clone() if each._steps and _is_symbolic(each) else each for each in tensors]
     symbolic = [each for each in settled if _is_symbolic(each)]
     realize_all(symbolic)
     for each in symbolic:

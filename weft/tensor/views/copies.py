@@ -94,7 +94,7 @@ def with_sizes(self: Tensor, *sizes: Any) -> Tensor:
     if same_shape(wanted, self.shape):
         return self
     _require_resizable(self, wanted)
-    whole = self.contiguous() if self._steps else self
+    whole = self.clone() if self._steps else self
     realize_all([whole])
     made = new_buffer(self.dtype, wanted, whole._storage.device)
     copy_contents(buffer_of(whole._storage.uop), buffer_of(made), made)
