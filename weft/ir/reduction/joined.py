@@ -45,17 +45,20 @@ def skips_empty_parts(join: UOp) -> bool:
 
     A sum of exponentials relative to the greatest does: a part without elements is such a part.
     """
-    empty = set[int]()
+    left_out = set[int]()
     for node in topological(join):
         if node.op != Op.WHERE or node.src[1].op != Op.CONST or node.src[1].arg != 0:
             continue
-        if node.src[0].op == Op.EQUAL:
-            x, y = node.src[0].src
-            slot = x if y.op == Op.CONST and y.arg == -math.inf else y
-            other = y if slot is x else x
-            if slot.op == Op.PARAM and other.op == Op.CONST and other.arg == -math.inf:
-                empty.add(slot.arg[0])
-    return empty == {2, 3}
+        condition, _, otherwise = node.src
+        if condition.op == Op.EQUAL:
+            x, y = condition.src
+            reference, other = (y, x) if x.op == Op.CONST else (x, y)
+            is_empty = other.op == Op.CONST and other.arg == -math.inf
+            if is_empty and reference.op == Op.PARAM and reference.arg[0] in (2, 3):
+                part = reference.arg[0] - 2
+                if any(n.op == Op.PARAM and n.arg[0] == part for n in topological(otherwise)):
+                    left_out.add(part)
+    return left_out == {0, 1}
 
 
 def scale_of(join: UOp) -> UOp | None:

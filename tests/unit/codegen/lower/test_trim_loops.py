@@ -1,5 +1,6 @@
 """Loops that a mask ends: none too soon, most of them exactly, and results as before."""
 
+import itertools
 import math
 import random
 
@@ -10,7 +11,7 @@ from tests.unit.codegen.kernel_parts import Case, at, exp, kernel, put, total
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft import Tensor
-from weft.codegen.analysis.loops import ranges_of
+from weft.codegen.analysis.loops import nodes_of, own_ranges, ranges_of
 from weft.codegen.choose.choose_opts import choose_opts
 from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
@@ -19,11 +20,14 @@ from weft.codegen.opts.table import Join, Split, Unroll, Vectorize, apply_opts
 from weft.ir.build import param, range_, reduce_ranges, sink, store, where
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
+from weft.ir.reduction.joined import is_joined
 from weft.ir.scalar import evaluate
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.schedule.schedule import make_schedule
 from weft.target.cpu import cpu_target
+from weft.target.cuda import cuda_target
+from weft.target.target import Target
 
 F32, I32 = dtypes.float32, dtypes.int32
 MACHINE = machine()
@@ -154,6 +158,48 @@ def test_a_softmax_computes_its_exponentials_once() -> None:
     (call,) = make_schedule(sink(store(param(1, F32, scores.shape), scores)), target).kernels.src
     shaped = choose_opts(before_opts(call.arg, target), CodegenContext(target, None))
     assert sum(node.op == Op.EXP for node in topological(shaped)) == 1
+
+
+SIZE = 1024
+MASKS = {
+    "causal": lambda i, j: j <= i,
+    "window": lambda i, j: (j <= i) & (j > i - 128),
+    "both sides": lambda i, j: (j < i + 64) & (i < j + 64),
+    "ahead": lambda i, j: j >= i,
+    "some keys": lambda i, j: (j < 300) & (j <= i + 1000),
+}
+GUARDS = {
+    "zeros": lambda seen, q, k, v: q.scaled_dot_product_attention(k, v, attn_mask=seen),
+    "NaN": lambda seen, q, k, v: (
+        seen.where((q @ k.transpose(-1, -2)).float() / 8, -math.inf).softmax(-1).cast(q.dtype) @ v
+    ),
+}
+TARGETS = {"CPU": cpu_target("x86_64", ("avx512f",)), "GPU": cuda_target("sm_90a")}
+
+
+def blocks_of_keys(target: Target, result: Tensor) -> list[int]:
+    """How many blocks of keys each block of queries walks."""
+    out = param(3, dtypes.bfloat16, (1, 2, SIZE, 64))
+    (call,) = make_schedule(sink(store(out, result.uop)), target).kernels.src
+    shaped = choose_opts(before_opts(call.arg, target), CodegenContext(target, None))
+    (loop,) = {r for node in nodes_of(shaped) if is_joined(node) for r in own_ranges(node)}
+    around = [r for number, r in ranges_of(shaped).items() if loop.src[0].ranges >> number & 1]
+    points = itertools.product(*(range(r.src[0].arg) for r in around))
+    return [value(loop.src[0], dict(zip(around, point, strict=True))) for point in points]
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("machine", TARGETS)
+def test_attention_walks_the_blocks_that_a_mask_shows(machine: str, guard: str) -> None:
+    """Whatever rows are that see no key."""
+    q, k, v = (Tensor(param(slot, dtypes.bfloat16, (1, 2, SIZE, 64))) for slot in range(3))
+    i, j = np.arange(SIZE)[:, None], np.arange(SIZE)[None, :]
+    ti, tj = Tensor.arange(SIZE).reshape(SIZE, 1), Tensor.arange(SIZE).reshape(1, SIZE)
+    blocks = max(blocks_of_keys(TARGETS[machine], GUARDS["NaN"](tj >= ti, q, k, v)))
+    for name, mask in MASKS.items():
+        walked = blocks_of_keys(TARGETS[machine], GUARDS[guard](mask(ti, tj), q, k, v))
+        shown = float(np.mean(mask(i, j)))
+        assert sum(walked) <= (shown * blocks + 2) * len(walked), name
 
 
 @pytest.mark.parametrize("size", [5, 63, 130])
