@@ -14,6 +14,13 @@ from typing import Final
 _MANY_OBJECTS: Final = 20_000
 _OLD_OBJECTS: Final = 1_000_000  # so many of them, or half of all, before their cycles are freed
 _unseen, _seen = 0, 0
+# How many objects are frozen while nobody froze any: some interpreters start with a few.
+_NOT_FROZEN: Final = (0, gc.get_freeze_count())
+
+
+def is_frozen() -> bool:
+    """Whether a program hides objects from the collector, and from who looks for references."""
+    return gc.get_freeze_count() not in _NOT_FROZEN
 
 
 class CollectorPaused:
@@ -33,7 +40,7 @@ class CollectorPaused:
 def _make_old(count: int) -> None:
     """Let the collector take all objects for old ones; it walks them when they are many."""
     global _unseen, _seen
-    if gc.get_freeze_count():  # somebody else's
+    if is_frozen():  # somebody else's
         return
     _unseen += count
     gc.freeze()

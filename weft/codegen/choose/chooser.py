@@ -86,6 +86,23 @@ class Chooser:
         inner = self.next_number()
         return inner if self.take(Split(number, factor, tail), then(inner)) else -1
 
+    def take_apart(self, least: int = 2, most: int = 1 << 62) -> None:
+        """Split ranges that indices take apart by a quotient, as heads that share keys in groups.
+
+        The inner part has at least and at most so many iterations.
+        """
+        for node in nodes_of(self.kernel):
+            if node.op not in (Op.FLOORDIV, Op.FLOORMOD) or node.src[0].op != Op.RANGE:
+                continue
+            number, size = node.src[0].arg, node.src[1]
+            extent = self.extent(number)
+            if size.op != Op.CONST or not least <= size.arg <= most or extent is None:
+                continue
+            is_part = size.arg < extent and extent % size.arg == 0
+            if is_part and self.take(Split(number, int(size.arg))):
+                self.take_apart(least, most)
+                return
+
     def order(self, numbers: list[int]) -> bool:
         return self.take(Order(tuple(numbers)))
 

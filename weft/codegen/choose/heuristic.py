@@ -40,7 +40,7 @@ from weft.codegen.choose.simt.choose_for_threads import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
 from weft.codegen.opts.stage_value import value_again
-from weft.codegen.opts.table import Bind, Merge, Opt, Split, Stage, Unroll, Vectorize
+from weft.codegen.opts.table import Bind, Merge, Opt, Stage, Unroll, Vectorize
 from weft.ir.ops import TRANSCENDENTAL, Op
 from weft.ir.uop import UOp, range_ids
 from weft.target.compute import Simt
@@ -62,7 +62,7 @@ LEAST_PART: Final = 8
 def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     """The opts of a normalized kernel for a target, and the kernel after them."""
     chooser = _Chooser(kernel, target)
-    chooser.refine_ranges()
+    chooser.take_apart(LEAST_PART)
     chooser.merge_loops()
     compute = target.compute
     if is_scalar(target) and choose_for_threads(chooser, target):
@@ -92,19 +92,6 @@ class _Chooser(Chooser):
             tile_rows(self)
             walk_row_by_row(self)
             nest_long_sums(self)
-
-    def refine_ranges(self) -> None:
-        """Split a range that indices take apart, as heads that a projection has merged."""
-        for node in nodes_of(self.kernel):
-            if node.op not in (Op.FLOORDIV, Op.FLOORMOD) or node.src[0].op != Op.RANGE:
-                continue
-            number, size = node.src[0].arg, node.src[1]
-            extent = self.extent(number)
-            if size.op != Op.CONST or size.arg < LEAST_PART or extent is None:
-                continue
-            if extent % size.arg == 0 and self.take(Split(number, int(size.arg))):
-                self.refine_ranges()
-                return
 
     def merge_loops(self) -> None:
         """Merge neighbors that every access walks as one."""

@@ -17,7 +17,7 @@ from typing import Final
 
 from weft.codegen.analysis.accesses import Access
 from weft.codegen.analysis.contraction_shape import ContractionShape
-from weft.codegen.analysis.loops import LOOP, kinds_of, nodes_of
+from weft.codegen.analysis.loops import LOOP, kinds_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.heuristic_reductions import SHORT_REDUCTION
 from weft.codegen.opts.table import Carry, Nest, Split, Unroll, Vectorize
@@ -36,24 +36,12 @@ def stream_contraction(chooser: Chooser) -> bool:
     if not isinstance(compute, Simd) or not chooser.kernel.ops >> Op.REDUCE & 1:
         return False
     mark = chooser.mark()
-    _split_shared(chooser, compute)
+    chooser.take_apart(most=compute.accumulators)
     shape = ContractionShape.of(chooser)
     if shape is not None and _Streams(chooser, shape, compute).run():
         return True
     chooser.undo_to(mark)
     return False
-
-
-def _split_shared(chooser: Chooser, compute: Simd) -> None:
-    """Split ranges of which some iterations read the same address, as heads that share keys."""
-    for node in nodes_of(chooser.kernel):
-        if node.op != Op.FLOORDIV or node.src[0].op != Op.RANGE or node.src[1].op != Op.CONST:
-            continue
-        number, size = node.src[0].arg, int(node.src[1].arg)
-        extent = chooser.extent(number)
-        is_split = 1 < size <= compute.accumulators and extent is not None and extent % size == 0
-        if is_split and chooser.take(Split(number, size)):
-            return
 
 
 class _Streams:

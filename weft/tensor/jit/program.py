@@ -13,6 +13,7 @@ from weft.engine.buffer_nodes import BufferKind
 from weft.engine.buffers import buffer_of
 from weft.engine.watch.record import record_call
 from weft.ir.build import bind, global_stage
+from weft.ir.collector import is_frozen
 from weft.ir.dtypes import DType
 from weft.ir.ops import Op
 from weft.ir.shapes import Shape, shape_of
@@ -32,9 +33,6 @@ from weft.tensor.trace.state import GoneStorage, Reason, retire
 from weft.tensor.trees import LEAF
 from weft.tensor.turns import tracer, wait_for_trace
 from weft.tensor.views.contiguous import first_element
-
-# How many objects are frozen while no tensor is: some interpreters start with a few of their own.
-_NOT_FROZEN: Final = (0, gc.get_freeze_count())
 
 
 class InputRow(NamedTuple):
@@ -150,9 +148,9 @@ class TracedProgram:
             if left is not None:
                 left.append(ref(tensor, functools.partial(_lose, ref(self), left)))
         self._anchors = list(found.values())
-        is_frozen = gc.get_freeze_count() not in _NOT_FROZEN
+        may_hide = is_frozen()
         self.is_stale = any(
-            not left and (storage in seen or not is_frozen) for storage, left in found.items()
+            not left and (storage in seen or not may_hide) for storage, left in found.items()
         )
 
     @property

@@ -78,8 +78,15 @@ def sides_of(chooser: Chooser, node: UOp) -> list[tuple[int, list[int]]]:
 
 
 def write_out_few(chooser: Chooser) -> None:
-    """Each thread computes all results of the short side of a product, from what it has read."""
+    """Each thread computes all results of the short side of a product, from what it has read.
+
+    Heads of queries that share a head of keys are such a side, once their loop is taken apart.
+    """
+    mark = chooser.mark()
+    chooser.take_apart(most=FEW)
     products = [node for node, _ in chooser.closers() if contraction_of(node) is not None]
+    if not products:
+        chooser.undo_to(mark)
     sides = sides_of(chooser, products[0]) if len(products) == 1 else []
     if sides and min(sides)[0] <= FEW:
         for number in min(sides)[1]:

@@ -13,7 +13,7 @@ from weft.codegen.analysis.loops import nodes_of
 from weft.codegen.analysis.tensor_chains import chain_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.simt.tensor_core import unit_for
-from weft.codegen.opts.table import Split, TensorChain
+from weft.codegen.opts.table import TensorChain
 from weft.ir.ops import Op
 from weft.ir.program import DYNAMIC_ALIGNMENT
 from weft.ir.reduction.contraction import contraction_of
@@ -62,7 +62,7 @@ def _loops(chooser: Chooser) -> tuple[int, int] | None:
 
 def _tiled(chooser: Chooser, row: int, column: int) -> str:
     """Take the fastest tile; why there is none, in words."""
-    _split_heads(chooser)
+    chooser.take_apart()
     chain = chain_of(chooser.kernel, row, column)
     if isinstance(chain, str):
         return chain
@@ -83,16 +83,3 @@ def _tiled(chooser: Chooser, row: int, column: int) -> str:
         if not reason and chooser.take(opt):
             return ""
     return reason
-
-
-def _split_heads(chooser: Chooser) -> None:
-    """Split loops that indices take apart, as queries of several heads share a head of keys."""
-    for node in nodes_of(chooser.kernel):
-        if node.op not in (Op.FLOORDIV, Op.FLOORMOD) or node.src[0].op != Op.RANGE:
-            continue
-        number, size = node.src[0].arg, node.src[1]
-        extent = chooser.extent(number) or 1
-        is_part = size.op == Op.CONST and size.arg < extent and extent % size.arg == 0
-        if is_part and chooser.take(Split(number, int(size.arg))):
-            _split_heads(chooser)
-            return

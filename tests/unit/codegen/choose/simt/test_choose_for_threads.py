@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -173,6 +174,24 @@ def rotated_rows(heads: int, rows: int, columns: int) -> Case:
     return Case(kernel("rotated", store(index_of(out, [row]), value, [h, i])))
 
 
+def scores_of_groups(heads: int, group: int, keys: int, size: int) -> Case:
+    """One query of each head by the keys that a group of heads shares."""
+    out, q = param(0, F32, (heads, keys)), param(1, F32, (heads, size))
+    cache = param(2, F32, (heads // group, keys, size))
+    h, k, d = range_(0, heads), range_(1, keys), range_(2, size)
+    total = reduce_ranges(at(q, h, d) * at(cache, h // group, k, d), Op.ADD, [d])
+    return Case(kernel("scores", put(out, [h, k], total)))
+
+
+def results_of_groups(heads: int, group: int, keys: int, size: int) -> Case:
+    """Weights of each head by the values that a group of heads shares."""
+    out, w = param(0, F32, (heads, size)), param(1, F32, (heads, keys))
+    cache = param(2, F32, (heads // group, keys, size))
+    h, d, k = range_(0, heads), range_(1, size), range_(2, keys)
+    total = reduce_ranges(at(w, h, k) * at(cache, h // group, k, d), Op.ADD, [k])
+    return Case(kernel("results", put(out, [h, d], total)))
+
+
 CASES = {
     "map": doubled(64),
     "map of odd size": doubled(67),
@@ -213,6 +232,9 @@ CASES = {
     "rotated rows": rotated_rows(3, 4, 64),
     "long rotated rows": rotated_rows(2, 8, 200),
     "long gated rows": gated_rows(2, 600),
+    "scores of groups": scores_of_groups(6, 3, 10, 40),
+    "results of groups": results_of_groups(6, 3, 40, 16),
+    "odd results of groups": results_of_groups(4, 2, 37, 12),
 }
 
 
@@ -419,6 +441,27 @@ def test_a_masked_product_chooses_nothing():
 def test_few_rows_read_a_matrix_once(is_right: bool):
     found = loads(product(8, 4096, 4096, is_right=is_right))
     assert found[4] and program(product(8, 4096, 4096, is_right=is_right)).groups[0] >= 128
+
+
+@pytest.mark.parametrize("made", [scores_of_groups, results_of_groups])
+def test_heads_of_a_group_share_what_a_thread_has_read(made: Callable[..., Case]):
+    shared, alone = made(32, 4, 4096, 128), made(32, 1, 4096, 128)
+    assert kinds(shared)[UNROLL, 4] and not kinds(alone)[UNROLL, 4]
+    reads = [_reads(program(case), 2) for case in (shared, alone)]
+    assert 0 < reads[0] * 4 <= reads[1]
+
+
+def _reads(program: Program, slot: int) -> int:
+    """How many elements of an argument all threads read."""
+    times, found = 1, 0
+    for node in program.instructions.src:
+        if node.op == Op.RANGE:
+            times *= extent_of(node) or 1
+        elif node.op == Op.END:
+            times //= extent_of(node.src[0]) or 1
+        elif node.op == Op.LOAD and behind(node.src[0].src[0]).op == Op.PARAM:
+            found += times * node.dtype.lanes * (behind(node.src[0].src[0]).arg[0] == slot)
+    return found * math.prod(program.groups) * math.prod(program.threads)
 
 
 @pytest.mark.parametrize(
