@@ -90,12 +90,24 @@ def run(benchmark: Benchmark, rounds: int, asked: Sequence[str] = ()) -> Outcome
     gc.collect()
     gc.freeze()
     try:
-        contest = benchmark.contest(has_peer)
-        return _contest(benchmark, contest, min(rounds, benchmark.rounds), asked)
+        contest, failure = _prepared(benchmark, has_peer)
+        outcome = _contest(benchmark, contest, min(rounds, benchmark.rounds), asked)
+        return replace(outcome, notes=[*failure, *outcome.notes])
     except Exception:
         return Outcome(_rows(benchmark, None, None), [], traceback.format_exc())
     finally:
         gc.unfreeze()
+
+
+def _prepared(benchmark: Benchmark, has_peer: bool) -> tuple[Contest, list[str]]:
+    """The contest, without the peer where that cannot even be prepared, and why."""
+    if has_peer:
+        try:
+            return benchmark.contest(True), []
+        except Exception as failure:
+            said = f"{type(failure).__name__}: {failure}"[:120]
+            return benchmark.contest(False), [f"{benchmark.peer} fails: {said}"]
+    return benchmark.contest(False), []
 
 
 def _contest(benchmark: Benchmark, contest: Contest, rounds: int, asked: Sequence[str]) -> Outcome:
