@@ -199,8 +199,8 @@ def realize_all(tensors: Iterable[Core]) -> None:
     """Compute the storages of some tensors.
 
     A tensor that is the only view of its storage needs the elements it shows and no others, so it
-    gets a storage of its own. While a function is traced nothing is computed, because all of it
-    is computed when the trace runs.
+    gets a storage of its own, unless others show the same bits. While a function is traced nothing
+    is computed, because all of it is computed when the trace runs.
     """
     tensors = list(tensors)
     if tracing.trace is not None:
@@ -210,7 +210,7 @@ def realize_all(tensors: Iterable[Core]) -> None:
         storages: list[Storage] = []
         for tensor in tensors:
             is_lazy = tensor._storage.uop.op != Op.BUFFER and tensor._storage.memory is None
-            if is_lazy and tensor._steps:
+            if is_lazy and tensor._steps and not tensor._storage.is_linked:
                 _take_alone(tensor)
             storages.append(tensor._storage)
         realize(storages)

@@ -34,6 +34,36 @@ def test_views_see_later_writes_and_write_through():
     assert flat.tolist() == [0, 0, 0, 4, 5, 101]
 
 
+@pytest.mark.parametrize("is_realized", [False, True])
+def test_diagonals_are_views(is_realized: bool):
+    array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    x = Tensor(array.copy())
+    if is_realized:
+        x.realize()
+    for offset, dim1, dim2 in [(0, 0, 1), (1, 1, 2), (-2, 1, 2), (2, 2, 0), (3, 0, 1)]:
+        shown = x.diagonal(offset, dim1, dim2)
+        x += 1
+        array += 1
+        np.testing.assert_array_equal(shown.numpy(), array.diagonal(offset, dim1, dim2))
+        shown *= 2
+        axes = np.moveaxis(array, (dim1, dim2), (0, 1))
+        count = shown.shape[-1]
+        rows, columns = np.arange(count) + max(-offset, 0), np.arange(count) + max(offset, 0)
+        axes[rows, columns] *= 2
+        np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_windows_are_views_that_cannot_be_written_where_they_overlap():
+    x = Tensor(np.arange(7.0)).realize()
+    windows, apart = x.unfold(0, 3, 2), x.unfold(0, 2, 2)
+    x[2] = 20
+    assert windows.tolist() == [[0, 1, 20], [20, 3, 4], [4, 5, 6]]
+    apart[1] = -1
+    assert x.tolist() == [0, 1, -1, -1, 4, 5, 6]
+    with pytest.raises(ShapeError, match="a write through an expanded view"):
+        windows[0] = 1
+
+
 def test_a_value_may_read_what_it_overwrites():
     x = Tensor([1, 2, 3, 4])
     x[1:] = x[:-1]

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from weft.ir import movement
 from weft.ir.dtypes import COMPLEX, FLOAT, DType, dtypes, promote
-from weft.ir.uop import complex_from
+from weft.ir.shapes import shape_of
+from weft.ir.uop import UOp, complex_from
 from weft.support.errors import DTypeError, ShapeError
 from weft.support.source_line import user_line
+from weft.tensor.linked import link
+from weft.tensor.methods.joining import joined
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -46,6 +51,13 @@ def warn_of_loss(self: Tensor, target: DType) -> None:
         warnings.warn_explicit(text, UserWarning, where.file, where.line)
 
 
+def _linked(self: Tensor, there: Callable[[UOp], UOp], back: Callable[[UOp, UOp], UOp]) -> Tensor:
+    """What a function shows of a tensor, as a view: writes to either are seen by both."""
+    made = self._new(there(self.uop))
+    link(self, made, there, back)
+    return made
+
+
 def is_complex(self: Tensor) -> bool:
     """Tell whether the dtype is complex.
 
@@ -59,11 +71,16 @@ def is_complex(self: Tensor) -> bool:
 def real(self: Tensor) -> Tensor:
     """Return the real part; of real numbers, themselves. It is an attribute: `x.real`.
 
+    A write to either of the two is seen by the other, as in PyTorch and NumPy; the same holds for
+    `imag`, `conj` and `view_as_real`.
+
     >>> from weft.tensor import Tensor
     >>> Tensor([1 + 2j]).real.tolist()
     [1.0]
     """
-    return self if self.dtype.kind != COMPLEX else self._new(self.uop.real)
+    if self.dtype.kind != COMPLEX:
+        return self
+    return _linked(self, lambda z: z.real, lambda x, z: complex_from(x, z.imag))
 
 
 def imag(self: Tensor) -> Tensor:
@@ -74,7 +91,7 @@ def imag(self: Tensor) -> Tensor:
     [2.0]
     """
     require_complex(self, "imag")
-    return self._new(self.uop.imag)
+    return _linked(self, lambda z: z.imag, lambda y, z: complex_from(z.real, y))
 
 
 def conj(self: Tensor) -> Tensor:
@@ -86,7 +103,9 @@ def conj(self: Tensor) -> Tensor:
     >>> Tensor([1 + 2j]).conj().tolist()
     [(1-2j)]
     """
-    return self if self.dtype.kind != COMPLEX else self._new(self.uop.conjugate())
+    if self.dtype.kind != COMPLEX:
+        return self
+    return _linked(self, lambda z: z.conjugate(), lambda w, _: w.conjugate())
 
 
 def adjoint(self: Tensor) -> Tensor:
@@ -152,7 +171,7 @@ def view_as_real(self: Tensor) -> Tensor:
     [[1.0, 2.0]]
     """
     require_complex(self, "view_as_real")
-    return real(self).stack(imag(self), dim=-1)
+    return _linked(self, _pairs_of, lambda pairs, _: _of_pairs(pairs))
 
 
 def view_as_complex(self: Tensor) -> Tensor:
@@ -168,7 +187,27 @@ def view_as_complex(self: Tensor) -> Tensor:
             facts=[("shape", self.shape)],
             rule="a complex number is made of a real and an imaginary part, in an axis of size 2",
         )
-    return complex_of_parts(self[..., 0], self[..., 1])
+    if self.dtype not in (dtypes.float32, dtypes.float64):
+        return complex_of_parts(self[..., 0], self[..., 1])
+    return _linked(self, _of_pairs, lambda z, _: _pairs_of(z))
+
+
+def _pairs_of(z: UOp) -> UOp:
+    """Complex numbers as pairs in a new last axis."""
+    shape = shape_of(z)
+    parts = [movement.reshape(part, (*shape, 1)) for part in (z.real, z.imag)]
+    return joined(parts, len(shape))
+
+
+def _of_pairs(pairs: UOp) -> UOp:
+    """Pairs in a last axis as complex numbers."""
+    *shape, _ = shape_of(pairs)
+    edges = [(0, size) for size in shape]
+    x, y = (
+        movement.reshape(movement.shrink(pairs, (*edges, (part, part + 1))), shape)
+        for part in range(2)
+    )
+    return complex_from(x, y)
 
 
 def complex_of_parts(real: Any, imag: Any) -> Tensor:

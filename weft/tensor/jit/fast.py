@@ -104,6 +104,8 @@ class FastPath:
             _, shape, device = node.arg
             if shape != wanted[1] or device != wanted[2] or node.src or storage in self._shared:
                 return None
+            if storage.is_linked:
+                return None
             grad = arg._grad
             if grad is not None and not isinstance(grad._storage, GoneStorage):
                 return None

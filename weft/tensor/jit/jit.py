@@ -208,6 +208,9 @@ class Jit:
             # Meanwhile another thread may have traced it. What a trace makes stays.
             with traced_alone(), CollectorPaused():
                 found = self._try_traced(arguments, key) or self._trace(arguments, key)
+        if shared := found.linked_writes(arguments.leaves):
+            self._shared |= shared
+            return self.program_for(args, kwargs)
         return arguments, found
 
     def _try_traced(self, arguments: Arguments, key: Any) -> TracedProgram | None:

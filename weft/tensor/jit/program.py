@@ -26,6 +26,7 @@ from weft.tensor.jit.results import Results
 from weft.tensor.jit.run import GraphRun, NativeRun, make_run, view_buffer
 from weft.tensor.jit.signature import SCALARS, Arguments, unbound, values_of
 from weft.tensor.jit.watch.guards import State
+from weft.tensor.linked import linked_with
 from weft.tensor.realize import realize
 from weft.tensor.storage import Storage
 from weft.tensor.tensor import Tensor
@@ -177,6 +178,25 @@ class TracedProgram:
             if (None if grad is None else gradient_kind(grad)) != kind:
                 return False
         return True
+
+    def linked_writes(self, leaves: list[Any]) -> set[Storage]:
+        """The storages of arguments whose bits a call writes, or others show that it writes.
+
+        The trace has to see them as what they are, and not as memory of their own.
+        """
+        linked = [s for row in self.rows if (s := leaves[row.leaf]._storage).is_linked]
+        if not linked:
+            return set()
+        written = {
+            leaves[row.leaf]._storage for row in self.rows if row.is_written or row.is_donated
+        }
+        written |= self.watched
+        groups = ((storage, linked_with([storage])) for storage in linked)
+        return {
+            storage
+            for storage, group in groups
+            if len(group) > 1 and not written.isdisjoint(group)
+        }
 
     def call(self, leaves: list[Any]) -> Any:
         """Run on the leaves of the arguments, all computed, and return what the function does."""

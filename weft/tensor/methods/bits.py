@@ -53,7 +53,7 @@ def bitcast(self: Tensor, dtype: DType | str) -> Tensor:
         return _file_view(self, target)
     source = self.dtype
     made = self._new(_as(self.uop, target))
-    link(self, made, lambda node: _as(node, target), lambda node: _as(node, source))
+    link(self, made, lambda node: _as(node, target), lambda node, _: _as(node, source))
     return made
 
 

@@ -77,14 +77,14 @@ def cat(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
                 else symbolic_fix(*each.shape, *first.shape),
             )
     dtype = promote(*(each.dtype for each in tensors))
-    return first._new(_joined([each.uop.cast(dtype) for each in tensors], axis))
+    return first._new(joined([each.uop.cast(dtype) for each in tensors], axis))
 
 
 def _rest(tensor: Tensor, axis: int) -> Shape:
     return tensor.shape[:axis] + tensor.shape[axis + 1 :]
 
 
-def _joined(parts: list[UOp], axis: int) -> UOp:
+def joined(parts: list[UOp], axis: int) -> UOp:
     """Each part padded to the whole, and chosen where the position is before its end."""
     sizes = tuple([(part.known_shape or shape_of(part))[axis] for part in parts])
     whole, plan = _plan(sizes, shape_of(parts[0]), axis)
@@ -160,7 +160,7 @@ def stack(self: Tensor, *args: Tensor, dim: int = 0) -> Tensor:
         whole = node if node.dtype is dtype else node.cast(dtype)
         parts.append(make(op, dtype, (whole, *symbolic), arg))
         parts[-1].known_shape = wide
-    return given[0]._new(_joined(parts, axis))
+    return given[0]._new(joined(parts, axis))
 
 
 def split(self: Tensor, sizes: int | Sequence[Size], dim: int = 0) -> tuple[Tensor, ...]:

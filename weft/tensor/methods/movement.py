@@ -406,11 +406,15 @@ def unfold(self: Tensor, dim: int, size: int, step: int) -> Tensor:
 
 
 def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a diagonal of two axes as the last axis.
+    """Return a diagonal of two axes as the last axis, as a view.
 
     >>> from weft.tensor import Tensor
-    >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
+    >>> x = Tensor([[1, 2], [3, 4]])
+    >>> x.diagonal().tolist()
     [1, 4]
+    >>> _ = x.diagonal().fill_(0)
+    >>> x.tolist()
+    [[0, 2], [3, 0]]
     """
     a, b = axis_of("diagonal", dim1, self.ndim), axis_of("diagonal", dim2, self.ndim)
     if a == b:
@@ -423,7 +427,6 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     keep = [(0, size) for size in x.shape[:-2]]
     if not count:
         return x.shrink((*keep, (0, 0), (0, min(columns, 1)))).reshape((*x.shape[:-2], 0))
-    # Rows of count + 1 elements put each diagonal element first in its row.
     square = x.shrink((*keep, (top, top + count), (left, left + count)))
-    flat = square.flatten(-2).pad((0, count))
-    return flat.unflatten(-1, (count, count + 1))[..., 0]
+    flat = square.flatten(-2)
+    return flat._view(*movement.strided_steps(flat.shape, flat.ndim - 1, count + 1))

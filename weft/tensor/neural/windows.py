@@ -44,7 +44,9 @@ def windows_along(self: Tensor, axis: int, kernel: int, stride: int, dilation: i
         apart = whole.reshape((*lead, count, kernel))
         return apart._view((Op.PERMUTE, tuple(order), ()))
     copies = last.reshape((*lead, 1, size)).expand((*lead, kernel, size))
-    flat = copies.reshape((*lead, times(kernel, size))).pad((0, kernel * dilation))
+    flat = copies.reshape((*lead, times(kernel, size)))
+    edges = [*((0, 0) for _ in lead), (0, kernel * dilation)]
+    flat = flat._view(movement.boxed_step(Op.PAD, edges))
     rows = flat.reshape((*lead, kernel, plus(size, dilation)))
     keep = [(0, extent) for extent in (*lead, kernel)]
     starts = rows.shrink((*keep, (0, plus(times(minus(count, 1), stride), 1))))
