@@ -25,6 +25,7 @@ Polynomial = dict[Product, int]
 SYMBOLS: Final = 1 << Op.VARIABLE | 1 << Op.BIND
 # Larger sums are left to their intervals, as are loops in loops in loops.
 _MOST_TERMS, _MOST_STEPS, _MOST_FACTOR = 64, 32, 1 << 24
+_MOST_CASES: Final = 3
 
 
 def is_symbolic(*nodes: UOp) -> bool:
@@ -76,12 +77,36 @@ def without_factors(product: Product, factors: Product) -> Product | None:
 
 def greatest(total: Polynomial) -> int | None:
     """A number that a sum does not exceed, whatever its variables are; None for none known."""
-    limits = []
+    return _greatest(total, _MOST_CASES)
+
+
+def _greatest(total: Polynomial, cases: int) -> int | None:
+    """The same; the lesser or greater of two sizes is one of them, in so many places."""
+    chosen = next(filter(_is_choice, total), None) if cases else None
+    if chosen is not None:
+        factor = total[chosen]
+        rest = {each: by for each, by in total.items() if each != chosen}
+        limits = [
+            _greatest(sum_polynomial(rest, multiplied_out(part), factor), cases - 1)
+            for part in chosen[0].src
+        ]
+        if (factor > 0) == (chosen[0].op == Op.MIN):  # below both
+            return min((limit for limit in limits if limit is not None), default=None)
+        known = [limit for limit in limits if limit is not None]
+        return max(known) if len(known) == len(limits) else None
+    found = []
     for larger, by in without_quotients(_at_ends(total)):
         limit = _greatest_of_symbols(larger)
         if limit is not None:
-            limits.append(limit // by)
-    return min(limits, default=None)
+            found.append(limit // by)
+    return min(found, default=None)
+
+
+def _is_choice(product: Product) -> bool:
+    """Whether a product is the lesser or greater of two sizes, which depend on no loop."""
+    if len(product) != 1 or product[0].op not in (Op.MIN, Op.MAX):
+        return False
+    return not product[0].ranges and is_symbolic(product[0])
 
 
 def is_surely_less(x: UOp, y: UOp) -> bool:

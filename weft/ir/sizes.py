@@ -119,6 +119,15 @@ def at_least(size: Size, low: int) -> Size:
     return size if least(size) >= low else make(Op.MAX, dtypes.index, (size, index(low)))
 
 
+def at_most(size: Size, high: int) -> Size:
+    """The lesser of a size and a number."""
+    if isinstance(size, int):
+        return min(size, high)
+    if most(size) <= high:
+        return size
+    return high if least(size) >= high else make(Op.MIN, dtypes.index, (size, index(high)))
+
+
 def size_value(size: Size, variables: Mapping[str, int] | None = None) -> int:
     """A size with the values that its variables are bound to, or have in the mapping.
 

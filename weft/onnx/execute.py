@@ -13,19 +13,29 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import DType, dtypes
+from weft.ir.ops import Op
 from weft.onnx import fold
 from weft.onnx.elements import Small
 from weft.onnx.graph import Body, Graph, Node
 from weft.onnx.table import Row, try_fold
 from weft.onnx.values import NeedsValue, Weight, host_array, is_host, plain, to_tensor
-from weft.support.errors import ArgumentError, InternalError, OutOfMemory, UsageError
+from weft.support.errors import (
+    ArgumentError,
+    InternalError,
+    NotSupported,
+    OutOfMemory,
+    UsageError,
+)
 from weft.support.source_line import NOWHERE
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
 
 Scope = dict[str, Any]
 # What becomes the dtype of a run that has one; smaller floats are quantized numbers.
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 _MOST_ELEMENTS = 1 << 40
+# What has another value in another call, or in another iteration of a scan.
+_OPEN = 1 << Op.PARAM | 1 << Op.VARIABLE | 1 << Op.BIND
 
 
 _MOST_FINITE = {
@@ -88,9 +98,22 @@ class Run:
             return value
         if isinstance(value, (np.ndarray, Weight)):
             return host_array(value)
-        if self.is_traced:
+        tensor = plain(self.tensor(value))
+        if self.is_traced and not _is_constant(tensor):
             raise NeedsValue(self.names.get(id(value), ""))
-        return plain(self.tensor(value)).numpy()
+        return tensor.numpy()
+
+
+def _is_constant(tensor: Tensor) -> bool:
+    """Whether a value follows from constants of the graph alone, so that a trace may read it."""
+    trace = tracing.trace
+    if trace is None or tensor.uop.ops & _OPEN:
+        return False
+    try:
+        trace.require_readable(tensor.uop, "onnx")
+    except NotSupported:
+        return False
+    return True
 
 
 class Call:

@@ -113,6 +113,15 @@ def _comparison(name: str, function: Callable[[Any, Any], Any]) -> None:
         return np.asarray(function(x, y)).astype(np.bool_)
 
 
+@folds("Pow")
+def _power(call: Any, x: Array, y: Array) -> Array:
+    is_plain = x.dtype != object and y.dtype != object
+    if not is_plain or (x.dtype.kind in "iu" and (y.dtype.kind == "f" or np.any(y < 0))):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        return _array(np.power(x, y), x)
+
+
 _comparison("Equal", lambda x, y: x == y)
 _comparison("Less", lambda x, y: x < y)
 _comparison("LessOrEqual", lambda x, y: x <= y)
@@ -259,6 +268,8 @@ def _concat(call: Any, *arrays: Array) -> Array:
 
 @folds("Gather")
 def _gather(call: Any, x: Array, index: Array) -> Array:
+    if _is_symbolic(index):
+        return NotImplemented
     axis = call.get("axis", 0)
     size = x.shape[axis]
     if np.any((index < -size) | (index >= size)):
@@ -333,10 +344,12 @@ def _where(call: Any, condition: Array, x: Array, y: Array) -> Array:
 @folds("ReduceProd")
 def _reduce_prod(call: Any, x: Array, axes: Array = None) -> Array:
     listed = call.get("axes") if axes is None else [int(axis) for axis in axes.reshape(-1)]
-    if x.dtype.kind not in "iu" or (not listed and call.get("noop_with_empty_axes", 0)):
+    if not listed and call.get("noop_with_empty_axes", 0):
         return NotImplemented
-    keeps = bool(call.get("keepdims", 1))
-    return _array(x.prod(tuple(listed) if listed else None, keepdims=keeps), x)
+    axis, keeps = tuple(listed) if listed else None, bool(call.get("keepdims", 1))
+    if _is_symbolic(x):
+        return _of_sizes(lambda sizes: sizes.prod(axis, keepdims=keeps), x)
+    return _array(x.prod(axis, keepdims=keeps), x) if x.dtype.kind in "iu" else NotImplemented
 
 
 @folds("NonZero")
@@ -349,6 +362,8 @@ def _nonzero(call: Any, x: Array) -> Array:
 
 @folds("Split")
 def _split(call: Any, x: Array, sizes: Array = None) -> Any:
+    if _is_symbolic(sizes):
+        return NotImplemented
     axis = call.get("axis", 0)
     listed = call.get("split") if sizes is None else [int(size) for size in sizes]
     count = len(call.node.outputs)

@@ -19,6 +19,7 @@ from weft.onnx.dequantized import Dequantized, Scaled
 from weft.onnx.elements import DTYPES, SMALL, Small, dtype_of, element_of
 from weft.onnx.real_sizes import RealSize
 from weft.support.errors import ArgumentError, NotSupported
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 # Arrays up to this many elements are computed on the host where all inputs of a node are known.
@@ -148,6 +149,11 @@ def is_host(value: Any) -> bool:
 def host_array(value: Any) -> Any:
     """The array of a value that the host knows."""
     return value.array if isinstance(value, Weight) else value
+
+
+def whole_number(array: Any) -> int:
+    """The one integer of a host array; a symbolic size is refused."""
+    return int(known(np.asarray(array).reshape(-1)[0]))
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.engine.bindings import take_bindings
 from weft.engine.devices import canonical_name, is_file
 from weft.ir.bounds import bounds
 from weft.ir.build import Size
@@ -129,7 +130,7 @@ def require_box(name: str, axis: int, start: Size, stop: Size, size: Size) -> No
         f"{name}: {start} to {stop} is not always inside axis {axis} of size {size}",
         facts=[_span("start", start), _span("stop", stop), _span("size", size)],
         rule="0 <= start <= stop <= size holds for every value that the variables can have",
-        fix="give the Variable a min and a max that fit the axis",
+        fix=GREATER_MIN if _fit_at_most(gaps) else "give the Variable a max that fits the axis",
     )
 
 
@@ -142,6 +143,14 @@ def _holds_now(gaps: Sequence[Size]) -> bool:
     if tracing.trace is not None or tracing.depth or not all(map(_is_bound, variables)):
         return False
     return min(map(size_value, gaps)) >= 0
+
+
+def _fit_at_most(gaps: Sequence[Size]) -> bool:
+    """Whether gaps are 0 or more for the greatest values of their variables."""
+    free = [take_bindings(gap)[0] if isinstance(gap, UOp) else gap for gap in gaps]
+    parts = [node for gap in free if isinstance(gap, UOp) for node in topological(gap)]
+    greatest = {node.arg[0]: node.arg[2] for node in parts if node.op == Op.VARIABLE}
+    return min(size_value(gap, greatest) for gap in free) >= 0
 
 
 def _is_bound(size: UOp) -> bool:

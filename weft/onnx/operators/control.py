@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.onnx.execute import run_graph
 from weft.onnx.table import op
-from weft.onnx.values import NeedsValue, is_host, plain
+from weft.onnx.values import NeedsValue, is_host, plain, whole_number
 from weft.support.errors import UsageError
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.user_scans import scan as trace_scan
@@ -57,7 +57,7 @@ def loop(call: Any, count: Any, condition: Any, *state: Any) -> Any:
     names = [each.name for each in body.inputs]
     if len(names) != len(state) + 2:
         raise call.error(f"{len(state)} values for a body of {len(names)} inputs")
-    most = None if count is None else int(call.run.host(count).reshape(-1)[0])
+    most = None if count is None else whole_number(call.run.host(count))
     is_on = condition is None or bool(call.run.host(condition).reshape(-1)[0])
     values, rows = list(state), []
     iteration = 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft.onnx.table import op
-from weft.onnx.values import plain
+from weft.onnx.values import plain, whole_number
 
 
 @op("NonMaxSuppression", raw=True)
@@ -18,7 +18,7 @@ def non_max_suppression(
 
     Overlaps of all pairs are tensors; the choice, box after box, is the host's.
     """
-    limit = 0 if most is None else int(call.run.host(most).reshape(-1)[0])
+    limit = 0 if most is None else whole_number(call.run.host(most))
     share = 0.0 if overlap is None else float(call.run.host(overlap).reshape(-1)[0])
     lowest = None if least is None else float(call.run.host(least).reshape(-1)[0])
     if limit <= 0:

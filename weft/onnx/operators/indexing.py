@@ -11,8 +11,9 @@ from weft.ir.shapes import shape_of
 from weft.ir.sizes import most
 from weft.ir.uop import UOp
 from weft.onnx.elements import Small
+from weft.onnx.operators.movement import sizes_of
 from weft.onnx.table import op
-from weft.onnx.values import plain
+from weft.onnx.values import plain, whole_number
 from weft.tensor.tensor import Tensor
 
 
@@ -129,7 +130,7 @@ def tensor_scatter(
 
 @op("OneHot", raw=True)
 def one_hot(call: Any, index: Any, depth: Any, values: Any) -> Any:
-    count = int(call.run.host(depth).reshape(-1)[0])
+    (count,) = sizes_of(call.run.host(depth))
     numbers, levels = plain(call.run.tensor(index)), plain(call.run.tensor(values))
     whole = numbers.cast(dtypes.int64)
     axis = call.get("axis", -1)
@@ -159,7 +160,7 @@ def top_k_by_attribute(call: Any, x: Tensor) -> Any:
 
 @op("TopK", since=10, host=(1,))
 def top_k(call: Any, x: Tensor, k: Any) -> Any:
-    return _top_k(call, x, int(k.reshape(-1)[0]))
+    return _top_k(call, x, whole_number(k))
 
 
 def _top_k(call: Any, x: Tensor, k: int) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir.dtypes import dtypes
-from weft.ir.sizes import least, most, try_quotient
+from weft.ir.sizes import at_least, at_most, least, most, plus, times, try_quotient
 from weft.ir.uop import UOp
 from weft.onnx.elements import Small, dtype_of
-from weft.onnx.fold import shape_array, slice_of
+from weft.onnx.fold import shape_array, sizes_array, slice_of
 from weft.onnx.real_sizes import InexactSizeError, RealSize
 from weft.onnx.table import op
 from weft.onnx.values import element_of_value
@@ -34,7 +34,7 @@ def shape(call: Any, x: Any) -> Any:
 
 @op("Size", raw=True)
 def size(call: Any, x: Any) -> Any:
-    return np.array(math.prod(x.shape), dtype=np.int64)
+    return sizes_array([times(*x.shape)]).reshape(())
 
 
 @op("Reshape", host=(1,), keeps_element=True)
@@ -161,10 +161,10 @@ def _is_whole(start: Any, end: Any, extent: Any) -> bool:
 
 
 def _in_axis(at: Any, extent: Any) -> Any:
-    """A position on an axis of symbolic size; one past the end is the end."""
-    if isinstance(at, int) and at < 0:
-        return 0 if at <= -most(extent) else extent + at
-    return extent if isinstance(at, int) and at >= most(extent) else at
+    """A position on an axis of symbolic size, moved into the axis as the specification says."""
+    if not isinstance(at, int) or isinstance(extent, int):
+        return at
+    return at_least(plus(extent, at), 0) if at < 0 else at_most(extent, at)
 
 
 @op("Slice", since=1, keeps_element=True)
@@ -257,7 +257,7 @@ def center_crop_pad(call: Any, x: Tensor, wanted: Any) -> Tensor:
 
 @op("Trilu", host=(1,), keeps_element=True)
 def trilu(call: Any, x: Tensor, diagonal: Any = None) -> Tensor:
-    offset = 0 if diagonal is None else int(np.asarray(diagonal).reshape(()))
+    offset = 0 if diagonal is None else sizes_of(diagonal)[0]
     return x.triu(offset) if call.get("upper", 1) else x.tril(offset)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from weft.onnx.execute import run_graph
 from weft.onnx.table import op
-from weft.onnx.values import plain
+from weft.onnx.values import plain, whole_number
 
 
 def _position(call: Any, where: Any, size: int, is_insert: bool = False) -> int:
-    number = int(call.run.host(where).reshape(-1)[0])
+    number = whole_number(call.run.host(where))
     most = size + 1 if is_insert else size
     if not -size <= number < most:
         raise call.error(f"position {number} in a sequence of {size}")
@@ -69,8 +69,8 @@ def split_to_sequence(call: Any, x: Any, sizes: Any = None) -> Any:
         return pieces if call.get("keepdims", 1) else [each.squeeze(axis) for each in pieces]
     given = call.run.host(sizes)
     if given.ndim:
-        return list(value.split([int(size) for size in given], axis))
-    step = int(given)
+        return list(value.split([whole_number(size) for size in given], axis))
+    step = whole_number(given)
     if step < 1:
         raise call.error(f"pieces of size {step}")
     listed = [min(step, extent - start) for start in range(0, extent, step)]

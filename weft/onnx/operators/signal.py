@@ -10,6 +10,7 @@ import numpy as np
 from weft.ir.dtypes import dtypes
 from weft.onnx.elements import dtype_of
 from weft.onnx.table import op
+from weft.onnx.values import whole_number
 from weft.tensor.tensor import Tensor
 
 
@@ -58,7 +59,7 @@ def dft(call: Any, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
 
 def _dft(call: Any, x: Tensor, length: Any, axis: int) -> Tensor:
     axis %= x.ndim
-    count = None if length is None else int(length.reshape(-1)[0])
+    count = None if length is None else whole_number(length)
     is_inverse, is_onesided = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
     if not (is_inverse and is_onesided):
         return transformed(x, axis, count, is_inverse, is_onesided, False)
@@ -78,8 +79,8 @@ def _dft(call: Any, x: Tensor, length: Any, axis: int) -> Tensor:
 @op("STFT", host=(1, 3))
 def stft(call: Any, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None) -> Any:
     """Transforms of frames (batch, frames, frequencies, 2)."""
-    hop = int(step.reshape(-1)[0])
-    size = int(length.reshape(-1)[0]) if length is not None else window.shape[0]  # type: ignore[union-attr]
+    hop = whole_number(step)
+    size = whole_number(length) if length is not None else window.shape[0]  # type: ignore[union-attr]
     rows = x if x.ndim == 3 else x.unsqueeze(-1)
     frames = rows.unfold(1, size, hop).transpose(2, 3)  # (batch, frames, time, 1 or 2)
     if window is not None:
@@ -98,7 +99,7 @@ _WINDOWS = {
 
 @op(*_WINDOWS, host=(0,))
 def window_of(call: Any, size: Any) -> Tensor:
-    count = int(size.reshape(-1)[0])
+    count = whole_number(size)
     span = count if call.get("periodic", 1) else count - 1
     first, second, third = _WINDOWS[call.node.op]
     angle = Tensor.arange(count, dtype=dtypes.float64, device=call.device) * (2 * math.pi / span)

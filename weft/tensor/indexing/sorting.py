@@ -11,7 +11,6 @@ NaN is greater than every number, as in PyTorch. The gradient goes to the elemen
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
 from weft.ir import movement
@@ -19,6 +18,7 @@ from weft.ir.build import where
 from weft.ir.dtypes import FLOAT, UINT, dtypes
 from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
+from weft.ir.sizes import floor_quotient, most, times
 from weft.ir.uop import UOp, const, make
 from weft.support.errors import ArgumentError, DTypeError
 from weft.tensor.checks import axis_of, known
@@ -158,8 +158,8 @@ def _sortable_bits(x: UOp) -> UOp:
 
 def sorted_rows(packed: Tensor, count: int) -> Tensor:
     """The least `count` numbers of each row of unique int64 numbers, in order."""
-    *lead, size = (known(each) for each in packed.shape)
-    rows = math.prod(lead)
+    *lead, last = packed.shape
+    size, rows = known(last), times(*lead)
     node = movement.reshape(packed.uop, (rows, size))
     if size <= MOST_COUNTED:
         merged, width = _sorted_by_counting(packed, node), size
@@ -167,7 +167,7 @@ def sorted_rows(packed: Tensor, count: int) -> Tensor:
         blocks = 1 << (-(-size // BLOCK) - 1).bit_length()  # so that every merge is of pairs
         width = -(-size // blocks // LANES) * LANES
         node = _with_room(node, 1, blocks * width - size)
-        node = movement.reshape(node, (rows * blocks, width))
+        node = movement.reshape(node, (times(rows, blocks), width))
         merged = _sorted_by_counting(packed, node)
         while blocks > 1:
             merged, width = _merged(merged, width, count)
@@ -193,7 +193,7 @@ def _sorted_by_counting(like: Tensor, node: UOp) -> Tensor:
     Past the end of the axis there may be several of the last number; what no element goes to is
     that number.
     """
-    rows, size = (known(each) for each in shape_of(node))
+    rows, size = shape_of(node)
     square = (rows, size, size)
     kept = like._new(node).contiguous().uop
     here = movement.broadcast(movement.reshape(kept, (rows, size, 1)), square)
@@ -205,14 +205,14 @@ def _sorted_by_counting(like: Tensor, node: UOp) -> Tensor:
     return like._new(chosen).min(2)
 
 
-def _merged(like: Tensor, width: int, most: int) -> tuple[Tensor, int]:
-    """Rows of some width merged in pairs, and their width; of each the first `most` are kept."""
+def _merged(like: Tensor, width: int, kept: int) -> tuple[Tensor, int]:
+    """Rows of some width merged in pairs, and their width; of each the first `kept` stay."""
     node = like.uop
-    rows = known(shape_of(node)[0])
-    flat = like._new(movement.reshape(node, (rows * width,))).contiguous().uop
-    wide = min(2 * width, most)
-    shape = (rows // 2, wide)
-    counter = dtypes.int32 if rows * width < _HALF else dtypes.int64
+    rows = shape_of(node)[0]
+    flat = like._new(movement.reshape(node, (times(rows, width),))).contiguous().uop
+    wide = min(2 * width, kept)
+    shape = (floor_quotient(rows, 2), wide)
+    counter = dtypes.int32 if most(times(rows, width)) < _HALF else dtypes.int64
     rank = movement.positions(shape, 1, counter)
     left = movement.positions(shape, 0, counter) * (2 * width)
     right = left + width

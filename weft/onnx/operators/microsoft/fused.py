@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.ir.dtypes import dtypes
 from weft.onnx.operators.convolution import convolve
+from weft.onnx.operators.movement import sizes_of
 from weft.onnx.table import MICROSOFT, op
 from weft.tensor.tensor import Tensor
 
@@ -154,7 +155,7 @@ def inverse(call: Any, x: Tensor) -> Tensor:
 
 @op("Trilu", domain=MICROSOFT, host=(1,))
 def trilu(call: Any, x: Tensor, diagonal: Any = None) -> Tensor:
-    offset = 0 if diagonal is None else int(diagonal.reshape(()))
+    offset = 0 if diagonal is None else sizes_of(diagonal)[0]
     return x.triu(offset) if call.get("upper", 1) else x.tril(offset)
 
 
