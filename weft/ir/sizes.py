@@ -10,17 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, index
 from weft.ir.dtypes import dtypes
-from weft.ir.extremes import Polynomial, Product, greatest, without_factors
+from weft.ir.extremes import (
+    Polynomial,
+    Product,
+    greatest,
+    product_polynomial,
+    sum_polynomial,
+    without_factors,
+)
 from weft.ir.linear import from_linear, in_order, order
 from weft.ir.ops import Op
 from weft.ir.scalar import evaluate
 from weft.ir.uop import UOp, make
 from weft.ir.walk import rebuild, topological
 from weft.support.errors import ArgumentError
+
+# Sizes of more terms are not divided by each other.
+_MOST_TERMS: Final = 32
 
 
 def normal_size(size: Size) -> Size:
@@ -61,19 +72,29 @@ def times(*sizes: Size) -> Size:
 
 def try_quotient(a: Size, b: Size) -> Size | None:
     """`a / b` where that is a size for all values; None where it is not, or not known to be."""
-    dividend, divisor = _polynomial(a), _polynomial(b)
+    dividend, divisor = (sum_polynomial(_polynomial(each), {}) for each in (a, b))
     if dividend == divisor:
         return 1
-    if len(divisor) != 1:
+    if not divisor:
         return None
-    ((product, factor),) = divisor.items()
     result: Polynomial = {}
-    for each, coefficient in dividend.items():
-        rest = without_factors(each, product)
-        if rest is None or coefficient % factor:
+    first = max(divisor, key=_degree)
+    for _ in range(_MOST_TERMS):
+        if not dividend:
+            return _size(result)
+        each = max(dividend, key=_degree)
+        rest = without_factors(each, first)
+        if rest is None or dividend[each] % divisor[first]:
             return None
-        result[rest] = coefficient // factor
-    return _size(result)
+        result[rest] = dividend[each] // divisor[first]
+        part = product_polynomial({rest: -result[rest]}, divisor)
+        dividend = sum_polynomial(dividend, part)
+    return None
+
+
+def _degree(product: Product) -> tuple[object, ...]:
+    """The order of terms in which a sum is divided by another."""
+    return len(product), *map(order, product)
 
 
 def floor_quotient(size: Size, divisor: int) -> Size:

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from weft.ir.sizes import floor_quotient, least, try_quotient
 from weft.ir.uop import UOp
 from weft.onnx.elements import DTYPES, SMALL
 from weft.onnx.real_sizes import InexactSizeError, RealSize, compare, greater, lesser
 from weft.onnx.table import folds
+from weft.support.errors import ShapeError
+from weft.tensor.checks import GREATER_MIN
 
 Array = Any
 
@@ -88,13 +91,26 @@ def _has_reals(*arrays: Array) -> bool:
 
 def _divided(x: Array, y: Array) -> Array:
     if _is_symbolic(x, y):
-        return x / y if _has_reals(x, y) else x // y
+        return x / y if _has_reals(x, y) else np.frompyfunc(_quotient, 2, 1)(x, y)
     if x.dtype.kind == "f":
         return x / y
     if not np.all(y):
         raise ZeroDivisionError("a division of integers by zero")
     quotient = np.abs(x) // np.abs(y)
     return np.where((x < 0) != (y < 0), -quotient.astype(np.int64), quotient)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """A size divided by another one, without the rest; what can be below 0 is not rounded down."""
+    a, b = (int(each) if isinstance(each, np.integer) else each for each in (a, b))
+    exact = try_quotient(a, b)
+    if exact is not None:
+        return exact
+    if not isinstance(b, int) or b <= 0:
+        raise InexactSizeError
+    if least(a) < 0:
+        raise ShapeError(f"{a} can be below 0, and is divided by {b}", fix=GREATER_MIN)
+    return floor_quotient(a, b)
 
 
 _binary("Add", lambda x, y: x + y)
@@ -163,7 +179,7 @@ _unary("Reciprocal", np.reciprocal)
 @folds("Mod")
 def _mod(call: Any, x: Array, y: Array) -> Array:
     if _is_symbolic(x, y) and not _has_reals(x, y):
-        is_known = not _is_symbolic(y) and np.all(y)
+        is_known = not _is_symbolic(y) and all(each > 0 for each in y.flat)
         return _of_sizes(lambda a, b: a % b, x, y) if is_known else NotImplemented
     if x.dtype.kind not in "iu" or call.get("fmod", 0) or not np.all(y):
         return NotImplemented

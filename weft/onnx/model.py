@@ -118,7 +118,13 @@ class Model:
             fixed.append((name, array.dtype.str, array.shape, array.tobytes()))
         free = {name: value for name, value in values.items() if name not in self._static}
         results = self._try_symbolic(free, tuple(fixed))
-        return list(self._traced(free, tuple(fixed))) if results is None else results
+        if results is not None:
+            return results
+        try:
+            return list(self._traced(free, tuple(fixed)))
+        except UsageError:
+            self.sizes.forget_problems()  # inputs that the model refuses say nothing of others
+            raise
 
     def _try_symbolic(self, free: dict[str, Any], fixed: tuple[Any, ...]) -> list[Any] | None:
         """A call whose named sizes are symbolic; None where these sizes have their own trace."""

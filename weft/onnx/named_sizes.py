@@ -143,6 +143,11 @@ class NamedSizes:
         self.problems.update(dict.fromkeys(self.limits, reason))
         self.limits = {}
 
+    def forget_problems(self) -> None:
+        """Look for limits once more with the next sizes, where these gave none."""
+        if not self.limits and not self.is_given:
+            self._is_probed, self.problems = False, {}
+
     def find_limits(self, sizes: Mapping[str, int], probe: Probe) -> None:
         """Find the names that can be symbolic, and how large each may be."""
         self._is_probed = True
@@ -164,7 +169,7 @@ class NamedSizes:
 
     def _most(self, name: str, size: int, probe: Probe) -> tuple[Limit | None, str]:
         """The limits of a name, up to the greatest power of two; and what stands against more."""
-        limits, why = _fitting({name: size}, probe)
+        limits, why = _fitting({name: size}, lambda limits, _: probe(limits, False))
         if why is None:
             return limits[name], ""
         low, high = class_of(size), class_of(MOST)

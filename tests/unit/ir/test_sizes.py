@@ -8,6 +8,9 @@ import pytest
 from weft.ir.bounds import bounds
 from weft.ir.build import Size, bind, index, variable
 from weft.ir.sizes import (
+    at_least,
+    at_most,
+    floor_quotient,
     least,
     minus,
     most,
@@ -85,6 +88,21 @@ def test_quotients():
     assert try_quotient(n, m) is None
     assert try_quotient(0, n) == 0
     assert try_quotient(12, 4) == 3
+    windows = plus(floor_quotient(n, 3), -1)
+    assert try_quotient(times(windows, 48), times(windows, 3)) == 16
+    assert try_quotient(times(plus(n, 1), plus(n, m)), plus(m, n)) is plus(n, 1)
+    assert try_quotient(plus(times(n, n), -1), plus(n, 1)) is plus(n, -1)
+    assert try_quotient(plus(times(n, n), 1), plus(n, 1)) is None
+    assert try_quotient(n, plus(n, 1)) is None and try_quotient(n, 0) is None
+
+
+def test_the_lesser_and_the_greater_of_a_size_and_a_number():
+    """Differences with the size itself are never below 0, which cuts of an axis need."""
+    cut, rest = at_most(n, 3), at_least(plus(n, -3), 0)
+    assert least(minus(n, cut)) == 0 and most(cut) == 3 and most(minus(cut, n)) == 0
+    assert least(minus(n, rest)) >= 1 and most(minus(rest, n)) <= -1
+    assert at_most(n, 9) is n and at_most(n, 1) == 1 and at_most(5, 3) == 3
+    assert [size_value(cut, {"n": each}) for each in (1, 3, 8)] == [1, 3, 3]
 
 
 def test_what_is_proven_holds_for_the_whole_range():
