@@ -15,6 +15,7 @@ import numpy as np
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.ops import Op
 from weft.onnx import fold
+from weft.onnx.compared import computed_once
 from weft.onnx.elements import Small
 from weft.onnx.graph import Body, Graph, Node
 from weft.onnx.table import Row, try_fold
@@ -170,6 +171,8 @@ def run_graph(
     scope: Scope = {**outer, **graph.weights, **inputs}
     for node in graph.nodes:
         run_node(node, scope, run, around or {})
+        for name in graph.compared.intersection(node.outputs):
+            scope[name] = computed_once(scope[name])
     return [scope[result.name] for result in graph.outputs]
 
 

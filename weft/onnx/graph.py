@@ -16,6 +16,7 @@ import onnx
 from onnx import AttributeProto, TensorProto
 
 from weft.onnx import attributes
+from weft.onnx.compared import compared_names
 from weft.onnx.elements import dtype_of
 from weft.onnx.files import array_of, fault, require_inside
 from weft.onnx.table import Row, try_row
@@ -66,6 +67,7 @@ class Graph:
     weights: dict[str, Weight]
     nodes: list[Node] = field(default_factory=list)
     outside: set[str] = field(default_factory=set)  # names of graphs around that it reads
+    compared: frozenset[str] = frozenset()  # names whose values are compared with their extremes
 
 
 @dataclass(slots=True)
@@ -154,6 +156,7 @@ class Reader:
                     graph.weights[node.outputs[0]] = weight
                     continue
             graph.nodes.append(node)
+        graph.compared = compared_names(graph.nodes)
 
     def _node(self, proto: Any, graph: Graph, around: frozenset[str]) -> Node:
         domain = _domain(proto.domain)
