@@ -12,7 +12,7 @@ runtime = pytest.importorskip("onnxruntime")
 
 from onnx import helper, numpy_helper  # noqa: E402
 
-from weft import ArgumentError  # noqa: E402
+from weft import ArgumentError, ShapeError  # noqa: E402
 from weft.onnx import load  # noqa: E402
 
 
@@ -77,3 +77,29 @@ def test_windows_that_do_not_fit_into_the_least_size_say_so() -> None:
     assert "greater least sizes" in str(caught.value)
     assert load(model, sizes={"n": (2, 8)})(x).shape == (1, 1, 4)
     assert load(model)(x).shape == (1, 1, 4)
+
+
+def test_a_branch_that_is_not_chosen_may_be_impossible() -> None:
+    """Both branches of a condition on tensors are built only where both can be."""
+    empty = helper.make_empty_tensor_value_info
+    branches = {
+        side: helper.make_graph([helper.make_node("Reshape", ["x", side], ["r"])], side, [],
+                                [empty("r")])  # fmt: skip
+        for side in ("then_branch", "else_branch")
+    }
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Greater", ["total", "zero"], ["is_above"]),
+        helper.make_node("If", ["is_above"], ["y"], **branches),
+    ]
+    weights = [
+        numpy_helper.from_array(np.array([2, 3]), "then_branch"),
+        numpy_helper.from_array(np.array([4, 2]), "else_branch"),
+        numpy_helper.from_array(np.array(0, np.float32), "zero"),
+    ]
+    x = helper.make_tensor_value_info("x", 1, [6])
+    graph = helper.make_graph(nodes, "g", [x], [empty("y")], weights)
+    model = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    assert model(np.ones(6, np.float32)).shape == (2, 3)
+    with pytest.raises(ShapeError, match="cannot become"):
+        model(-np.ones(6, np.float32))

@@ -35,8 +35,14 @@ def if_(call: Any, condition: Any) -> Any:
 
 
 def _try_both(call: Any, condition: Any, branches: Any) -> Any:
-    """Both branches, and a choice of each element, where their results are alike."""
-    results = [run_graph(branch, {}, call.run, call.scope) for branch in branches]
+    """Both branches, and a choice of each element, where their results are alike.
+
+    A branch may be impossible for these shapes, which is an error only where it is the chosen one.
+    """
+    try:
+        results = [run_graph(branch, {}, call.run, call.scope) for branch in branches]
+    except UsageError:
+        return None
     chosen = []
     for left, right in zip(*results, strict=True):
         if isinstance(left, (list, type(None))) or isinstance(right, (list, type(None))):
