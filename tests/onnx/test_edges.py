@@ -83,8 +83,9 @@ def test_a_branch_that_is_not_chosen_may_be_impossible() -> None:
     """Both branches of a condition on tensors are built only where both can be."""
     empty = helper.make_empty_tensor_value_info
     branches = {
-        side: helper.make_graph([helper.make_node("Reshape", ["x", side], ["r"])], side, [],
-                                [empty("r")])  # fmt: skip
+        side: helper.make_graph(
+            [helper.make_node("Reshape", ["x", side], ["r"])], side, [], [empty("r")]
+        )
         for side in ("then_branch", "else_branch")
     }
     nodes = [

@@ -68,7 +68,7 @@ def test_rows_are_rolled() -> None:
 
 
 def test_slices_that_would_be_turned_around_need_more_rows() -> None:
-    """Without the first three and the last two: from 8 rows on one trace, and one for each below."""
+    """Without the first three and the last two: one trace from 8 rows on, others alone."""
     weights = {"start": np.array([3]), "end": np.array([-2]), "axes": np.array([0])}
     nodes = [Node("Slice", ["x", *weights], ["y"])]
     assert traces(make(nodes, weights, "y"), (10, 12, 8, 9, 64, 4)) == 3
@@ -160,3 +160,53 @@ def test_inputs_that_are_refused_say_nothing_of_others() -> None:
         else:
             assert model(values).shape == (rows, 3, 2)
     assert "rows" in model.sizes.limits and model._traced.traces == 2
+
+
+def test_rows_are_rolled_by_a_remainder() -> None:
+    """A number modulo a size is that number where the size is greater."""
+    weights = {"two": np.array([2]), "zero": np.array([0])}
+    nodes = [
+        Node("Shape", ["x"], ["shape"], end=1),
+        Node("Mod", ["two", "shape"], ["by"]),
+        Node("Slice", ["x", "zero", "by", "zero"], ["first"]),
+        Node("Slice", ["x", "by", "shape", "zero"], ["later"]),
+        Node("Concat", ["later", "first"], ["y"], axis=0),
+    ]
+    assert traces(make(nodes, weights, "y"), (8, 5, 4, 7, 64)) == 2
+    assert traces(make(nodes, weights, "y"), (3, 2, 1, 8)) > 2
+
+
+def test_attention_takes_symbolic_sizes() -> None:
+    """Queries and keys of any length under a mask of both; and a grid of as many points."""
+    said = {
+        "q": (TensorProto.FLOAT, ["batch", 2, "rows", 4]),
+        "k": (TensorProto.FLOAT, ["batch", 2, "columns", 4]),
+        "mask": (TensorProto.BOOL, ["rows", "columns"]),
+        "theta": (TensorProto.FLOAT, [1, 2, 3]),
+    }
+    weights = {"ones": np.array([1, 1])}
+    nodes = [
+        Node("Attention", ["q", "k", "k", "mask"], ["y"]),
+        Node("Shape", ["mask"], ["points"]),
+        Node("Concat", ["ones", "points"], ["size"], axis=0),
+        Node("AffineGrid", ["theta", "size"], ["grid"], align_corners=1),
+    ]
+    inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in said.items()]
+    results = [helper.make_empty_tensor_value_info(name) for name in ("y", "grid")]
+    arrays = [numpy_helper.from_array(each, name) for name, each in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, results, arrays)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    model, reference = load(proto), ReferenceEvaluator(proto)
+    for batch, rows, columns in ((2, 3, 5), (1, 4, 4), (3, 2, 9), (2, 6, 2)):
+        rng = np.random.default_rng(rows)
+        feeds = {
+            "q": rng.standard_normal((batch, 2, rows, 4)).astype(np.float32),
+            "k": rng.standard_normal((batch, 2, columns, 4)).astype(np.float32),
+            "mask": rng.random((rows, columns)) < 0.7,
+            "theta": rng.standard_normal((1, 2, 3)).astype(np.float32),
+        }
+        feeds["mask"][:, 0] = True
+        for ours, theirs in zip(model.run(feeds).values(), reference.run(None, feeds),
+                                strict=True):  # fmt: skip
+            np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-5)
+    assert model._traced.traces == 2

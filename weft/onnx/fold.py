@@ -113,6 +113,18 @@ def _quotient(a: Any, b: Any) -> Any:
     return floor_quotient(a, b)
 
 
+def _remainder(a: Any, b: Any) -> Any:
+    """What is left of a size by a number; of a number by a size where that is greater."""
+    a, b = (int(each) if isinstance(each, np.integer) else each for each in (a, b))
+    if isinstance(b, int) and b > 0:
+        return a % b
+    if not isinstance(a, int) or isinstance(b, int):
+        raise InexactSizeError
+    if not -least(b) <= a < least(b):
+        raise ShapeError(f"{b} can be less than {abs(a) + 1}", fix=GREATER_MIN)
+    return a if a >= 0 else b + a
+
+
 _binary("Add", lambda x, y: x + y)
 _binary("Sub", lambda x, y: x - y)
 _binary("Mul", lambda x, y: x * y)
@@ -179,8 +191,7 @@ _unary("Reciprocal", np.reciprocal)
 @folds("Mod")
 def _mod(call: Any, x: Array, y: Array) -> Array:
     if _is_symbolic(x, y) and not _has_reals(x, y):
-        is_known = not _is_symbolic(y) and all(each > 0 for each in y.flat)
-        return _of_sizes(lambda a, b: a % b, x, y) if is_known else NotImplemented
+        return _of_sizes(np.frompyfunc(_remainder, 2, 1), x, y)
     if x.dtype.kind not in "iu" or call.get("fmod", 0) or not np.all(y):
         return NotImplemented
     return _array(np.mod(x, y), x)

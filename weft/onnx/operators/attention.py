@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from weft.ir.dtypes import dtypes
+from weft.ir.sizes import minus, most
 from weft.onnx.elements import dtype_of
 from weft.onnx.table import PREVIEW, op
 from weft.tensor.tensor import Tensor
@@ -86,12 +87,12 @@ def _bias(call: Any, scores: Tensor, mask: Any, lengths: Any, before: int) -> An
     low = -float("inf")
     bias = None
     if mask is not None:
-        missing = columns - mask.shape[-1]
+        missing = minus(columns, mask.shape[-1])
         if mask.dtype is dtypes.bool:
             bias = mask.where(0.0, low).cast(scores.dtype)
         else:
             bias = mask.cast(scores.dtype)
-        if missing > 0:
+        if most(missing) > 0:
             bias = bias.pad([*[(0, 0)] * (mask.ndim - 1), (0, missing)], value=low)
     column = Tensor.arange(columns, dtype=dtypes.int64, device=scores.device)
     position = Tensor.arange(rows, dtype=dtypes.int64, device=scores.device).reshape(rows, 1)

@@ -14,6 +14,7 @@ from weft.onnx.execute import run_graph
 from weft.onnx.table import op
 from weft.onnx.values import NeedsValue, is_host, plain, whole_number
 from weft.support.errors import UsageError
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 from weft.tensor.trace.user_scans import scan as trace_scan
 
@@ -117,7 +118,7 @@ def _scan(
     names = [each.name for each in body.inputs]
     rows_of = [plain(call.run.tensor(value)).movedim(axis, 0) for value, axis in
                zip(inputs, axes, strict=True)]  # fmt: skip
-    length = rows_of[0].shape[0]
+    length = known(rows_of[0].shape[0])
     if length > _MOST_UNROLLED:
         scanned = _try_scanned(call, body, state, rows_of, backward)
         if scanned is not None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from weft.ir.dtypes import dtypes
+from weft.ir.sizes import at_least, minus
 from weft.onnx.operators.movement import sizes_of
 from weft.onnx.table import op
 from weft.tensor.tensor import Tensor
@@ -19,7 +20,7 @@ def affine_grid(call: Any, theta: Tensor, size: Any) -> Tensor:
     for number, extent in enumerate(spatial):
         index = Tensor.arange(extent, dtype=theta.dtype, device=theta.device)
         if call.get("align_corners", 0):
-            line = index * (2.0 / (extent - 1)) - 1.0 if extent > 1 else index * 0 - 1.0
+            line = index * 2 / at_least(minus(extent, 1), 1) - 1.0
         else:
             line = (index * 2 + 1) / extent - 1.0
         shape = [1] * len(spatial)

@@ -11,6 +11,7 @@ from weft.ir.dtypes import dtypes
 from weft.onnx.elements import dtype_of
 from weft.onnx.table import op
 from weft.onnx.values import whole_number
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 
@@ -27,11 +28,12 @@ def transformed(
 ) -> Tensor:
     """The transform of pairs (…, 2) along an axis."""
     rows = x.movedim(axis, -2)  # (…, time, 1 or 2)
-    size = rows.shape[-2] if length is None else length
-    if size <= rows.shape[-2]:
+    own = known(rows.shape[-2])
+    size = own if length is None else length
+    if size <= own:
         rows = rows[..., :size, :]
     else:
-        rows = rows.pad([*[(0, 0)] * (rows.ndim - 2), (0, size - rows.shape[-2]), (0, 0)])
+        rows = rows.pad([*[(0, 0)] * (rows.ndim - 2), (0, size - own), (0, 0)])
     real = rows[..., 0]
     count = size // 2 + 1 if is_onesided else size
     if is_inverse and is_real:  # half a spectrum, whose other half is its mirror
@@ -64,10 +66,11 @@ def _dft(call: Any, x: Tensor, length: Any, axis: int) -> Tensor:
     if not (is_inverse and is_onesided):
         return transformed(x, axis, count, is_inverse, is_onesided, False)
     half = x.movedim(axis, -2)
-    size = count if count is not None else 2 * (half.shape[-2] - 1)
+    own = known(half.shape[-2])
+    size = count if count is not None else 2 * (own - 1)
     keep = size // 2 + 1
-    half = half[..., :keep, :] if half.shape[-2] >= keep else half.pad(
-        [*[(0, 0)] * (half.ndim - 2), (0, keep - half.shape[-2]), (0, 0)]
+    half = half[..., :keep, :] if own >= keep else half.pad(
+        [*[(0, 0)] * (half.ndim - 2), (0, keep - own), (0, 0)]
     )  # fmt: skip
     mirror = half[..., 1 : size - keep + 1, :].flip(-2)
     sign = Tensor(np.array([1.0, -1.0]), device=x.device, dtype=x.dtype)
