@@ -47,7 +47,7 @@ def window_of(kernel: UOp, number: int, around: int) -> Window | None:
         return None
     loop, needed = ranges_of(kernel)[number], _conditions(reduction)
     starts, ends = (
-        [found for each in needed if (found := limit(each, loop, 1 << around)) is not None]
+        [edge for each in needed if (edge := limit(each, loop, 1 << around)) is not None]
         for limit in (start_under, end_under)
     )
     found = [
