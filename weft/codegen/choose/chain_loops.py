@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.opts.narrow import window_of
 from weft.codegen.opts.stage_value import reduction_over
-from weft.codegen.opts.table import Carry, Stage, Unroll, Vectorize
+from weft.codegen.opts.table import Carry, Narrow, Stage, Unroll, Vectorize
 from weft.ir.ops import COMPARE, Op
 from weft.ir.reduction.contraction import contraction_of, factors_of
 from weft.ir.uop import UOp
@@ -34,6 +35,12 @@ MOST_KEYS: Final = 256
 TILES: Final = 4
 SHORT_TILES: Final = 2
 LONG_ROW: Final = 4096
+# What keys and values take of the second cache at most, so that tiles need not share them. Most of
+# a window was read for the tile before, and wider tiles stick out of the windows of their queries.
+NEAR_SHARE: Final = 0.5
+NEAR_WINDOW: Final = 0.75
+# Share of the keys that a window has at most: rows at the beginning of a long one see far fewer.
+WIDE_WINDOW: Final = 0.5
 # Accumulators of a reduction in one loop, so that each does not wait for itself.
 COPIES: Final = 4
 
@@ -85,6 +92,7 @@ class ChainLoops:
         self.lanes = compute.vector_bits // 32
         self.width = self.lanes  # queries of a tile in registers
         self.inner: dict[int, int] = {}  # a range along the keys -> the one of a block
+        self.is_narrow = False  # whether keys are those of a window
         self.reduced: list[int] = []  # further reductions of a block
 
     def run(self) -> bool:
@@ -98,6 +106,8 @@ class ChainLoops:
             return False
         self.width = vectors * self.lanes
         tile = chooser.split(self.query, self.width * self.tiles(queries), "mask")
+        if tile >= 0:
+            self.narrow()
         blocks = self.block_keys() if tile >= 0 else None
         if blocks is None:
             return False
@@ -118,16 +128,38 @@ class ChainLoops:
         keys, columns, depth = (
             chooser.extent(n) or 1 for n in (self.keys, self.column, self.depth)
         )
-        if keys * (columns + depth) * 4 <= chooser.target.caches[1].size // 2:
+        window = window_of(chooser.kernel, self.masked_range(), self.query)
+        room = chooser.target.caches[1].size * (NEAR_SHARE if window is None else NEAR_WINDOW)
+        keys = keys if window is None else min(keys, window.length + self.width)
+        if keys * (columns + depth) * 4 <= room:
             return 1
         most = SHORT_TILES if keys < LONG_ROW and self.is_masked() else TILES
         while most > 1 and queries % (most * self.width):
             most //= 2
         return most
 
+    def narrow(self) -> None:
+        """Let the loops over keys have the length of a window, where a mask leaves one."""
+        chooser = self.chooser
+        found = {window_of(chooser.kernel, number, self.query) for number in self.along_keys()}
+        window = found.pop() if len(found) == 1 else None
+        if window is None:
+            return
+        length = -(-window.length // MOST_ROWS) * MOST_ROWS
+        if length > WIDE_WINDOW * (chooser.extent(self.keys) or 0):
+            return
+        self.is_narrow = chooser.take(
+            *(Narrow(number, self.query, length) for number in self.along_keys())
+        )
+
+    def along_keys(self) -> list[int]:
+        """The ranges along the keys."""
+        return [self.keys]
+
     def block_size(self) -> int:
         """How many keys a block has: the size that costs least, by keys past the end and joins."""
-        keys, is_masked = self.chooser.extent(self.keys) or 1, self.is_masked()
+        keys = self.chooser.extent(self.keys) or 1
+        is_masked = self.is_masked() and not self.is_narrow  # a window begins with a block
 
         def cost(size: int) -> float:
             blocks = -(-keys // size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.codegen.analysis.accesses import Access, accesses_of, is_looked_up, nearby_span
+from weft.codegen.analysis.accesses import NEAR, Access, accesses_of, is_looked_up, nearby_span
 from weft.codegen.analysis.estimate import estimate
 from weft.codegen.analysis.loops import (
     GRID,
@@ -160,7 +160,11 @@ class _Chooser(Chooser):
                 add_accumulators(self, inner)
 
     def transpose_squares(self) -> bool:
-        """Read along one loop and write along another: squares are transposed in registers."""
+        """Read along one loop and write along another: squares are transposed in registers.
+
+        Where something is read along the loop of the stores too, that one has the lanes, and what
+        lies along the other one is transposed when it is loaded.
+        """
         stores = self.stores()
         reductions = 1 << Op.REDUCE | 1 << Op.SCAN
         is_sequential = any(kind == ORDERED for _, kind in self.loops())
@@ -172,24 +176,38 @@ class _Chooser(Chooser):
         reads = [a for a in accesses if a.node.op == Op.INDEX and a is not written]
         rows = [n for n in own if written.stride(n) == 1]
         columns = [n for n in own if n not in rows and any(a.stride(n) == 1 for a in reads)]
-        if not rows or not columns or any(a.stride(rows[0]) == 1 for a in reads):
+        if not rows or not columns:
             return False
         across, along = rows[0], columns[-1]
+        is_mixed = any(a.stride(across) == 1 for a in reads)
+        if is_mixed and not self.is_worth_squares(reads, across, along):
+            return False
         lanes = self.target.access_bits // max(width(a) for a in [written, *reads])
         while lanes > 1 and any((self.extent(n) or 1) % lanes for n in (across, along)):
             lanes //= 2
         if lanes < 4:
             return False
         mark = self.mark()
+        across, along = (along, across) if is_mixed else (across, along)
         vector, copies = self.split(along, lanes), self.split(across, lanes)
         outer = [n for n in kinds_of(self.kernel) if n not in (along, across, vector, copies)]
-        squares = [n for n in (across, along) if n not in (vector, copies)]
+        both = (along, across) if is_mixed else (across, along)
+        squares = [n for n in both if n not in (vector, copies)]
         if self.order([*outer, *squares, vector, copies]) and self.take(
             Vectorize(vector), Unroll(copies)
         ):
             return True
         self.undo_to(mark)
         return False
+
+    def is_worth_squares(self, reads: list[Access], lanes: int, copies: int) -> bool:
+        """Whether lanes along a loop scatter what lies along another, and its copies are few."""
+        far = [a for a in reads if abs(a.stride(lanes) or 0) > NEAR]
+        scattered = [a for a in far if a.stride(copies) == 1]
+        copied = [node for node in nodes_of(self.kernel) if node.ranges >> copies & 1]
+        is_slow = any(node.op in TRANSCENDENTAL for node in copied)
+        is_short = not is_slow and len(copied) <= LONG_BODY
+        return bool(scattered) and is_short and not self.target.has_groups
 
     def best_lanes(self, tried: set[int]) -> tuple[int, int, bool] | None:
         accesses = accesses_of(self.kernel)

@@ -104,6 +104,9 @@ class _SoftmaxLoops(ChainLoops):
     def masked_range(self) -> int:
         return self.shape.tops[0]
 
+    def along_keys(self) -> list[int]:
+        return self.shape.rows
+
     def block_keys(self) -> list[int] | None:
         """Split the rows into blocks that are joined: the loop over these, or None."""
         chooser, shape = self.chooser, self.shape

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.codegen.analysis.accesses import Access
+from weft.codegen.analysis.accesses import NEAR, Access
 from weft.codegen.analysis.estimate import estimate
 from weft.codegen.analysis.loops import LOOP, UNROLL, VECTOR, kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser, width
@@ -142,6 +142,33 @@ def _tile_products(chooser: Chooser, reduction: UOp) -> bool:
 
 def tile_rows(chooser: Chooser) -> None:
     """Unroll a loop of the store over which a contraction uses each vector again."""
+    if not _tile_contractions(chooser):
+        _share_scattered(chooser)
+
+
+def _share_scattered(chooser: Chooser) -> None:
+    """Unroll a loop of the store over which a reduction uses what lanes scatter again.
+
+    Lanes at addresses that are far from each other take an instruction each.
+    """
+    if chooser.target.has_groups:
+        return
+    kinds = kinds_of(chooser.kernel)
+    vectors = [number for number, kind in kinds.items() if kind == VECTOR]
+    for node, _ in chooser.closers():
+        if node.op != Op.REDUCE or is_joined(node) or not vectors:
+            continue
+        inside = set(topological(node.src[0]))
+        reads = [a for a in chooser.accesses() if a.node.op == Op.INDEX and a.node in inside]
+        scattered = [a for a in reads if any(abs(a.stride(n) or 0) > NEAR for n in vectors)]
+        for number in reversed([n for n in range_ids(node.ranges) if kinds[n] == LOOP]):
+            is_shared = scattered and all(a.stride(number) == 0 for a in scattered)
+            most = chooser.target.compute.unrolled_rows
+            if is_shared and len(scattered) < len(reads) and _tile(chooser, number, most):
+                return
+
+
+def _tile_contractions(chooser: Chooser) -> bool:
     kinds = kinds_of(chooser.kernel)
     vectors = sum(1 << n for n, kind in kinds.items() if kind == VECTOR)
     for node in nodes_of(chooser.kernel):
@@ -156,7 +183,8 @@ def tile_rows(chooser: Chooser) -> None:
         for _, own in chooser.closers():
             for number in reversed(own):
                 if rows >> number & 1 and _tile(chooser, number, most):
-                    return
+                    return True
+    return False
 
 
 def _tile(chooser: Chooser, number: int, most: int) -> bool:

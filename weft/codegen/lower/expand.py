@@ -4,8 +4,8 @@ In: a kernel with flat memory, some of its ranges of kind "vector" or "unroll". 
 ranges of loops only. An unrolled range becomes a copy of each node that depends on it per value it
 takes. A vector range becomes lanes: a value that depends on it is a vector, one that does not is a
 scalar and is broadcast where it meets a vector. Loads and stores whose index grows by one with the
-lane move whole vectors; a mask that differs between lanes is a vector of bools. A store whose
-index grows by one with an unrolled range, not with the lanes, transposes squares of them.
+lane move whole vectors; a mask that differs between lanes is a vector of bools. A load or store
+whose index grows by one with an unrolled range, not with the lanes, transposes squares of them.
 
 A reduction keeps one accumulator per unrolled copy and lane, all in the same loop, and joins at
 the end those of its own ranges. A scan has one accumulator per copy and lane of what it depends
@@ -15,8 +15,7 @@ on.
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from weft.codegen.analysis.loops import (
@@ -30,9 +29,18 @@ from weft.codegen.analysis.loops import (
     ranges_of,
 )
 from weft.codegen.context import CodegenContext
-from weft.codegen.lower.lanes import across_lanes, broadcast, joined, pick, transpose
-from weft.ir.dtypes import BOOL, INDEX, dtypes
-from weft.ir.linear import linear
+from weft.codegen.lower.lanes import (
+    across_lanes,
+    broadcast,
+    constant_lanes,
+    joined,
+    mask_of_addresses,
+    neighbors,
+    of_constants,
+    pick,
+    stride_of,
+    transpose,
+)
 from weft.ir.ops import COMPARE, ELEMENTWISE, Op
 from weft.ir.reduction.joined import is_joined, joined_parts, references
 from weft.ir.uop import UOp, const, make
@@ -42,7 +50,6 @@ from weft.support.errors import InternalError
 
 # Lanes whose addresses are no further apart come with one masked load of all between them.
 MOST_LANES: Final = 64
-_OP: Final = operator.attrgetter("op")
 
 # The value of each range that is fixed, by number.
 Point = Mapping[int, int]
@@ -197,7 +204,7 @@ class _Expander:
         if lane is not None:
             each = [self.value(node, {**point, lane: at}) for at in range(self.extents[lane])]
             if all(made.op == Op.CONST for made in each):
-                return _of_constants(each)
+                return of_constants(each)
         return self.elementwise(node, [self.value(source, point) for source in node.src])
 
     def counter(self, node: UOp, point: Point) -> UOp:
@@ -228,8 +235,35 @@ class _Expander:
         offsets = self.lane_offsets(index, point, lane)
         if offsets is not None:
             return self.nearby_load(node, point, offsets)
+        across = self.read_across(address, point, lane)
+        if across is not None:
+            return self.read_square(node, point, lane, across)
         lanes = [self.value(node, {**point, lane: at}) for at in range(count)]
         return make(Op.VECTOR, dtype, tuple(lanes))
+
+    def read_across(self, address: UOp, point: Point, lane: int) -> int | None:
+        """The unrolled range along which addresses are contiguous that lanes scatter."""
+        memory, mask, index = address.src
+        for number in point:
+            is_like = self.extents[number] == self.extents[lane] and not self.vectors >> number & 1
+            is_fixed = (memory.ranges | mask.ranges) & (1 << number | 1 << lane)
+            if is_like and not is_fixed and stride_of(index, number) == 1:
+                return number
+        return None
+
+    def read_square(self, node: UOp, point: Point, lane: int, across: int) -> UOp:
+        """A load in lanes, of a square that is read across them for all copies at once."""
+        memory, mask, index = node.src[0].src
+        count = self.extents[lane]
+        dtype = node.dtype.vector(count)
+        rows: list[UOp] = []
+        for at in range(count):
+            start = {**point, lane: at, across: 0}
+            where = (self.value(memory, point), self.mask(mask, start), self.value(index, start))
+            rows.append(make(Op.LOAD, dtype, (make(Op.INDEX, dtype, where),)))
+        for at, column in enumerate(transpose(rows)):
+            self.made[self.key(node, {**point, across: at})] = column
+        return self.made[self.key(node, point)]
 
     def lane_offsets(self, index: UOp, point: Point, lane: int) -> list[int] | None:
         """How far the address of each lane lies behind that of the first, where that is near.
@@ -259,7 +293,7 @@ class _Expander:
         chosen = self.mask(mask, point)
         wide_mask = chosen
         if chosen.dtype.lanes > 1 or len(used) < wide.lanes:
-            wide_mask = _mask_of_addresses(broadcast(chosen, len(offsets)), offsets, wide.lanes)
+            wide_mask = mask_of_addresses(broadcast(chosen, len(offsets)), offsets, wide.lanes)
         start = self.value(index, {**point, lane: 0})
         address = make(Op.INDEX, wide, (self.value(memory, point), wide_mask, start))
         made = make(Op.LOAD, wide, (address,))
@@ -313,7 +347,7 @@ class _Expander:
         state = states[0]
         while lanes > 1:
             lanes //= 2
-            state = joined_parts(node, _half(state, 0, lanes), _half(state, lanes, lanes))
+            state = joined_parts(node, neighbors(state, 0, lanes), neighbors(state, lanes, lanes))
         shared: dict[UOp, UOp] = {}
         for each in (*refers, node):
             shared[each] = _over(each, state[each], shared, threads)
@@ -400,96 +434,7 @@ class _Expander:
         return made
 
 
-def _mask_of_addresses(mask: UOp, offsets: list[int], width: int) -> UOp:
-    """Which addresses of a wider vector are read: those with a lane whose mask is true.
-
-    What a mask asks of all lanes at once it asks of all addresses.
-    """
-    count = len(offsets)
-    if mask.op == Op.AND and any(map(_is_shared, mask.src)):
-        sides = [_mask_of_addresses(source, offsets, width) for source in mask.src]
-        return make(Op.AND, sides[0].dtype, tuple(sides))
-    if _is_shared(mask):
-        is_read = [const(dtypes.bool, at in offsets) for at in range(width)]
-        whole = broadcast(mask.src[0], width)
-        return make(Op.AND, whole.dtype, (whole, _of_constants(is_read)))
-    lanes_at: dict[int, list[int]] = {}
-    for lane, offset in enumerate(offsets):
-        lanes_at.setdefault(offset, []).append(lane)
-    if (known := _listed(mask)) is not None:
-        some = [any(known[lane].arg for lane in lanes_at.get(at, ())) for at in range(width)]
-        return _of_constants([const(dtypes.bool, each) for each in some])
-    both = mask.dtype.scalar.vector(2 * count)
-    with_false = make(Op.VECTOR, both, (mask, const(mask.dtype, False)))
-    kind = mask.dtype.scalar.vector(width)
-    parts: list[UOp] = []
-    for iteration in range(max(map(len, lanes_at.values()))):
-        found = [lanes_at.get(address, []) for address in range(width)]
-        order = tuple([lanes[iteration] if iteration < len(lanes) else count for lanes in found])
-        parts.append(make(Op.LANES, kind, (with_false,), order))
-    return joined(Op.OR, parts)
-
-
-def _is_shared(mask: UOp) -> bool:
-    """Whether one condition stands in all lanes."""
-    return mask.op == Op.VECTOR and all(source is mask.src[0] for source in mask.src)
-
-
-def constant_lanes(node: UOp, src: list[UOp], lanes: int) -> UOp | None:
-    """An op on lanes that are all known, such as the mask of a copy of a loop."""
-    if node.dtype.kind not in (INDEX, BOOL):
-        return None
-    listed = [_listed(broadcast(source, lanes)) for source in src]
-    if None in listed:
-        return None
-    made: list[UOp] = []
-    for parts in zip(*[each for each in listed if each is not None], strict=True):
-        made.append(simplify(make(node.op, node.dtype, parts, node.arg)))
-    return _of_constants(made) if _are_constants(made) else None
-
-
-def _are_constants(nodes: Sequence[UOp]) -> bool:
-    return set(map(_OP, nodes)) == {Op.CONST}
-
-
-def _listed(node: UOp) -> list[UOp] | None:
-    """The lanes of a vector of constants."""
-    if node.op == Op.CONST:
-        return [const(node.dtype.scalar, node.arg)] * node.dtype.lanes
-    if node.op != Op.VECTOR or len(node.src) != node.dtype.lanes:
-        return None
-    return list(node.src) if _are_constants(node.src) else None
-
-
-def _of_constants(lanes: list[UOp]) -> UOp:
-    """A vector of constants; one constant where all of them are the same."""
-    dtype = lanes[0].dtype.vector(len(lanes))
-    if len(set(lanes)) == 1:
-        return const(dtype, lanes[0].arg)
-    return make(Op.VECTOR, dtype, tuple(lanes))
-
-
 def _over(node: UOp, part: UOp, beside: Mapping[UOp, UOp], ranges: tuple[UOp, ...]) -> UOp:
     """A REDUCE of a part over ranges, beside those that it refers to; over none, the part."""
     refers = [beside[other] for other in references(node)]
     return make(Op.REDUCE, part.dtype, (part, *refers, *ranges), node.arg) if ranges else part
-
-
-def _half(parts: Mapping[UOp, UOp], start: int, lanes: int) -> dict[UOp, UOp]:
-    """Some neighboring lanes of vectors."""
-    found: dict[UOp, UOp] = {}
-    for node, part in parts.items():
-        order = tuple(range(start, start + lanes))
-        found[node] = make(Op.LANES, part.dtype.scalar.vector(lanes), (part,), order)
-    return found
-
-
-def stride_of(index: UOp, number: int) -> int | None:
-    """By how much a flat index grows with a range; None where it is not a multiple of it."""
-    stride = 0
-    for term, factor in linear(index)[1]:
-        if term.ranges >> number & 1:
-            if term.op != Op.RANGE or term.arg != number:
-                return None
-            stride += factor
-    return stride

@@ -30,14 +30,18 @@ from weft.codegen.analysis.loops import (
     rebuilt,
     replace_ranges,
 )
-from weft.ir.bounds import bounds, dtype_limits
+from weft.codegen.lower.mask_limits import (
+    choice_of,
+    end_under,
+    is_constant,
+    needed_by,
+    start_under,
+)
+from weft.ir.bounds import bounds
 from weft.ir.build import index, range_, where
-from weft.ir.dtypes import FIXED, INDEX, Scalar
-from weft.ir.linear import from_linear, linear
 from weft.ir.ops import Op
-from weft.ir.reduction.joined import is_joined, references, skips_empty_parts, start_of
+from weft.ir.reduction.joined import is_joined
 from weft.ir.uop import UOp, make
-from weft.ir.views import behind
 from weft.ir.walk import map_graph, topological
 from weft.rules.logic import conditions
 from weft.rules.simplify import simplify
@@ -94,7 +98,7 @@ def _moved(old: UOp, new: UOp, start: UOp) -> UOp:
 def _bounded(kernel: UOp, loop: UOp, nodes: Sequence[UOp]) -> tuple[UOp, UOp] | None:
     """The first iteration that counts for any of these reductions, and how many follow."""
     is_carried = kinds_of(kernel)[loop.arg] == ORDERED
-    needed = [(node, _needed_by(node, is_carried)) for node in nodes]
+    needed = [(node, needed_by(node, is_carried)) for node in nodes]
     ends = [_end(kernel, loop, node, conditions) for node, conditions in needed]
     starts = [_start(kernel, loop, node, conditions) for node, conditions in needed]
     has_end, has_start = None not in ends, None not in starts
@@ -108,13 +112,6 @@ def _bounded(kernel: UOp, loop: UOp, nodes: Sequence[UOp]) -> tuple[UOp, UOp] | 
         start = simplify(start.minimum(loop.src[0] - 1))
         return start, simplify((end - start).maximum(index(least)))
     return start, simplify(end.maximum(index(least)))
-
-
-def _needed_by(node: UOp, is_carried: bool) -> list[UOp]:
-    """Conditions without which an iteration of a reduction changes nothing."""
-    if is_joined(node):
-        return _needed_by(references(node)[0], False) if skips_empty_parts(node.arg[0]) else []
-    return _needed(node.src[0], start_of(node), is_carried)
 
 
 def _least(starts: list[UOp]) -> UOp:
@@ -131,75 +128,6 @@ def _greatest(ends: list[UOp]) -> UOp:
     return simplify(result)
 
 
-def _needed(value: UOp, neutral: Scalar, is_carried: bool = False) -> list[UOp]:
-    """Conditions without which a value is the one that changes nothing.
-
-    A block of weights that are all 0 adds nothing to a sum of products that goes on from block to
-    block, whatever the values are that it weighs.
-    """
-    found: list[UOp] = []
-    while True:
-        choice = _choice(value, neutral)
-        if choice is not None:
-            found += conditions(choice[0])
-            value = choice[1]
-        elif value.op == Op.REDUCE and not is_joined(value) and start_of(value) == neutral:
-            value = value.src[0]
-        elif value.op == Op.READ and behind(value.src[0]).op == Op.STAGE:
-            # One of the elements that are staged, so what none of them needs it does not either.
-            value = behind(value.src[0]).src[0]
-        elif value.op == Op.CONTRACT and neutral == 0:
-            tile = behind(value.src[0])  # that threads compute, or memory, which says nothing
-            return found + (_unless_zero(tile) if tile.op == Op.STAGE else [])
-        elif value.op == Op.MUL and is_carried and neutral == 0:
-            blocks = [behind(each.src[0]) for each in value.src if each.op == Op.READ]
-            stages = [each for each in blocks if each.op == Op.STAGE]
-            return found + [condition for each in stages for condition in _unless_zero(each)]
-        else:
-            return found
-
-
-def _unless_zero(stage: UOp) -> list[UOp]:
-    """Conditions without which all elements of a block are 0; none counts where it is NaN."""
-    found: list[UOp] = []
-    stack = [stage.src[0]]
-    while stack:
-        value = stack.pop()
-        choice = _choice(value, 0)
-        if choice is not None:
-            found += conditions(choice[0])
-            stack.append(choice[1])
-        elif value.op in (Op.MUL, Op.NEG, Op.CAST):
-            stack += value.src
-        elif value.op == Op.DIV:
-            stack.append(value.src[0])
-        elif value.op in (Op.EXP, Op.EXP2) and value.src[0].op == Op.ADD:
-            exponents = [_choice(_unscaled(each), -math.inf) for each in value.src[0].src]
-            found += [c for each in exponents if each is not None for c in conditions(each[0])]
-    return found
-
-
-def _unscaled(exponent: UOp) -> UOp:
-    """An exponent without a factor that makes it one of 2: what is -inf stays that."""
-    if exponent.op == Op.MUL and exponent.src[1].op == Op.CONST and exponent.src[1].arg > 0:
-        return exponent.src[0]
-    return exponent
-
-
-def _choice(value: UOp, neutral: Scalar) -> tuple[UOp, UOp] | None:
-    """A value as (condition, what it is there), where it is a constant elsewhere."""
-    if value.op != Op.WHERE:
-        return None
-    condition, x, y = value.src
-    if _is_constant(y, neutral):
-        return condition, x
-    return (simplify(~condition), y) if _is_constant(x, neutral) else None
-
-
-def _is_constant(node: UOp, value: Scalar) -> bool:
-    return node.op == Op.CONST and node.arg == value
-
-
 def _end(kernel: UOp, loop: UOp, node: UOp, needed: Iterable[UOp]) -> UOp | None:
     """The first iteration of a loop from which on a condition of a reduction over it is false.
 
@@ -208,9 +136,9 @@ def _end(kernel: UOp, loop: UOp, node: UOp, needed: Iterable[UOp]) -> UOp | None
     outside = _outside(kernel, loop, node)
     extent = loop.src[0]
     for condition in needed:
-        end = _end_of(condition, loop, outside)
+        end = end_under(condition, loop, outside)
         if end is not None:
-            extent = extent.minimum(end)
+            extent = extent.minimum(end.maximum(index(0)))
     result = simplify(extent)
     return None if result is loop.src[0] or bounds(result)[0] < 0 else result
 
@@ -220,8 +148,8 @@ def _start(kernel: UOp, loop: UOp, node: UOp, needed: Iterable[UOp]) -> UOp | No
 
     None if that is the first one of all.
     """
-    found = [_start_of(each, loop, _outside(kernel, loop, node)) for each in needed]
-    starts = [start for start in found if start is not None]
+    found = [start_under(each, loop, _outside(kernel, loop, node)) for each in needed]
+    starts = [simplify(start.maximum(index(0))) for start in found if start is not None]
     return _greatest(starts) if starts else None
 
 
@@ -230,84 +158,6 @@ def _outside(kernel: UOp, loop: UOp, node: UOp) -> int:
     order = [number for number, _ in loops_of(kernel)]
     kinds, before = kinds_of(kernel), order[: order.index(loop.arg)]
     return node.ranges & sum(1 << n for n in before if kinds[n] in (LOOP, GRID))
-
-
-def _end_of(condition: UOp, loop: UOp, outside: int) -> UOp | None:
-    """The end of a loop for a condition that limits it from above."""
-    found = _limit(condition, loop, outside)
-    if found is None or found[0] <= 0:
-        return None
-    factor, others = found
-    return simplify((index(factor - 1) - others) // factor).maximum(index(0))
-
-
-def _start_of(condition: UOp, loop: UOp, outside: int) -> UOp | None:
-    """The first iteration of a loop for a condition that limits it from below."""
-    found = _limit(condition, loop, outside)
-    if found is None or found[0] >= 0:
-        return None
-    factor, others = found
-    return simplify((others // -factor + 1).maximum(index(0)))
-
-
-def _limit(condition: UOp, loop: UOp, outside: int) -> tuple[int, UOp] | None:
-    """A condition as `a * loop + rest < 0`: a, and the least that `rest` is inside of the loop.
-
-    It holds for some iteration of the loops inside while that allows it.
-    """
-    below = _below_zero(condition)
-    if below is None:
-        return None
-    constant, terms = linear(below)
-    factor, rest = 0, []
-    for term, times in terms:
-        if term is loop:
-            factor = times
-        elif term.ranges & ~outside:
-            if term.ranges >> loop.arg & 1:
-                return None
-            low, high = bounds(term)
-            constant += times * (low if times > 0 else high)
-        else:
-            rest.append((term, times))
-    return factor, from_linear(below.dtype, constant, rest)
-
-
-def _below_zero(condition: UOp) -> UOp | None:
-    """The index expression that is below 0 exactly if a comparison holds."""
-    is_negated = condition.op == Op.NOT
-    compared = condition.src[0] if is_negated else condition
-    if compared.op not in (Op.LESS, Op.LESS_EQUAL):
-        return None
-    x, y = (_as_index(side) for side in compared.src)
-    if x is None or y is None:
-        return None
-    if compared.op == Op.LESS_EQUAL:
-        y = y + 1
-    return simplify(y - x - 1 if is_negated else x - y)
-
-
-def _as_index(node: UOp) -> UOp | None:
-    """An integer as exact index arithmetic; None where it may wrap, or is read from memory."""
-    if node.dtype.kind == INDEX:
-        return node
-    if not node.dtype.kind & FIXED:
-        return None
-    made: UOp | None = None
-    if node.op == Op.CONST:
-        made = index(int(node.arg))
-    elif node.op == Op.CAST:
-        made = _as_index(node.src[0])
-    elif node.op in (Op.ADD, Op.NEG, Op.MUL):
-        src = [_as_index(source) for source in node.src]
-        if all(source is not None for source in src):
-            parts = tuple([source for source in src if source is not None])
-            made = simplify(make(node.op, parts[0].dtype, parts))
-    if made is None:
-        return None
-    least, most = dtype_limits(node.dtype)
-    low, high = bounds(made)
-    return made if least <= low and high <= most else None
 
 
 def hoist_masks(kernel: UOp) -> UOp:
@@ -341,13 +191,11 @@ def _masked_power(kernel: UOp, node: UOp) -> UOp | None:
     if power.src[0].op != Op.ADD:
         return None
     for masked, other in (power.src[0].src, power.src[0].src[::-1]):
-        choice = _choice(masked, -math.inf)
+        choice = choice_of(masked, -math.inf)
         if choice is None or other.op != Op.NEG:
             continue
         top = other.src[0]
-        is_finite = top.op == Op.WHERE and _is_constant(
-            top.src[1], 0
-        )  # where it would be infinite
+        is_finite = top.op == Op.WHERE and is_constant(top.src[1], 0)  # where it would be infinite
         if not _is_maximum(top.src[2] if is_finite else top, masked, loop):
             continue
         end = _end(kernel, loop, node, conditions(choice[0]))

@@ -22,6 +22,7 @@ from weft.codegen.analysis.loops import (
     with_loops,
 )
 from weft.codegen.opts import legality
+from weft.codegen.opts.narrow import faults_of_narrow, narrow_range
 from weft.codegen.opts.opt import Opt
 from weft.codegen.opts.split_range import split_range
 from weft.ir.build import range_
@@ -89,6 +90,46 @@ class Split(Opt):
 
     def rewritten(self, kernel: UOp) -> UOp:
         return split_range(kernel, self.range, self.factor, self.tail)
+
+
+@dataclass(frozen=True)
+class Narrow(Opt):
+    """Give a loop the length of the window that a mask leaves to an iteration of another one.
+
+    opt: Narrow(1, 0, 4)
+    before:
+        p0 = param 0: float32[64]
+        p1 = param 1: float32[64]
+        r0 < 64
+        r1 < 64
+        v0 = reduce ADD over r1: where(~(r0 < r1) & (r0 < r1 + 3), load p1[r1], 0.0)
+        kernel "k" r0 loop, r1 loop:
+          store p0[r0] = v0 for r0
+    after:
+        p0 = param 0: float32[64]
+        p1 = param 1: float32[64]
+        r0 < 64
+        r1 < 4
+        v0 = min(max(r0 + -2, 0), 60)
+        v1 = r0 + v0 * -1 + r1 * -1
+        v2 = reduce ADD over r1: where(~(v1 < 0) & (v1 < 3), load p1[v0 + r1], 0.0)
+        kernel "k" r0 loop, r1 loop:
+          store p0[r0] = v2 for r0
+
+    What the mask leaves out is not looked at, as behind the end of a loop that it ends.
+    """
+
+    range: int
+    around: int
+    length: int
+
+    def reasons(self, kernel: UOp) -> Iterable[str]:
+        yield from legality.known_range(kernel, self.range)
+        yield from legality.known_range(kernel, self.around)
+        yield from faults_of_narrow(kernel, self.range, self.around, self.length)
+
+    def rewritten(self, kernel: UOp) -> UOp:
+        return narrow_range(kernel, self.range, self.around, self.length)
 
 
 @dataclass(frozen=True)

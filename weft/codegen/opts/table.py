@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from weft.codegen.opts.loops import Bind, Merge, Order, Split, Unroll, Vectorize
+from weft.codegen.opts.loops import Bind, Merge, Narrow, Order, Split, Unroll, Vectorize
 from weft.codegen.opts.opt import Opt
 from weft.codegen.opts.tensor_chain import TensorChain
 from weft.codegen.opts.tensor_core import TensorCore
@@ -26,6 +26,7 @@ __all__ = [
     "Carry",
     "Join",
     "Merge",
+    "Narrow",
     "Nest",
     "Opt",
     "Order",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 OPTS: Final = (
-    *(Split, Merge, Order, Bind, Vectorize, Unroll),
+    *(Split, Narrow, Merge, Order, Bind, Vectorize, Unroll),
     *(Stage, Accumulate, Carry, Nest, Join, TensorCore, TensorChain),
 )
 

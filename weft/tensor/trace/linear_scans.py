@@ -101,7 +101,7 @@ def _states(a: Tensor, b: Tensor, chunk: int) -> Tensor:
     decay = _decays(a)  # (chunks, tokens, earlier tokens, …)
     near = (decay * b.unsqueeze(1)).sum(2)
     last = (decay[:, -1] * b).sum(1)
-    whole = decay[:, :, 0] * a[:, :1]  # of the state before the chunk
+    whole = a.cumprod(1)  # of the state before the chunk
     after = _states(whole[:, -1], last, FEW)
     before = after[:-1].pad([(1, 0), *[(0, 0)] * (after.ndim - 1)])
     states = near + whole * before.unsqueeze(1)

@@ -126,3 +126,37 @@ def test_short_sums_and_other_reductions_are_not_nested() -> None:
         kernel = normalize_kernel(of(function, (shape,)), CodegenContext(MACHINE))
         opts, _ = heuristic.choose_opts(kernel, MACHINE)
         assert not any(isinstance(opt, Nest) for opt in opts)
+
+
+# ---- what lies along another loop than that of the lanes
+
+
+def mixed(columns: Tensor, rows: Tensor, slow: Tensor) -> Tensor:
+    """Rows of results, of columns, of rows, and of what is the same for each of a batch."""
+    return columns.transpose(1, 2) * rows * slow.exp()
+
+
+def test_columns_beside_rows_are_transposed_when_they_are_loaded() -> None:
+    kernel = normalize_kernel(
+        of(mixed, ((3, 32, 80), (3, 80, 32), (3, 1, 32))), CodegenContext(WIDE)
+    )
+    opts, shaped = heuristic.choose_opts(kernel, WIDE)
+    assert any(isinstance(opt, Vectorize) for opt in opts)
+    assert unrolled(shaped) == [16]
+    check(Case(kernel, exact=False), WIDE, None)
+
+
+def gated(q: Tensor, k: Tensor, decay: Tensor) -> Tensor:
+    """Scores of chunks of tokens, each feature with a decay of its own."""
+    scores = q.unsqueeze(2) * k.unsqueeze(1) * decay.movedim(1, -1)
+    return scores.sum(-1)
+
+
+def test_rows_share_what_lanes_scatter() -> None:
+    """Keys lie along features, which are summed, and lanes are along keys."""
+    shapes = ((2, 12, 72), (2, 16, 72), (2, 72, 12, 16))
+    kernel = normalize_kernel(of(gated, shapes), CodegenContext(WIDE))
+    opts, shaped = heuristic.choose_opts(kernel, WIDE)
+    assert any(isinstance(opt, Vectorize) for opt in opts)
+    assert WIDE.compute.unrolled_rows in unrolled(shaped)
+    check(Case(kernel, exact=False), WIDE, None)

@@ -8,9 +8,10 @@ from tests.unit.machines import machine
 from weft.codegen.analysis.loops import with_loops
 from weft.codegen.context import CodegenContext
 from weft.codegen.generate import before_opts
-from weft.codegen.lower.expand import expand, stride_of
+from weft.codegen.lower.expand import expand
 from weft.codegen.lower.flatten_memory import flatten_memory
-from weft.codegen.lower.lanes import across_lanes, broadcast, pick, transpose
+from weft.codegen.lower.lanes import across_lanes, broadcast, pick, stride_of, transpose
+from weft.codegen.opts.table import Unroll, Vectorize
 from weft.ir.build import index, param, range_
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
@@ -112,6 +113,38 @@ def test_a_store_across_the_lanes_is_transposed():
     made = expanded(root, r0="unroll", r1="vector")
     assert len(made.src) == 8
     assert {store.src[0].dtype for store in made.src} == {F32.vector(8)}
+
+
+def square_sum(mask: bool = False) -> UOp:
+    """out[i, j] = x[i, j] + y[j, i] for i < 8, j < 8, the latter where j < 5 alone if masked"""
+    out, x, y = (param(slot, F32, (8, 16)) for slot in range(3))
+    i, j = range_(0, 8), range_(1, 8)
+    there = at(y, j, i)
+    value = at(x, i, j) + ((j < 5).where(there, 0.0) if mask else there)
+    return kernel("square_sum", put(out, [i, j], value, [i, j]))
+
+
+def test_a_load_across_the_lanes_is_transposed():
+    """Each of both inputs comes in eight vectors: no lane is loaded by itself."""
+    root = expanded(square_sum(), r0="unroll", r1="vector")
+    loads = nodes(root, Op.LOAD)
+    assert [load.dtype for load in loads] == [F32.vector(8)] * 16
+    assert {store.src[1].op for store in root.src} == {Op.ADD}
+
+
+@pytest.mark.parametrize("opts", ["copies", "rows"])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_squares_that_are_loaded_mean_the_same(is_masked: bool, opts: str):
+    taken = (Unroll(0), Vectorize(1)) if opts == "copies" else (Unroll(1), Vectorize(0))
+    check(Case(square_sum(is_masked), exact=True), MACHINE, taken)
+
+
+def test_copies_of_another_number_load_lanes_by_themselves():
+    out, x = param(0, F32, (4, 8)), param(1, F32, (8, 16))
+    i, j = range_(0, 4), range_(1, 8)
+    root = kernel("columns", put(out, [i, j], at(x, j, i), [i, j]))
+    loads = nodes(expanded(root, r0="unroll", r1="vector"), Op.LOAD)
+    assert [load.dtype for load in loads] == [F32] * 32
 
 
 def test_a_reduction_has_an_accumulator_per_copy_and_lane():
