@@ -24,12 +24,14 @@ from weft.target.memory import GLOBAL, LEVELS, LOCAL, MACHINE, UNIT, AsyncCopy, 
 class Peaks:
     """What the whole machine does at most in a second; 0 is not known.
 
-    A multiplication with an addition counts as two operations of float32.
+    A multiplication with an addition counts as two operations of float32. The best kernels reach
+    the share `reached` of what cores and matrix units do (H200: 790 of 989 Tflop/s).
     """
 
     operations: float = 0.0
     bytes_moved: float = 0.0
     source: str = ""
+    reached: float = 0.8
 
 
 @dataclass(frozen=True)

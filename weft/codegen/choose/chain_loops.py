@@ -23,11 +23,6 @@ from weft.target.compute import Simd
 # Vectors of queries in a tile, and the most rows: keys of scores, columns of the result.
 VECTORS: Final = 2
 MOST_ROWS: Final = 8
-# What a block costs beside its products, measured: a join is as much as some keys are, longer
-# blocks are further away, and so much longer takes a product that is guarded at the end of a row.
-JOIN_COST: Final = 5.0
-FAR_COST: Final = 6000.0
-GUARD: Final = 1.05
 MOST_KEYS: Final = 256
 # Tiles of queries that share a block where keys and values are far away, and fewer of them where
 # a mask ends short rows.
@@ -128,12 +123,13 @@ class ChainLoops:
     def block_size(self) -> int:
         """How many keys a block has: the size that costs least, by keys past the end and joins."""
         keys, is_masked = self.chooser.extent(self.keys) or 1, self.is_masked()
+        numbers = self.compute.loops
 
         def cost(size: int) -> float:
             blocks = -(-keys // size)
-            guarded = GUARD if keys % size else 1.0
+            passes = blocks * size / keys * (numbers.guarded_block if keys % size else 1.0)
             unused = size / keys if is_masked else 0.0  # of the last block, by the diagonal
-            return blocks * size / keys * guarded + JOIN_COST / size + unused + size / FAR_COST
+            return passes + numbers.joined_block / size + unused + size / numbers.near_block
 
         sizes = range(MOST_ROWS, min(MOST_KEYS, keys - 1) + 1, MOST_ROWS)
         return min(sizes, key=cost, default=keys)

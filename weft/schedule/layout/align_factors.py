@@ -30,6 +30,7 @@ from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.fuse.chains import find_chains
 from weft.schedule.layout.view_axes import without_cast
+from weft.target.compute import Simt
 from weft.target.target import Target
 
 # Products of fewer multiplications are as fast without matrix units, with the copy.
@@ -38,7 +39,6 @@ LEAST_WORK: Final = 1 << 24
 LEAST_USES: Final = 64
 # Rows of whole lines are read fastest: on an H200, others by a quarter slower. That is more than a
 # copy takes where each element is used so often.
-LINE_BYTES: Final = 128
 LINE_USES: Final = 2048
 # Views of a factor that keep its elements where they are.
 _VIEWS: Final = MOVEMENT - {Op.PAD}
@@ -49,6 +49,9 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
     dtypes, alignment = matrix_inputs(context.target)
     if not dtypes or not root.ops >> Op.REDUCE & 1:
         return root
+    compute = context.target.compute
+    assert isinstance(compute, Simt)  # other machines have no such matrix units
+    line = compute.line_bytes
     chains = find_chains(root, topological(root), context.target)
     in_chains = {
         node for chain in chains.results.values() for node in (chain.result, *chain.products)
@@ -63,13 +66,15 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
         uses = min(_uses(base, new.src[0]) for base in bases)
         if uses < LEAST_USES or any(base.dtype not in dtypes for base in bases):
             return new
-        multiple = LINE_BYTES if uses >= LINE_USES else alignment
+        multiple = line if uses >= LINE_USES else alignment
         sizes = _matrix_sizes(new)
-        known = {base: _padded(base) for base in bases if _is_unaligned(base, sizes, multiple)}
+        known = {
+            base: _padded(base, line) for base in bases if _is_unaligned(base, sizes, multiple)
+        }
         for factor, base in zip(new.src[0].src, bases, strict=True):
             if sizes and base.dtype.itemsize == 1 and _is_across(factor, base, new.arg[1][0]):
                 view = _view(factor)
-                transposed = _padded(without_cast(view, base))
+                transposed = _padded(without_cast(view, base), line)
                 known[view] = (
                     transposed if transposed.dtype is view.dtype else transposed.cast(view.dtype)
                 )
@@ -169,10 +174,9 @@ def _is_across(factor: UOp, base: UOp, axis: int) -> bool:
     return axis != len(shape_of(base)) - 1
 
 
-def _padded(base: UOp) -> UOp:
+def _padded(base: UOp, line_bytes: int) -> UOp:
     """The same value, materialized in rows of whole lines."""
     *outer, last = _sizes(base)
-    line = LINE_BYTES // base.dtype.itemsize
-    more = -last % line
+    more = -last % (line_bytes // base.dtype.itemsize)
     whole = global_stage(pad(base, [*((0, 0) for _ in outer), (0, more)]))
     return shrink(whole, [*((0, size) for size in outer), (0, last)])

@@ -40,22 +40,14 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.reductions.scatters import computed
-from weft.target.compute import Simt
+from weft.target.compute import Simt, UpdateNumbers
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
 WORD: Final = 32
-# Nanoseconds of an update that waits for the one before it, of looking for one in a word, and of
-# a word without any. On an H200 a load that misses its caches takes 600 to 800 cycles, and one
-# from the first cache some 35; estimated from those, not measured.
-UPDATE: Final = 500.0
-FIND: Final = 1000.0
-LOOK: Final = 30.0
 # Operations of a comparison, and how much more than its operations a kernel of them takes.
 COMPARE: Final = 3
 SLACK: Final = 3.0
-# Threads of a multiprocessor that wait at the same time.
-WAITING: Final = 1024
 LANES: Final = 4
 MOST_COPIES: Final = 1 << 12
 # Updates that are as fast one after the other, and how much faster a cut has to be.
@@ -118,7 +110,6 @@ def _spread(node: UOp, target: Target) -> UOp:
     found = _updates(node)
     if found is None or found.meeting < LEAST_UPDATES:
         return node
-    assert isinstance(target.compute, Simt)
     sizes = _Sizes(
         math.prod(found.apart),
         found.meeting,
@@ -126,7 +117,7 @@ def _spread(node: UOp, target: Target) -> UOp:
         math.prod(_known(found.value)),
         math.prod(found.rest),
     )
-    single = found.meeting * UPDATE * _waves(sizes, 1, 1, target)
+    single = found.meeting * _numbers(target).update * _waves(sizes, 1, 1, target)
     can_compare = not found.apart and len(found.indices) == 1
     best = min(_cuts(sizes, can_compare, target), default=None)
     if best is None or GAIN * best.cost > single:
@@ -149,9 +140,15 @@ def _size(node: UOp, axis: int) -> int:
 # ---- which cut
 
 
+def _numbers(target: Target) -> UpdateNumbers:
+    assert isinstance(target.compute, Simt)
+    return target.compute.updates
+
+
 def _cuts(sizes: _Sizes, can_compare: bool, target: Target) -> Iterator[_Cut]:
     rate = target.peaks.operations / 1e9 / SLACK  # per nanosecond
     launch, byte = target.costs.launch, target.memory(GLOBAL).cost / target.units
+    numbers = _numbers(target)
     if can_compare:
         work = COMPARE * sizes.updates * sizes.rows * sizes.rest / rate
         yield _Cut(work + launch, 1, 0)
@@ -161,7 +158,7 @@ def _cuts(sizes: _Sizes, can_compare: bool, target: Target) -> Iterator[_Cut]:
         while owners <= sizes.rows:
             words = sizes.apart * owners * sizes.updates // WORD
             each = sizes.updates / copies
-            wait = each / owners * (UPDATE + FIND) + each / WORD * LOOK
+            wait = each / owners * (numbers.update + numbers.find) + each / WORD * numbers.skip
             cost = wait * _waves(sizes, copies, owners, target)
             cost += launch + COMPARE * words * WORD / rate + 8 * words * byte
             if copies > 1:
@@ -174,7 +171,7 @@ def _cuts(sizes: _Sizes, can_compare: bool, target: Target) -> Iterator[_Cut]:
 def _waves(sizes: _Sizes, copies: int, owners: int, target: Target) -> float:
     """How often the multiprocessors are full of threads that wait."""
     threads = sizes.apart * copies * owners * max(sizes.rest // LANES, 1)
-    return max(threads / (target.units * WAITING), 1.0)
+    return max(threads / (target.units * _numbers(target).threads), 1.0)
 
 
 # ---- the positions
