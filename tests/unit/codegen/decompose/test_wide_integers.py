@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.unit.codegen.test_decompose import BASIC_OPS
 
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check
-from tests.unit.codegen.test_decompose import BASIC_OPS
 from tests.unit.machines import ALL_DTYPES, machine
 from weft.codegen.generate import generate
 from weft.ir.build import index_of, load, param, range_, reduce_ranges, store

@@ -20,7 +20,7 @@ from weft.runtime.cpu.pool_code import MOST_CHUNKS
 from weft.runtime.host import host_target
 from weft.target.cpu import cpu_target
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 needs_native = pytest.mark.skipif(
     sys.platform not in ("linux", "darwin"), reason="there is no native pool here"
 )
