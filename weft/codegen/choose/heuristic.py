@@ -22,12 +22,12 @@ from weft.codegen.analysis.loops import (
     own_ranges,
 )
 from weft.codegen.choose.chooser import Chooser, width
-from weft.codegen.choose.heuristic_accumulators import add_accumulators
-from weft.codegen.choose.heuristic_chain import tile_chain
-from weft.codegen.choose.heuristic_contraction import tile_contraction
-from weft.codegen.choose.heuristic_joins import join_long_rows
-from weft.codegen.choose.heuristic_products import tile_products
-from weft.codegen.choose.heuristic_reductions import (
+from weft.codegen.choose.simd.accumulators import add_accumulators
+from weft.codegen.choose.simd.chain import tile_chain
+from weft.codegen.choose.simd.contraction import tile_contraction
+from weft.codegen.choose.simd.joins import join_long_rows
+from weft.codegen.choose.simd.products import tile_products
+from weft.codegen.choose.simd.reductions import (
     nest_long_sums,
     read_in_order,
     streamed_lanes,
@@ -35,7 +35,7 @@ from weft.codegen.choose.heuristic_reductions import (
     unroll_short_reductions,
     walk_row_by_row,
 )
-from weft.codegen.choose.heuristic_streams import stream_contraction
+from weft.codegen.choose.simd.streams import stream_contraction
 from weft.codegen.choose.simt.choose_for_threads import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar

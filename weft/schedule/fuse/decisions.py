@@ -8,7 +8,7 @@ from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.schedule.decision import Decision
-from weft.schedule.fuse.chains import Chains
+from weft.schedule.fuse.chains.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import (
     ElementCost,

@@ -7,7 +7,7 @@ a longer one, and read as far as it goes:
     reduce ADD axes (2): float32(x[512, 1001]) * float32(y[512, 1001])   ->   of x and y,
         stage(x.pad(to 1024 columns)).shrink(to 1001)
 
-Products that become one kernel with a softmax between them (`fuse/chains.py`) are left alone:
+Products that become one kernel with a softmax between them (`fuse/chains/`) are left alone:
 their rows are multiples of 16 bytes already, and their weights are never in memory.
 
 Factors of one byte are multiplied along the sum alone: one that lies across it is transposed. A
@@ -28,7 +28,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import find_chains
+from weft.schedule.fuse.chains.chains import find_chains
 from weft.schedule.layout.view_axes import without_cast
 from weft.target.compute import Simt
 from weft.target.target import Target

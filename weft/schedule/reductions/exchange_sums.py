@@ -28,7 +28,7 @@ from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, users, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import NEVER, can_chain, find_chains
+from weft.schedule.fuse.chains.chains import NEVER, can_chain, find_chains
 from weft.schedule.fuse.cost import size_of, sums_reused_products
 from weft.support.settings import settings
 

@@ -11,7 +11,7 @@ import math
 
 from weft.codegen.analysis.loops import nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.register_tile import MOST_VECTORS
+from weft.codegen.choose.simd.register_tile import MOST_VECTORS
 from weft.codegen.opts.table import Merge, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.uop import UOp

@@ -16,7 +16,7 @@ from weft.ir.linear import linear
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.fuse.chain import Chain
+from weft.schedule.fuse.chains.chain import Chain
 from weft.schedule.fuse.cost import size_of
 from weft.schedule.indexing import everywhere, flatten, through
 from weft.target.target import Target

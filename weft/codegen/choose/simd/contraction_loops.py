@@ -1,6 +1,6 @@
 """The loops of a contraction, step by step: blocks of the reduction, panels, rows, threads, tile.
 
-`heuristic_contraction` decides which structure a contraction gets and calls the steps of that one.
+`contraction.py` decides which structure a contraction gets and calls the steps of that one.
 Each takes opts of the kernel and remembers which ranges stand where; one that is refused says so,
 and the caller undoes them all.
 """
@@ -13,8 +13,8 @@ from typing import Final
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import extent_of, nodes_of, ranges_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.contraction_fill import fill_panel, fill_rows
-from weft.codegen.choose.register_tile import MOST_ROWS, Tile
+from weft.codegen.choose.simd.contraction_fill import fill_panel, fill_rows
+from weft.codegen.choose.simd.register_tile import MOST_ROWS, Tile
 from weft.codegen.opts.stage_value import Ranges
 from weft.codegen.opts.table import Accumulate, Bind, Merge, Stage, Unroll, Vectorize
 from weft.codegen.opts.windows import Windows

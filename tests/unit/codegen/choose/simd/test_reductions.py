@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE, of
+from tests.unit.codegen.choose.simd.test_contraction import MACHINE, of
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine

@@ -14,7 +14,7 @@
 
 Keys and values are read where they are, an element at a time, and nothing goes across lanes.
 Nothing is asked about the scores: masks, biases and caps are part of what fills S. Each product
-has a tile of its own; `heuristic_contraction` has kernels of one product.
+has a tile of its own; `contraction.py` has kernels of one product.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.analysis.loops import kinds_of, nodes_of, own_ranges
-from weft.codegen.choose.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simd.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.opts.table import Join
 from weft.ir.ops import Op
 from weft.ir.reduction.contraction import contraction_of

@@ -19,7 +19,7 @@ from weft.codegen.analysis.accesses import Access
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import LOOP, kinds_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.heuristic_reductions import SHORT_REDUCTION
+from weft.codegen.choose.simd.reductions import SHORT_REDUCTION
 from weft.codegen.opts.table import Carry, Nest, Split, Unroll, Vectorize
 from weft.ir.ops import Op
 from weft.ir.uop import UOp

@@ -9,7 +9,7 @@ from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine
 from weft import Tensor, dtypes
 from weft.codegen.choose import heuristic
-from weft.codegen.choose.register_tile import Tile, best_tile
+from weft.codegen.choose.simd.register_tile import Tile, best_tile
 from weft.codegen.context import CodegenContext
 from weft.codegen.lower.normalize_kernel import normalize_kernel
 from weft.codegen.opts.table import (

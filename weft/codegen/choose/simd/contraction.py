@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 from weft.codegen.analysis.contraction_shape import ContractionShape
 from weft.codegen.analysis.loops import ranges_of
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.contraction_loops import ContractionLoops
-from weft.codegen.choose.heuristic_reductions import SHORT_REDUCTION
-from weft.codegen.choose.register_tile import (
+from weft.codegen.choose.simd.contraction_loops import ContractionLoops
+from weft.codegen.choose.simd.reductions import SHORT_REDUCTION
+from weft.codegen.choose.simd.register_tile import (
     MOST_ROWS,
     MOST_VECTORS,
     Tile,

@@ -18,8 +18,8 @@ from weft.ir.build import index, range_, true
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.fuse.chain import Chain
-from weft.schedule.fuse.chains import Chains, product_addresses
+from weft.schedule.fuse.chains.chain import Chain
+from weft.schedule.fuse.chains.chains import Chains, product_addresses
 from weft.schedule.fuse.kernel import Kernel, extent
 from weft.schedule.fuse.order import waiting_for
 from weft.schedule.indexing import Address, everywhere, through

@@ -1,8 +1,8 @@
 """The loops of a kernel that is a chain of products: blocks of a value that never see memory.
 
 A chain ends in a product, one of whose factors, the *weights*, is computed from other products.
-`heuristic_chain` has those with a softmax between them, `heuristic_products` those without. Both
-share what is here: tiles of queries, blocks of keys, what is kept near, and what is in registers.
+`chain.py` has those with a softmax between them, `products.py` those without. Both share what is
+here: tiles of queries, blocks of keys, what is near, and what is in registers.
 """
 
 from __future__ import annotations

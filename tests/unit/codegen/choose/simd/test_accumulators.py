@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.unit.codegen.choose.test_heuristic_contraction import MACHINE
+from tests.unit.codegen.choose.simd.test_contraction import MACHINE
 from tests.unit.codegen.kernels import Case
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import machine

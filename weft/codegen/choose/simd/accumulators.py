@@ -13,7 +13,7 @@ from typing import Final
 
 from weft.codegen.analysis.loops import LOOP, kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.heuristic_reductions import MOST_NODES, copies_of
+from weft.codegen.choose.simd.reductions import MOST_NODES, copies_of
 from weft.codegen.opts.table import Unroll
 from weft.ir.ops import TRANSCENDENTAL, Op
 from weft.ir.uop import UOp

@@ -10,7 +10,7 @@ from weft.ir.build import param, sink, store
 from weft.ir.dtypes import dtypes
 from weft.ir.walk import topological
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import find_chains
+from weft.schedule.fuse.chains.chains import find_chains
 from weft.schedule.normalize import normalize
 from weft.support.settings import Context
 from weft.target.cpu import cpu_target

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from weft.codegen.analysis.loops import nodes_of, own_ranges
-from weft.codegen.choose.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.choose.chooser import Chooser
+from weft.codegen.choose.simd.chain_loops import ChainLoops, Near, Product, last_product
 from weft.codegen.opts.table import Nest
 from weft.ir.ops import Op
 from weft.ir.reduction.contraction import contraction_of

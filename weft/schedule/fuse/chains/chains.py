@@ -25,14 +25,14 @@ from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import topological, users
-from weft.schedule.fuse.chain import Chain
-from weft.schedule.fuse.cost import size_of, sums_reused_products
-from weft.schedule.fuse.tensor_chains import (
+from weft.schedule.fuse.chains.chain import Chain
+from weft.schedule.fuse.chains.tensor_chains import (
     factors_on_units,
     fits_units,
     has_tile_units,
     wins_on_units,
 )
+from weft.schedule.fuse.cost import size_of, sums_reused_products
 from weft.schedule.indexing import Address, everywhere, through
 from weft.support.settings import settings
 from weft.target.compute import Simd

@@ -10,7 +10,7 @@ from weft import Tensor
 from weft.codegen.analysis.loops import UNROLL, VECTOR, kinds_of, ranges_of
 from weft.codegen.choose.chooser import Chooser
 from weft.codegen.choose.heuristic import choose_opts
-from weft.codegen.choose.heuristic_streams import stream_contraction
+from weft.codegen.choose.simd.streams import stream_contraction
 from weft.codegen.generate import before_opts
 from weft.codegen.opts.table import Carry, Stage
 from weft.ir.build import param, sink, store
