@@ -70,9 +70,9 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     if not (target.access_bits and (tile_chain(chooser) or tile_products(chooser))):
         chooser.shape_loops()
     if isinstance(compute, Simt):
-        chooser.spread_over_threads(compute)
+        chooser.bind_threads(compute)
     else:
-        chooser.spread_over_cores()
+        chooser.parallelize_over_cores()
     return tuple(chooser.opts), chooser.kernel
 
 
@@ -258,7 +258,7 @@ class _Chooser(Chooser):
                 self.split_and(number, copies, "clamp", Unroll)
                 return
 
-    def spread_over_cores(self) -> None:
+    def parallelize_over_cores(self) -> None:
         """Outer loops become the grid, as many as keep every thread busy."""
         if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
             return
@@ -275,7 +275,7 @@ class _Chooser(Chooser):
         moved = cost.moved * self.target.memory(GLOBAL).cost
         return cost.operations * costs.op + moved
 
-    def spread_over_threads(self, compute: Simt) -> None:
+    def bind_threads(self, compute: Simt) -> None:
         """The innermost loop of the stores goes to threads, the others to groups."""
         loops = self.common_loops()
         most = min(compute.group_threads, self.target.grid.group_threads)

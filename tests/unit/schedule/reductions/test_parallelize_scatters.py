@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,14 +17,23 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule.reductions import spread_scatters as module
-from weft.schedule.reductions.spread_scatters import _compared, _Cut, _in_copies, _owned, _updates
+from weft.schedule.reductions import parallelize_scatters as module
+from weft.schedule.reductions.parallelize_scatters import (
+    _compared,
+    _Cut,
+    _in_copies,
+    _owned,
+    _updates,
+)
 from weft.schedule.schedule import make_schedule
+from weft.target.compute import UpdateNumbers
 from weft.target.cpu import cpu_target
 from weft.target.cuda import cuda_target
 
 I32, F32 = dtypes.int32, dtypes.float32
 CUDA = cuda_target("sm_90a")
+# The same with updates that take long.
+SLOW = replace(CUDA, compute=replace(CUDA.compute, updates=UpdateNumbers(update=1e7)))
 
 
 def p(slot: int, *shape: int, dtype: DType = I32) -> UOp:
@@ -98,10 +108,9 @@ def test_a_cut_scatter_gives_the_same(name: str, way: str):
 def test_kernels_of_a_cut_scatter(name: str, monkeypatch: pytest.MonkeyPatch):
     """The schedule for a GPU, interpreted; loops over owners are none that wait."""
     monkeypatch.setattr(module, "LEAST_UPDATES", 8)
-    monkeypatch.setattr(module, "UPDATE", 1e7)
     value = CASES[name]
     arrays = filled(value)
-    made = make_schedule(sink(store(p(0, *shape_of(value)), value)), CUDA)
+    made = make_schedule(sink(store(p(0, *shape_of(value)), value)), SLOW)
     size = math.prod(shape_of(value))
     given = [ElementMemory(I32, size, [0] * size)]
     for slot in range(1, max(arrays) + 1):

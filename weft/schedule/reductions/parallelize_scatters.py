@@ -88,24 +88,24 @@ class _Updates(NamedTuple):
     counted: dict[int, int]  # indices that count along an axis of those apart
 
 
-def spread_scatters(root: UOp, context: ScheduleContext) -> UOp:
+def parallelize_scatters(root: UOp, context: ScheduleContext) -> UOp:
     """The graph with its long scatters cut into parts."""
     target = context.target
     if not isinstance(target.compute, Simt) or not root.ops >> Op.SCATTER & 1:
         return root
 
-    def spread(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
+    def parallel(node: UOp, made: Mapping[UOp, UOp]) -> UOp:
         new = with_sources(node, made)
-        return _spread(new, target) if new.op == Op.SCATTER else new
+        return _parallelized(new, target) if new.op == Op.SCATTER else new
 
-    return map_graph(root, spread)
+    return map_graph(root, parallel)
 
 
-def _spread(node: UOp, target: Target) -> UOp:
+def _parallelized(node: UOp, target: Target) -> UOp:
     if node.dtype.kind == FLOAT and node.dtype.bits < 32:
         value, updates = (part.cast(dtypes.float32) for part in node.src[:2])
         wide = make(node.op, value.dtype, (value, updates, *node.src[2:]), node.arg)
-        cut = _spread(wide, target)
+        cut = _parallelized(wide, target)
         return node if cut is wide else cut.cast(node.dtype)
     found = _updates(node)
     if found is None or found.meeting < LEAST_UPDATES:
