@@ -171,7 +171,7 @@ class _Ahead(StreamParts):
         """What needs sums, which are there at the end of a step."""
         late: set[UOp] = set()
         for node in body:
-            sources = [_unversioned(source) for source in node.src]
+            sources = [behind(source) for source in node.src]
             is_access = node.op in (Op.LOAD, Op.STORE) and memory_of(node.src[0]) in self.place
             if is_access or self.reads_product(node) or not late.isdisjoint(sources):
                 late.add(node)
@@ -373,9 +373,3 @@ class _Ahead(StreamParts):
                 once = self.once(mask)
                 self.start_copies(operand, copies, const(dtypes.bool, True))
                 self.before = self.add(Op.END, dtypes.void, (once,))
-
-
-def _unversioned(node: UOp) -> UOp:
-    while node.op == Op.AFTER:
-        node = node.src[0]
-    return node

@@ -39,6 +39,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
+from weft.schedule.layout.view_axes import sizes_of
 from weft.schedule.reductions.scatters import computed
 from weft.target.compute import Simt, UpdateNumbers
 from weft.target.memory import GLOBAL
@@ -114,7 +115,7 @@ def _parallelized(node: UOp, target: Target) -> UOp:
         math.prod(found.apart),
         found.meeting,
         _size(found.value, found.axis),
-        math.prod(_known(found.value)),
+        math.prod(sizes_of(found.value)),
         math.prod(found.rest),
     )
     single = found.meeting * _numbers(target).update * _waves(sizes, 1, 1, target)
@@ -127,14 +128,8 @@ def _parallelized(node: UOp, target: Target) -> UOp:
     return _in_copies(found, best) if best.copies > 1 else _owned(found, best.owners)
 
 
-def _known(node: UOp) -> list[int]:
-    """The sizes of a value; none where one is symbolic."""
-    sizes = [size for size in shape_of(node) if isinstance(size, int)]
-    return sizes if len(sizes) == len(shape_of(node)) else []
-
-
 def _size(node: UOp, axis: int) -> int:
-    return _known(node)[axis]
+    return sizes_of(node)[axis]
 
 
 # ---- which cut
@@ -181,7 +176,7 @@ def _updates(node: UOp) -> _Updates | None:
     """A scatter with its positions in order; None where a size is symbolic or nothing is free."""
     value, *parts = node.src
     updates, mask, *indices = map(computed, parts)
-    sizes, own = _known(updates), _known(value)
+    sizes, own = sizes_of(updates), sizes_of(value)
     if len(sizes) != len(shape_of(updates)) or len(own) != len(shape_of(value)) or not sizes:
         return None
     rank = len(sizes) - len(own) + len(indices)
@@ -229,7 +224,7 @@ def _owned(found: _Updates, owners: int) -> UOp:
 
     def cut(node: UOp) -> UOp:
         """A value of each update, the same for all owners."""
-        more = tuple(_known(node)[rank + 1 :])
+        more = tuple(sizes_of(node)[rank + 1 :])
         edges = [(0, 0)] * rank + [(0, words * WORD - found.meeting)] + [(0, 0)] * len(more)
         whole = pad(node, edges) if edges[rank][1] else node
         return expand(reshape(whole, (*found.apart, 1, words, WORD, *more)), (*shape, *more))
@@ -258,11 +253,11 @@ def _in_copies(found: _Updates, best: _Cut) -> UOp:
     """Scatters of a part of the updates each, into copies that are reduced behind them."""
     copies, rank = best.copies, len(found.apart)
     each = -(-found.meeting // copies)
-    dtype, shape = found.value.dtype, tuple(_known(found.value))
+    dtype, shape = found.value.dtype, tuple(sizes_of(found.value))
     start = full(dtype, identity(found.op, dtype), (copies, *shape))
 
     def cut(node: UOp) -> UOp:
-        more = tuple(_known(node)[rank + 1 :])
+        more = tuple(sizes_of(node)[rank + 1 :])
         edges = [(0, 0)] * rank + [(0, copies * each - found.meeting)] + [(0, 0)] * len(more)
         whole = pad(node, edges) if edges[rank][1] else node
         apart = reshape(whole, (*found.apart, copies, each, *more))

@@ -17,8 +17,8 @@ from weft.ir.ops import Op
 from weft.ir.reduction.contract import ROW_BYTES
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.layout.convolutions import base_of_factor, varies, views_of
-from weft.schedule.layout.view_axes import sizes_of
+from weft.schedule.layout.convolutions import varies, views_of
+from weft.schedule.layout.view_axes import base_of_factor, sizes_of
 from weft.target.compute import Simt
 from weft.target.matrix import LEAST_SIDE, Tile
 from weft.target.memory import GLOBAL

@@ -24,6 +24,7 @@ from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from weft.ir.reduction.contraction import expansion_of, factors_of
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import unmoved
 from weft.ir.walk import topological, users
 from weft.schedule.fuse.chains.chain import Chain
 from weft.schedule.fuse.chains.tensor_chains import (
@@ -78,9 +79,7 @@ class Chains:
     def result_of(self, node: UOp) -> UOp | None:
         """The second product that a value is, as it is or rounded; None for other values."""
         if node.op == Op.CAST and node.dtype.bits < node.src[0].dtype.bits:
-            node = node.src[0]
-            while node.op in MOVEMENT:
-                node = node.src[0]
+            node = unmoved(node.src[0])
         return node if node in self.results else None
 
 

@@ -16,9 +16,11 @@ from weft.ir.linear import linear
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import unmoved
 from weft.schedule.fuse.chains.chain import Chain
 from weft.schedule.fuse.cost import size_of
 from weft.schedule.indexing import everywhere, flatten, through
+from weft.schedule.layout.view_axes import base_of_factor
 from weft.target.target import Target
 
 # Keys that are more than one block of the smallest tile.
@@ -107,10 +109,7 @@ def factors_on_units(chain: Chain) -> list[UOp]:
 def _weights_of(factor: UOp, chain: Chain) -> object:
     """The dtype that weights are rounded to, of the factor that has them."""
     if factor not in chain.values or factor.op != Op.CAST:
-        moved = factor
-        while moved.op in MOVEMENT:
-            moved = moved.src[0]
-        factor = moved
+        factor = unmoved(factor)
     if factor.op != Op.CAST or factor not in chain.values:
         return None
     narrow = factor.src[0]
@@ -175,11 +174,9 @@ def _varies(body: UOp, factor: UOp) -> list[bool]:
 
 def _base(factor: UOp) -> UOp | None:
     """What a factor is a view of: memory of 16 bits, or what becomes that."""
-    has_cast = False
-    while factor.op in MOVEMENT or (factor.op == Op.CAST and not has_cast):
-        has_cast = has_cast or factor.op == Op.CAST
-        factor = factor.src[0]
-    return _behind_round_trips(factor) if has_cast and factor.dtype in _ROUNDED else None
+    base = base_of_factor(factor)
+    has_cast = base.dtype is not factor.dtype
+    return _behind_round_trips(base) if has_cast and base.dtype in _ROUNDED else None
 
 
 def _behind_round_trips(narrow: UOp) -> UOp:
