@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from tests.unit.codegen.decompose.test_decompose import BASIC_OPS
 
+from tests.unit.codegen.decompose.test_decompose import BASIC_OPS
 from tests.unit.codegen.kernels import CASES
 from tests.unit.codegen.oracle import check
 from tests.unit.machines import ALL_DTYPES, machine
