@@ -94,7 +94,7 @@ class Compute:
         """Independent sums that keep a thread's units for multiply-adds busy."""
         return self.multiply_adds * self.latency
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         """Vectors of so many bits that a thread keeps in registers."""
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ class Simd(Compute):
     vector_registers: int = 16
     loops: LoopNumbers = field(default_factory=LoopNumbers)
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         return self.vector_registers
 
 
@@ -151,5 +151,5 @@ class Simt(Compute):
         """Groups of the usual size that run on all multiprocessors at once."""
         return self.units * max(self.threads_per_unit // self.group_threads, 1)
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         return max(self.registers_per_thread * 32 // max(bits, 1), 1)

@@ -132,9 +132,9 @@ class Target:
         return self.memory(GLOBAL).access_bits
 
     @cached_property
-    def kept_vectors(self) -> int:
+    def vectors_in_registers(self) -> int:
         """How many of the widest vectors a thread keeps in registers."""
-        return self.compute.kept_vectors(self.access_bits)
+        return self.compute.vectors_in_registers(self.access_bits)
 
     @cached_property
     def local_bytes(self) -> int:

@@ -43,7 +43,7 @@ def add_accumulators(chooser: Chooser, lanes: int) -> None:
         return
     own = {r.arg for r in own_ranges(reduction)}
     kinds = kinds_of(chooser.kernel)
-    most = min(int(chooser.target.kept_vectors * SHARE), MOST_NODES // len(nodes))
+    most = min(int(chooser.target.vectors_in_registers * SHARE), MOST_NODES // len(nodes))
     for number in [n for n in reversed(kinds) if n in own and kinds[n] == LOOP]:
         extent = chooser.extent(number) or 1
         some = max(n for n in range(1, max(most // copies, 1) + 1) if extent % n == 0)

@@ -45,7 +45,7 @@ MOST_WASTE: Final = 1.34
 SAME: Final = 1.01
 
 
-class Joined(NamedTuple):
+class PanelColumns(NamedTuple):
     """Iterations outside the columns that share a panel, and whether both are one range.
 
     Vectors and tiles of columns that are one range go across the ends of rows.
@@ -79,10 +79,10 @@ class _ContractionChooser(ContractionLoops):
     """Chooses the structure of one contraction, and takes its opts."""
 
     def run(self) -> bool:
-        joined = self.joined_columns()
+        panel = self.panel_columns()
         rows = self.iterations(self.shape.rows)
-        is_staged = joined.iterations > 1 or self.wants_panel()
-        is_cut = joined.iterations > 1 or self.waste(self.extent(self.column)) > WASTE
+        is_staged = panel.iterations > 1 or self.wants_panel()
+        is_cut = panel.iterations > 1 or self.waste(self.extent(self.column)) > WASTE
         is_short = (
             self.iterations(self.reduction) <= SHORT_REDUCTION and len(self.shape.columns) > 1
         )
@@ -93,16 +93,16 @@ class _ContractionChooser(ContractionLoops):
         if rows < least and is_staged:
             return False
         apart = self.rows_in_tile() if is_cut and is_staged else None
-        if apart is not None and self.cost_of_rows(apart) < self.cost_of(joined):
+        if apart is not None and self.cost_of_rows(apart) < self.cost_of(panel):
             self.lanes = apart.lanes
             return self.with_rows_as_vectors(apart)
-        columns = self.extent(self.column) * (joined.iterations if joined.are_merged else 1)
+        columns = self.extent(self.column) * (panel.iterations if panel.are_merged else 1)
         self.lanes = self.lanes_for(columns)
-        tile = self.tile_of(columns, has_room=joined.iterations == 1)
+        tile = self.tile_of(columns, has_room=panel.iterations == 1)
         if self.lanes < 4 or tile.rows < 2:
             return False
-        if joined.iterations > 1:
-            return self.with_joined_columns(joined, tile)
+        if panel.iterations > 1:
+            return self.with_panel_columns(panel, tile)
         return self.with_panels(tile) if is_staged else self.in_place(tile)
 
     def tile_of(self, columns: int, has_room: bool) -> Tile:
@@ -122,14 +122,14 @@ class _ContractionChooser(ContractionLoops):
 
     # ---- what the columns are
 
-    def joined_columns(self) -> Joined:
+    def panel_columns(self) -> PanelColumns:
         """How many iterations of the range outside the columns to take together with them.
 
         Rows of the result that follow each other in memory fill the lanes, or the vectors of a
         tile, that the last range leaves empty; and windows that overlap are copied once.
         """
         extent = self.extent(self.column)
-        alone = Joined(1, are_merged=False)
+        alone = PanelColumns(1, are_merged=False)
         if len(self.shape.columns) < 2:
             return alone
         before = self.shape.columns[-2]
@@ -142,8 +142,8 @@ class _ContractionChooser(ContractionLoops):
         is_cut_up = math.gcd(extent, self.lanes) < 2  # no vectors to copy it with
         most = 1 if is_cut_up else self.extent(before)
         counts = [n for n in range(2, most + 1) if self.extent(before) % n == 0]
-        ways = [Joined(n, are_merged) for n in counts for are_merged in (True, False)]
-        fits = [way for way in ways if self.kept_columns(way) * reduction <= self.panel_size]
+        ways = [PanelColumns(n, are_merged) for n in counts for are_merged in (True, False)]
+        fits = [way for way in ways if self.panel_elements(way) * reduction <= self.panel_size]
         costs = {way: self.cost_of(way) for way in (alone, *fits)}
         least = min(costs.values())
         return next(way for way, cost in costs.items() if cost <= SAME * least)
@@ -158,34 +158,34 @@ class _ContractionChooser(ContractionLoops):
                 self.window = (tap, found.step)
                 return
 
-    def has_window(self, joined: Joined) -> bool:
-        """Whether windows are kept once: rows that are one range must lie behind each other."""
-        return self.window is not None and (self.window[1] == 1 or not joined.are_merged)
+    def has_window(self, panel: PanelColumns) -> bool:
+        """Whether windows are stored once: rows that are one range must lie behind each other."""
+        return self.window is not None and (self.window[1] == 1 or not panel.are_merged)
 
-    def kept_columns(self, joined: Joined) -> int:
-        """Elements that a panel of joined columns has for each iteration of the reduction."""
-        columns = joined.iterations * self.extent(self.column)
-        if self.window is None or not self.has_window(joined):
+    def panel_elements(self, panel: PanelColumns) -> int:
+        """Elements that a panel has for each iteration of the reduction."""
+        columns = panel.iterations * self.extent(self.column)
+        if self.window is None or not self.has_window(panel):
             return columns
         tap, step = self.window
         taps = self.extent(tap)
-        return -(-columns * ((joined.iterations - 1) * step + taps) // (joined.iterations * taps))
+        return -(-columns * ((panel.iterations - 1) * step + taps) // (panel.iterations * taps))
 
-    def cost_of(self, joined: Joined) -> float:
-        """What joined columns take, in vectors for a column and an iteration of the reduction.
+    def cost_of(self, panel: PanelColumns) -> float:
+        """What a panel's columns take, in vectors for a column and an iteration of the reduction.
 
         That is their products, and the copy to the panel, whose vectors are cut at each row.
         """
         extent = self.extent(self.column)
-        columns = extent * (joined.iterations if joined.are_merged else 1)
-        lanes = math.gcd(extent, self.lanes) if joined.iterations > 1 else self.lanes_for(columns)
-        tile = self.tile_for(columns, has_room=joined.iterations == 1)
+        columns = extent * (panel.iterations if panel.are_merged else 1)
+        lanes = math.gcd(extent, self.lanes) if panel.iterations > 1 else self.lanes_for(columns)
+        tile = self.tile_for(columns, has_room=panel.iterations == 1)
         products = self.products(tile, columns, self.lanes_for(columns)) / columns
-        if joined.iterations > 1 and columns % (tile.vectors * self.lanes):
+        if panel.iterations > 1 and columns % (tile.vectors * self.lanes):
             products *= self.numbers.masked
-        copied = self.numbers.copied_vector / lanes * self.kept_columns(joined)
-        copied /= joined.iterations * extent
-        return self.shared_out(products, copied, self.iterations(self.outer) // joined.iterations)
+        copied = self.numbers.copied_vector / lanes * self.panel_elements(panel)
+        copied /= panel.iterations * extent
+        return self.shared_out(products, copied, self.iterations(self.outer) // panel.iterations)
 
     def cost_of_rows(self, apart: RowTile) -> float:
         """The same for rows of the result in vectors of their own, some of them past the end."""
@@ -276,26 +276,22 @@ class _ContractionChooser(ContractionLoops):
         self.merge_reduction()
         return bool(fill) and self.finish(blocks, panels, inner, tile, fill)
 
-    def with_joined_columns(self, joined: Joined, tile: Tile) -> bool:
+    def with_panel_columns(self, panel: PanelColumns, tile: Tile) -> bool:
         """Rows of the result side by side: a panel over both ranges, then one range of both."""
         before = self.shape.columns[-2]
-        together = self.chooser.split(before, joined.iterations)
+        together = self.chooser.split(before, panel.iterations)
         if together == before:
             self.outer.remove(before)
-        self.split_reduction(self.kept_columns(joined))
+        self.split_reduction(self.panel_elements(panel))
         windows: Windows = ()
-        if (
-            self.window is not None
-            and self.has_window(joined)
-            and self.window[0] in self.reduction
-        ):
+        if self.window is not None and self.has_window(panel) and self.window[0] in self.reduction:
             windows = ((together, self.window[0]),)
         reduced = [n for n in self.reduction if (together, n) not in windows]
         fill = self.stage([*reduced, together, self.column], windows)
         if not fill:
             return False
-        panels = [] if joined.are_merged else [together]
-        if joined.are_merged:
+        panels = [] if panel.are_merged else [together]
+        if panel.are_merged:
             if not self.chooser.take(Merge(together, self.column)):
                 return False
             self.column = together

@@ -100,7 +100,7 @@ def _keep_columns(chooser: Chooser, number: int, reduction: UOp) -> bool:
     """All columns of a reduction down the rows in registers, so that whole rows are read."""
     is_lane = kinds_of(chooser.kernel)[number] == VECTOR
     vectors = 1 if is_lane else chooser.extent(number) or 1
-    room = chooser.target.kept_vectors - (0 if reduction.src[0].op == Op.LOAD else 2)
+    room = chooser.target.vectors_in_registers - (0 if reduction.src[0].op == Op.LOAD else 2)
     own = [r.arg for r in own_ranges(reduction)]
     stores = chooser.stores()
     if vectors > room or len(stores) != 1 or not reduction.ranges >> number & 1:
@@ -126,7 +126,7 @@ def _tile_products(chooser: Chooser, reduction: UOp) -> bool:
     )
     compute = chooser.target.compute
     rows = min(chooser.extent(few) or 1, compute.accumulators)
-    columns = (chooser.target.kept_vectors - 1) // (rows + 1)
+    columns = (chooser.target.vectors_in_registers - 1) // (rows + 1)
     mark = chooser.mark()
     inner = [chooser.split_and(few, rows, "clamp", Unroll)]
     inner.append(chooser.split_and(many, min(columns, compute.streams), "clamp", Unroll))
