@@ -46,6 +46,7 @@ from weft.io.safetensors import safe_load
 from weft.io.torch_files import torch_load
 from weft.io.training_state import load_training_state
 from weft.ir.uop import sweep
+from weft.support.cache import private_folder
 from weft.support.errors import UsageError
 from weft.tensor.tensor import Tensor
 
@@ -84,6 +85,7 @@ _MOST_REPLAYED = 1 << 20  # elements that are read of one tensor
 _READING = ("r", "rb")
 _seen: list[str] = []
 _is_watching = False
+_cache: Path | None = None  # the folder of compiled kernels
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -104,14 +106,21 @@ def _is_for_writing(path: object, mode: str | None, flags: int) -> bool:
 
 
 def _is_ours(path: str) -> bool:
-    """Whether what is written belongs to the cache of compiled kernels, or to nobody."""
-    return "cache" in path or path == os.devnull
+    """Whether what is written belongs to the cache of compiled kernels, to Python, or to nobody.
+
+    Python writes bytecode to a file with a number behind its name, and renames it.
+    """
+    name = Path(path)
+    is_cached = _cache is not None and name.is_relative_to(_cache)
+    return is_cached or ".pyc" in name.suffixes or path == os.devnull
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[list[str]]:
     """What is run or written inside, by the names that Python's audit gives it."""
-    global _is_watching
+    global _is_watching, _cache
+    folder = private_folder()
+    _cache = None if folder is None else Path(folder.path)
     if _hook not in _HOOKED:
         sys.addaudithook(_hook)
         _HOOKED.append(_hook)

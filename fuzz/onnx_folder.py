@@ -93,5 +93,6 @@ class Folder:
     def _is_outside(self, name: str) -> bool:
         path = Path(name).resolve()
         own = (self.inside, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
-        code = path.suffix in (".py", ".pyc", ".so")
-        return not code and not any(path.is_relative_to(each) for each in own)
+        # Python writes bytecode to a file with a number behind its name, and renames it.
+        is_code = not {".py", ".pyc", ".so"}.isdisjoint(path.suffixes)
+        return not is_code and not any(path.is_relative_to(each) for each in own)

@@ -27,8 +27,9 @@ FAMILIES: dict[str, tuple[str, str]] = {
     ),
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
-        "host/convert methods/aliases methods/tinygrad_names special/hashes methods/sharding "
-        "methods/bits writes methods/in_place autodiff/gradients autodiff/hooks training",
+        "host/values host/convert methods/aliases methods/tinygrad_names special/hashes "
+        "methods/sharding methods/bits writes methods/in_place autodiff/gradients autodiff/hooks "
+        "training",
     ),
     "tensor-elementwise": (
         "Tensor: two operands",

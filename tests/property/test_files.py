@@ -37,3 +37,13 @@ class Caller:
 def test_what_is_forbidden_is_found(reader, text, tmp_path: Path, monkeypatch):
     monkeypatch.setitem(files.READERS, "npy", reader)
     assert text in outcome_of("npy", b"", tmp_path)
+
+
+def test_bytecode_of_what_is_imported_is_not_forbidden(tmp_path: Path, monkeypatch):
+    """`PYTHONPYCACHEPREFIX` puts it anywhere, under a name that is taken back."""
+    bytecode = tmp_path / "cp437.cpython-311.pyc.139718523995312"
+    monkeypatch.setitem(files.READERS, "npy", lambda path: bytecode.write_bytes(b""))
+    assert outcome_of("npy", b"", tmp_path) == "read"
+    text = tmp_path / "cp437.txt"
+    monkeypatch.setitem(files.READERS, "npy", lambda path: text.write_bytes(b""))
+    assert "it ran" in outcome_of("npy", b"", tmp_path)

@@ -132,7 +132,7 @@ class _ListRun:
                 found.append(launches.position(number, position))
         # The plan that a run follows, and where the temporaries are.
         self._plan = ArenaPlan((), 0) if prepared.variables else prepared.arena_for(_NO_SIZES)
-        self._placed: Buffer | None = None
+        self._bound_arena: Buffer | None = None
         self._bound: list[Handle | None] = [None] * slots
         estimates = [step.loaded.program.estimate for step in prepared.steps]
         self._operations = sum(each.operations for each in estimates)
@@ -175,27 +175,27 @@ class _ListRun:
             return run()
         taken = arena.take(self._plan.size, self._prepared)
         try:
-            if taken is not self._placed:
-                self._place(taken)
+            if taken is not self._bound_arena:
+                self._bind_arena(taken)
             return run()
         finally:
             arena.release(taken)
 
-    def _place(self, arena: Buffer) -> None:
+    def _bind_arena(self, arena: Buffer) -> None:
         """Write the addresses of the temporaries into the list."""
         whole, view = arena.allocated(), arena.device.view
         for slot, offset, size in self._plan.temporaries:
             address = view(whole, offset, size).address
             for position in self._temporaries[slot]:
                 self._words[position] = address
-        self._placed = arena
+        self._bound_arena = arena
 
     def _bind(self, memory: Sequence[Buffer | None], variables: Variables) -> None:
         """Write the addresses and values of a run into the list."""
         if self._sizes is not None and self._sizes.set(variables):
             plan = self._prepared.arena_for(variables)
             if plan is not self._plan:
-                self._plan, self._placed = plan, None
+                self._plan, self._bound_arena = plan, None
         bound = self._bound
         for slot, part in enumerate(memory):
             if part is None:  # an output that takes the memory of an argument
@@ -272,10 +272,10 @@ class _CheckedRun(_ListRun):
         self._list.values = variables
         super().run(memory, variables)
 
-    def _place(self, arena: Buffer) -> None:
-        super()._place(arena)
+    def _bind_arena(self, arena: Buffer) -> None:
+        super()._bind_arena(arena)
         fill(arena)
-        self._placed = None  # so that the next run fills it, too
+        self._bound_arena = None  # so that the next run fills it, too
 
 
 def _try_native(prepared: Prepared, slots: int) -> _ListRun | None:

@@ -26,13 +26,13 @@ from weft.support.settings import settings
 Wanted = tuple[UOp, str | None]
 Compute = Callable[[Sequence[Wanted], Sequence[UOp], dict[UOp, UOp]], list[UOp]]
 _REDUCTIONS: Final = 1 << Op.REDUCE | 1 << Op.SCAN | 1 << Op.SCATTER | 1 << Op.CALL
-_LAID: Final = 1 << Op.SHARD | 1 << Op.CALL
+_SHARDED: Final = 1 << Op.SHARD | 1 << Op.CALL
 _NO_VALUES: Final = (Op.AFTER, Op.STORE, Op.CALL, Op.TUPLE, Op.INDEX)
 
 
 def may_hold_parts(ops: int) -> bool:
     """Whether graphs with these ops may hold something on several devices."""
-    return PartedBuffer.count > 0 or bool(ops & _LAID)
+    return PartedBuffer.count > 0 or bool(ops & _SHARDED)
 
 
 def realize_parts(request: Request, pending: Sequence[UOp], compute: Compute) -> dict[UOp, UOp]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from weft.ir.build import Size, index, true
 from weft.ir.extremes import is_symbolic
-from weft.ir.ops import Op
+from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, fill_pairs, same_shape, same_size, shape_of
 from weft.ir.uop import UOp
 from weft.rules.simplify import simplify
@@ -57,6 +57,14 @@ def through(node: UOp, address: Address) -> Address:
         return Address(tuple(map(_shift, indices, starts)), mask)
     assert node.op == Op.PAD
     return _through_pad(node, address)
+
+
+def seen_through(view: UOp, address: Address) -> tuple[UOp, Address]:
+    """What a view shows by movement ops alone, and the address in it of an element of the view."""
+    while view.op in MOVEMENT:
+        address = through(view, address)
+        view = view.src[0]
+    return view, address
 
 
 def _through_pad(node: UOp, address: Address) -> Address:

@@ -16,6 +16,7 @@ from weft.ir.ops import MOVEMENT, Op, name
 from weft.ir.results import FILLING, results_of
 from weft.ir.shapes import fill_sizes, shape_of
 from weft.ir.uop import UOp, const, make
+from weft.ir.views import unmoved
 from weft.ir.walk import rebuild, topological
 from weft.schedule.context import ScheduleContext
 from weft.support.errors import InternalError, NotSupported
@@ -111,7 +112,7 @@ class _Scope:
         first, *effects = node.src
         done = tuple(part for effect in effects for part in self._effects_of(effect))
         known = self._memory.get(first)
-        base = _memory_below(self._pairs[first].real) if known is None else known
+        base = unmoved(self._pairs[first].real) if known is None else known
         return make(Op.AFTER, base.dtype, (base, *done))
 
     def _effects_of(self, node: UOp) -> tuple[UOp, ...]:
@@ -233,12 +234,6 @@ def _part(whole: UOp, number: int) -> UOp:
     *sizes, _ = shape_of(whole)
     box = [(0, size) for size in sizes]
     return reshape(shrink(whole, [*box, (number, number + 1)]), sizes)
-
-
-def _memory_below(view: UOp) -> UOp:
-    while view.op in MOVEMENT:
-        view = view.src[0]
-    return view
 
 
 def _beside(part: UOp) -> UOp:

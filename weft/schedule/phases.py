@@ -24,9 +24,9 @@ from weft.schedule.plan import plan_memory
 from weft.schedule.reductions.block_scans import block_scans
 from weft.schedule.reductions.exchange_sums import exchange_sums
 from weft.schedule.reductions.order_contractions import order_contractions
+from weft.schedule.reductions.parallelize_scatters import parallelize_scatters
 from weft.schedule.reductions.scatters import store_scatters
 from weft.schedule.reductions.split_reductions import split_reductions
-from weft.schedule.reductions.spread_scatters import spread_scatters
 from weft.schedule.shard.shard import shard
 from weft.schedule.split import split_kernels
 
@@ -125,8 +125,8 @@ SCHEDULE: Final = Phase(
             gives=NORMALIZED_SPEC,
         ),
         Pass(
-            "spread-scatters",
-            spread_scatters,
+            "parallelize-scatters",
+            parallelize_scatters,
             because="a thread that reduces all updates waits for memory once for each",
             needs={Op.SCATTER},
             gives=NORMALIZED_SPEC,

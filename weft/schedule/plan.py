@@ -31,7 +31,7 @@ def plan_of(schedule: UOp) -> Plan:
     return Plan(dict(offsets), size)
 
 
-class _Placed(NamedTuple):
+class _Interval(NamedTuple):
     """A temporary with its offset, from its first kernel to its last."""
 
     offset: int
@@ -55,33 +55,33 @@ def plan_arena(
     Slots from `first` on are temporaries. The engine plans again by the values of symbolic sizes.
     """
     spans = _lifetimes(kernels, first, count)
-    placed: list[_Placed] = []
-    living: list[list[_Placed]] = [[] for _ in kernels]
+    planned: list[_Interval] = []
+    living: list[list[_Interval]] = [[] for _ in kernels]
     offsets: dict[int, int] = {}
     for slot, (born, dies, size) in sorted(spans.items(), key=lambda item: (-item[1][2], item[0])):
         offset = 0
-        for other in sorted(_neighbors(placed, living, born, dies)):
+        for other in sorted(_neighbors(planned, living, born, dies)):
             if other.offset < offset + size and offset < other.end:
                 offset = other.end
         offsets[slot] = offset
-        made = _Placed(offset, offset + size, born, dies)
-        placed.append(made)
+        made = _Interval(offset, offset + size, born, dies)
+        planned.append(made)
         for kernel in range(born, dies + 1):
             living[kernel].append(made)
-    return Plan(offsets, max((each.end for each in placed), default=0))
+    return Plan(offsets, max((each.end for each in planned), default=0))
 
 
 def _neighbors(
-    placed: list[_Placed], living: list[list[_Placed]], born: int, dies: int
-) -> set[_Placed]:
+    planned: list[_Interval], living: list[list[_Interval]], born: int, dies: int
+) -> set[_Interval]:
     """Those that live at the same time.
 
     Most temporaries live for a few kernels. A long schedule has thousands of them, so these must
     not look at each other.
     """
-    if sum(map(len, living[born : dies + 1])) < len(placed):
+    if sum(map(len, living[born : dies + 1])) < len(planned):
         return {other for kernel in range(born, dies + 1) for other in living[kernel]}
-    return {other for other in placed if born <= other.dies and other.born <= dies}
+    return {other for other in planned if born <= other.dies and other.born <= dies}
 
 
 def _lifetimes(

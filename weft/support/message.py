@@ -28,7 +28,7 @@ def render_message(
     """Return the whole message; `listing` is program text that is shown between facts and rule."""
     blocks = (
         what,
-        _indent(_place(where)),
+        _indent(_location(where)),
         _indent(align_columns(facts)),
         _indent(listing, 2 * _INDENT),
         _indent(rule),
@@ -74,7 +74,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[close[0]] if close else None
 
 
-def _place(where: SourceLine) -> str:
+def _location(where: SourceLine) -> str:
     if not where.file:
         return ""
     return "\n".join([f"at {where.file}:{where.line}", _indent(where.text)]).rstrip()

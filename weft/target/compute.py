@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from weft.target.matrix import Tile
+
 
 @dataclass(frozen=True)
 class LoopNumbers:
@@ -49,6 +51,26 @@ class LoopNumbers:
     # Bits of the vectors that memory is read in if it is only read: a line that comes in two
     # vectors is asked for sooner than one that comes in one.
     streamed_bits: int = 256
+    # What a block of keys costs beside its products, in passes over all keys: reductions that are
+    # joined with those of the block before, divided by its keys; its distance from the core, its
+    # keys divided by that many; and how much longer products take that are guarded at the end.
+    joined_block: float = 5.0
+    near_block: float = 6000.0
+    guarded_block: float = 1.05
+
+
+@dataclass(frozen=True)
+class UpdateNumbers:
+    """Nanoseconds of threads that update memory one after the other, each waiting for the last.
+
+    On an H200 a load that misses its caches takes 600 to 800 cycles, and one from the first cache
+    some 35. The defaults are estimated from those, not measured.
+    """
+
+    update: float = 500.0  # one that waits for the one before it
+    find: float = 1000.0  # looking for one in a word of flags that has some
+    skip: float = 30.0  # a word without any
+    threads: int = 1024  # of a multiprocessor that wait at the same time
 
 
 @dataclass(frozen=True)
@@ -72,7 +94,7 @@ class Compute:
         """Independent sums that keep a thread's units for multiply-adds busy."""
         return self.multiply_adds * self.latency
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         """Vectors of so many bits that a thread keeps in registers."""
         raise NotImplementedError
 
@@ -85,7 +107,7 @@ class Simd(Compute):
     vector_registers: int = 16
     loops: LoopNumbers = field(default_factory=LoopNumbers)
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         return self.vector_registers
 
 
@@ -107,8 +129,18 @@ class Simt(Compute):
     # Threads of a group that scan side by side; more are more totals to reduce.
     scan_threads: int = 64
     has_vectors: bool = False
-    # Bytes of memory that come together: neighbors should use all of them.
+    # Bytes of memory that come together: neighbors should use all of them. Caches hold parts of
+    # lines, so these bytes come at the least.
     line_bytes: int = 128
+    sector_bytes: int = 32
+    # Products that are computed without matrix units, as `choose/simt/tiles.py` has them: measured
+    # on an H200.
+    tiles: tuple[Tile, ...] = (
+        Tile(128, 128, 0.88, overhead=512),
+        Tile(64, 64, 0.77, overhead=512),
+        Tile(32, 32, 0.51, overhead=512),
+    )
+    updates: UpdateNumbers = field(default_factory=UpdateNumbers)
     # Threads of a warp read each other's registers.
     has_shuffles: bool = False
     # A kernel can start while the one before it is running, and wait for its end by itself.
@@ -119,5 +151,5 @@ class Simt(Compute):
         """Groups of the usual size that run on all multiprocessors at once."""
         return self.units * max(self.threads_per_unit // self.group_threads, 1)
 
-    def kept_vectors(self, bits: int) -> int:
+    def vectors_in_registers(self, bits: int) -> int:
         return max(self.registers_per_thread * 32 // max(bits, 1), 1)

@@ -24,12 +24,14 @@ from weft.target.memory import GLOBAL, LEVELS, LOCAL, MACHINE, UNIT, AsyncCopy, 
 class Peaks:
     """What the whole machine does at most in a second; 0 is not known.
 
-    A multiplication with an addition counts as two operations of float32.
+    A multiplication with an addition counts as two operations of float32. The best kernels reach
+    the share `reached` of what cores and matrix units do (H200: 790 of 989 Tflop/s).
     """
 
     operations: float = 0.0
     bytes_moved: float = 0.0
     source: str = ""
+    reached: float = 0.8
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,9 @@ class Target:
         return self.memory(GLOBAL).access_bits
 
     @cached_property
-    def kept_vectors(self) -> int:
+    def vectors_in_registers(self) -> int:
         """How many of the widest vectors a thread keeps in registers."""
-        return self.compute.kept_vectors(self.access_bits)
+        return self.compute.vectors_in_registers(self.access_bits)
 
     @cached_property
     def local_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """The user's object: the table of its methods, family by family.
 
 Each family is a file of functions whose first argument is the tensor; this class gives them their
-public names. A tensor is lazy: methods build a graph, and only those of `convert.py` compute.
+public names. A tensor is lazy: methods build a graph, and only those of `values.py` compute.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.tensor.complexes import functions as complex_functions
 from weft.tensor.complexes import parts as complexes
 from weft.tensor.core import Core
 from weft.tensor.create import creation, like, random, random_state, sampling
-from weft.tensor.host import convert, interop
+from weft.tensor.host import convert, interop, values
 from weft.tensor.host.data_method import DataMethod
 from weft.tensor.host.host_data import from_host
 from weft.tensor.indexing import (
@@ -153,11 +153,11 @@ class Tensor(SpecialMethods, Core):
     __abs__, __round__, __floor__ = unary.abs_, unary.round_, unary.floor
     __ceil__, __trunc__ = unary.ceil, unary.trunc
     __getitem__, __setitem__, __iter__ = indexing.getitem, indexing.setitem, indexing.iterate
-    __bool__, __len__ = convert.truth, convert.length
-    __format__ = convert.formatted
-    __int__, __float__, __index__ = convert.as_int, convert.as_float, convert.as_index
-    __array__, __dlpack__ = convert.array, interop.to_dlpack
-    __buffer__ = convert.buffer
+    __bool__, __len__ = values.truth, values.length
+    __format__ = values.formatted
+    __int__, __float__, __index__ = values.as_int, values.as_float, values.as_index
+    __array__, __dlpack__ = values.array, interop.to_dlpack
+    __buffer__ = values.buffer
     __dlpack_device__, __reduce__ = interop.dlpack_device, interop.reduced
     __array_namespace__, to_device = interop.array_namespace, interop.to_device
     __copy__, __deepcopy__ = interop.copied, interop.deep_copied
@@ -420,8 +420,8 @@ class Tensor(SpecialMethods, Core):
     from_blob = classmethod(interop.from_blob)
     from_dlpack = classmethod(interop.from_dlpack)
     to_torch = interop.to_torch
-    realize, numpy, item = convert.realize, convert.numpy, convert.item
-    tolist, data = convert.tolist, DataMethod()
+    realize, numpy, item = values.realize, values.numpy, values.item
+    tolist, data = values.tolist, DataMethod()
     cast, bitcast = convert.cast, bits.bitcast
     bool, half, bfloat16 = convert.to_bool, convert.to_half, convert.to_bfloat16
     float, double = convert.to_float, convert.to_double

@@ -87,6 +87,6 @@ def test_memories_are_found_by_name() -> None:
 
 def test_widths_and_registers_have_one_meaning() -> None:
     cpu, gpu = cpu_target("x86_64", ("avx512f",), 8), cuda_target("sm_90a")
-    assert (cpu.units, cpu.access_bits, cpu.kept_vectors) == (8, 512, 32)
+    assert (cpu.units, cpu.access_bits, cpu.vectors_in_registers) == (8, 512, 32)
     assert (gpu.units, gpu.access_bits) == (132, 128)
-    assert gpu.kept_vectors == 255 * 32 // 128  # registers of 32 bits, in vectors
+    assert gpu.vectors_in_registers == 255 * 32 // 128  # registers of 32 bits, in vectors

@@ -1,7 +1,7 @@
 """The ranges of a kernel that is one contraction, as its opts need them.
 
-`heuristic_contraction` asks here which factor has the columns, the ranges that are vectors, and
-in which order the others stand.
+`choose/simd/contraction.py` asks here which factor has the columns, the ranges that are vectors,
+and in which order the others stand.
 """
 
 from __future__ import annotations

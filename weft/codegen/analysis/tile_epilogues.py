@@ -20,8 +20,6 @@ from weft.target.target import Target
 
 # Bytes of a result that the overhead of a tile has already.
 STORED: Final = 2
-# The share of a unit's rate that its best kernels reach.
-REACHED: Final = 0.8
 _FREE: Final = frozenset((Op.CAST, Op.BITCAST, Op.WHERE))
 _SLOW: Final = TRANSCENDENTAL | {Op.DIV, Op.SQRT}
 
@@ -45,6 +43,8 @@ def epilogue_bytes(
         elif node.op in ELEMENTWISE and node.op not in _FREE and node.dtype.kind == FLOAT:
             time += target.costs.transcendental if node.op in _SLOW else target.costs.op
     time += max(moved, 0) * target.memory(GLOBAL).cost
-    rate = REACHED * unit.rate / target.units / 1e9  # of one multiprocessor, in a nanosecond
+    rate = (
+        target.peaks.reached * unit.rate / target.units / 1e9
+    )  # of one multiprocessor, in a nanosecond
     item = unit.inputs[0][0].itemsize
     return time * rate * item / 2

@@ -22,12 +22,12 @@ from weft.codegen.analysis.loops import (
     own_ranges,
 )
 from weft.codegen.choose.chooser import Chooser, width
-from weft.codegen.choose.heuristic_accumulators import add_accumulators
-from weft.codegen.choose.heuristic_chain import tile_chain
-from weft.codegen.choose.heuristic_contraction import tile_contraction
-from weft.codegen.choose.heuristic_joins import join_long_rows
-from weft.codegen.choose.heuristic_products import tile_products
-from weft.codegen.choose.heuristic_reductions import (
+from weft.codegen.choose.simd.accumulators import add_accumulators
+from weft.codegen.choose.simd.chain import tile_chain
+from weft.codegen.choose.simd.contraction import tile_contraction
+from weft.codegen.choose.simd.joins import join_long_rows
+from weft.codegen.choose.simd.products import tile_products
+from weft.codegen.choose.simd.reductions import (
     nest_long_sums,
     read_in_order,
     streamed_lanes,
@@ -35,7 +35,7 @@ from weft.codegen.choose.heuristic_reductions import (
     unroll_short_reductions,
     walk_row_by_row,
 )
-from weft.codegen.choose.heuristic_streams import stream_contraction
+from weft.codegen.choose.simd.streams import stream_contraction
 from weft.codegen.choose.simt.choose_for_threads import choose_for_threads
 from weft.codegen.lower.hardware import MOST_AXES
 from weft.codegen.lower.scalarize import is_scalar
@@ -70,9 +70,9 @@ def choose_opts(kernel: UOp, target: Target) -> tuple[tuple[Opt, ...], UOp]:
     if not (target.access_bits and (tile_chain(chooser) or tile_products(chooser))):
         chooser.shape_loops()
     if isinstance(compute, Simt):
-        chooser.spread_over_threads(compute)
+        chooser.bind_threads(compute)
     else:
-        chooser.spread_over_cores()
+        chooser.parallelize_over_cores()
     return tuple(chooser.opts), chooser.kernel
 
 
@@ -276,7 +276,7 @@ class _Chooser(Chooser):
                 self.split_and(number, copies, "clamp", Unroll)
                 return
 
-    def spread_over_cores(self) -> None:
+    def parallelize_over_cores(self) -> None:
         """Outer loops become the grid, as many as keep every thread busy."""
         if self.target.units < 2 or self.work() < 2 * self.target.costs.launch:
             return
@@ -293,7 +293,7 @@ class _Chooser(Chooser):
         moved = cost.moved * self.target.memory(GLOBAL).cost
         return cost.operations * costs.op + moved
 
-    def spread_over_threads(self, compute: Simt) -> None:
+    def bind_threads(self, compute: Simt) -> None:
         """The innermost loop of the stores goes to threads, the others to groups."""
         loops = self.common_loops()
         most = min(compute.group_threads, self.target.grid.group_threads)

@@ -92,11 +92,11 @@ class _Ahead(StreamParts):
         self.weighed = list(running)
         self.scores = [node for node in self.products if node not in running]
         # Accumulators that are the sums of a product, and where in these they begin.
-        self.place: dict[UOp, int] = {}
+        self.starts: dict[UOp, int] = {}
         self.others: dict[UOp, UOp] = {}
         self.tiles = {memory_of(node.src[0]) for node in running}
         for node, found in running.items():
-            self.place.update(found.first)
+            self.starts.update(found.first)
             self.others.update(found.others)
             self.known.update(dict.fromkeys(found.first, memory_of(node.src[0])))
 
@@ -154,9 +154,9 @@ class _Ahead(StreamParts):
 
     def rebuilt(self, node: UOp) -> UOp:
         made = super().rebuilt(node)
-        if node.op != Op.INDEX or memory_of(node) not in self.place:
+        if node.op != Op.INDEX or memory_of(node) not in self.starts:
             return made
-        position = const(node.src[2].dtype, node.src[2].arg + self.place[memory_of(node)])
+        position = const(node.src[2].dtype, node.src[2].arg + self.starts[memory_of(node)])
         return make(Op.INDEX, node.dtype, (*made.src[:2], position))
 
     def reads_product(self, node: UOp) -> bool:
@@ -171,8 +171,8 @@ class _Ahead(StreamParts):
         """What needs sums, which are there at the end of a step."""
         late: set[UOp] = set()
         for node in body:
-            sources = [_unversioned(source) for source in node.src]
-            is_access = node.op in (Op.LOAD, Op.STORE) and memory_of(node.src[0]) in self.place
+            sources = [behind(source) for source in node.src]
+            is_access = node.op in (Op.LOAD, Op.STORE) and memory_of(node.src[0]) in self.starts
             if is_access or self.reads_product(node) or not late.isdisjoint(sources):
                 late.add(node)
         return late - set(self.products)
@@ -204,7 +204,7 @@ class _Ahead(StreamParts):
         address = node.src[0]
         return self.at(memory_of(address), number(0), address.dtype)
 
-    def place_of(self, operand: Operand, step: UOp) -> tuple[UOp, UOp]:
+    def slot_of(self, operand: Operand, step: UOp) -> tuple[UOp, UOp]:
         """The slot of a step, and the parity of the phase that its bytes complete."""
         if operand.slots == 1:
             return number(0), number(0)
@@ -219,7 +219,7 @@ class _Ahead(StreamParts):
             slots: list[UOp] = []
             for operand in self.operands_of(self.parts[node.src[1]]):
                 assert operand is not None
-                slot, parity = self.place_of(operand, step)
+                slot, parity = self.slot_of(operand, step)
                 slots.append(slot)
                 if operand.slots > 1 and operand not in waited:
                     waited.add(operand)
@@ -238,7 +238,7 @@ class _Ahead(StreamParts):
         """The factors of scores have been read."""
         assert self.counter is not None
         for operand in self.streamed(of_weighed=False):
-            slot, _ = self.place_of(operand, self.counter)
+            slot, _ = self.slot_of(operand, self.counter)
             self.release(operand, slot, self.speaks)
 
     def mask(self, node: UOp, body: Sequence[UOp]) -> None:
@@ -323,7 +323,7 @@ class _Ahead(StreamParts):
         step = self.counter
         assert step is not None
         for operand in self.streamed(of_weighed=True):
-            slot, parity = self.place_of(operand, step)
+            slot, parity = self.slot_of(operand, step)
             self.wait(self.value(Op.ADD, slot, number(operand.barrier)), parity)
         for node in self.weighed:
             self.effect(Op.MMA_GROUP, (self.sums_of(node),), ("ready", 0))
@@ -334,7 +334,7 @@ class _Ahead(StreamParts):
         mask = self.both(self.less(number(0), step), self.speaks)
         for operand in self.streamed(of_weighed=True):
             before = self.value(Op.ADD, step, number(operand.slots - 1))
-            slot, _ = self.place_of(operand, before)
+            slot, _ = self.slot_of(operand, before)
             self.release(operand, slot, mask)
 
     def start_next(self) -> None:
@@ -349,7 +349,7 @@ class _Ahead(StreamParts):
         self.start_scores(self.where(self.exists(following), following, step))
         for node in self.weighed:
             operands = self.operands_of(self.parts[node.src[1]])
-            slots = [self.place_of(o, step)[0] if o else number(0) for o in operands]
+            slots = [self.slot_of(o, step)[0] if o else number(0) for o in operands]
             words = words_of[node]
             self.multiply(node.src[1], self.sums_of(node), slots, words, begins=False)
 
@@ -364,8 +364,8 @@ class _Ahead(StreamParts):
                 mask = self.both(self.exists(later), self.first)
                 if back:
                     mask = self.both(self.less(number(back - 1), step), mask)
-                slot, parity = self.place_of(operand, later)
-                # That of the step whose place it takes, a lap earlier.
+                slot, parity = self.slot_of(operand, later)
+                # That of the step whose slot it takes, a lap earlier.
                 parity = self.value(Op.XOR, parity, number(1))
                 self.wait(self.free(operand, slot), parity, mask)
                 # What they share is computed in front of all of them.
@@ -373,9 +373,3 @@ class _Ahead(StreamParts):
                 once = self.once(mask)
                 self.start_copies(operand, copies, const(dtypes.bool, True))
                 self.before = self.add(Op.END, dtypes.void, (once,))
-
-
-def _unversioned(node: UOp) -> UOp:
-    while node.op == Op.AFTER:
-        node = node.src[0]
-    return node

@@ -198,7 +198,7 @@ def is_independent(kernel: UOp, number: int) -> Iterator[str]:
             return
 
 
-def can_be_spread(kernel: UOp, number: int, kind: str) -> Iterator[str]:
+def can_be_bound(kernel: UOp, number: int, kind: str) -> Iterator[str]:
     closers = _closers(kernel, number)
     stores = [node for node in kernel.src if node.op == Op.STORE]
     if kinds_of(kernel)[number] == ORDERED:

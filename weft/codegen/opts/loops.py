@@ -216,7 +216,7 @@ class Order(Opt):
 
 @dataclass(frozen=True)
 class Bind(Opt):
-    """Spread a loop over groups ("grid") or over the threads of a group ("thread"), or undo that.
+    """Run iterations of a loop in groups ("grid") or threads of a group ("thread"), or undo that.
 
     Threads may share the loop of a reduction: each reduces a part, and then they join the parts.
     A store that is not inside a loop of the grid is done by the first group.
@@ -246,7 +246,7 @@ class Bind(Opt):
         yield from legality.is_plain_loop(kernel, self.range, (LOOP, GRID, THREAD))
         if self.kind != LOOP:
             yield from legality.is_independent(kernel, self.range)
-            yield from legality.can_be_spread(kernel, self.range, self.kind)
+            yield from legality.can_be_bound(kernel, self.range, self.kind)
 
     def rewritten(self, kernel: UOp) -> UOp:
         return _with_kind(kernel, self.range, self.kind)

@@ -23,13 +23,13 @@ from weft.ir.shapes import shape_of
 from weft.ir.sizes import shape_value
 from weft.ir.uop import UOp
 from weft.runtime.device import Device, Handle, LaunchList
+from weft.schedule.plan import ALIGNMENT
 from weft.support.errors import InternalError
 
 PATTERNS: Final = (b"\xfa\xff", b"\x7a\x7a")
 # A redzone is as large as its memory, because a stray store is seldom farther away than that.
 LEAST_REDZONE: Final = 4 << 10
 MOST_REDZONE: Final = 1 << 20
-_ALIGNMENT: Final = 256  # what any device asks of a part of its memory
 
 
 class _Member(NamedTuple):
@@ -49,9 +49,9 @@ class _RedzonedBlock:
         self.size = max(each.offset + each.size for each in members)
         self.written = [each for each in members if program.parameters[each.number].is_written]
         # What the kernel may see of an address, such as its alignment, stays as it is.
-        skew = members[0].handle.address % _ALIGNMENT if device.has_addresses else 0
+        skew = members[0].handle.address % ALIGNMENT if device.has_addresses else 0
         whole = min(max(self.size, LEAST_REDZONE), MOST_REDZONE)
-        self.start = -(-whole // _ALIGNMENT) * _ALIGNMENT + skew
+        self.start = -(-whole // ALIGNMENT) * ALIGNMENT + skew
         self.end = self.start + self.size
 
     def contents(self, device: Device) -> bytearray:

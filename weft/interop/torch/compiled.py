@@ -16,7 +16,7 @@ from weft.interop.torch.layout import order_of
 from weft.interop.torch.sizes import Sizes
 from weft.support.errors import InternalError, UsageError
 from weft.support.source_line import NOWHERE
-from weft.tensor.host.convert import stored_array
+from weft.tensor.host.values import stored_array
 from weft.tensor.jit.jit import jit
 from weft.tensor.tensor import Tensor
 

@@ -12,7 +12,7 @@ from weft.ir.dtypes import BOOL, DType
 from weft.render.c_family.language import ADD, COMPARE, MULTIPLY, OR, TERNARY, Language, Text
 
 
-class PlaceText(NamedTuple):
+class AddressText(NamedTuple):
     """Where an INDEX points. `memory` is a pointer or array, or a variable if `is_variable`.
 
     `mask` is None where nothing is masked, and one text per lane where lanes have their own masks.
@@ -43,14 +43,14 @@ def _plus(index: Text, lane: int) -> str:
     return f"{index.at(ADD)} + {lane}" if lane else index.text
 
 
-def inline_load(language: Language, address: PlaceText) -> Text | None:
+def inline_load(language: Language, address: AddressText) -> Text | None:
     """The value at an address as an expression, or None where it takes statements."""
     if not address.is_scalar:
         return Text(address.memory) if address.is_variable and address.mask is None else None
     return _element(language, address, 0, address.mask if isinstance(address.mask, Text) else None)
 
 
-def _element(language: Language, address: PlaceText, lane: int, mask: Text | None) -> Text:
+def _element(language: Language, address: AddressText, lane: int, mask: Text | None) -> Text:
     value = Text(address.element(lane))
     if address.dtype.kind == BOOL:
         value = Text(f"{value.text} != 0", COMPARE)
@@ -60,7 +60,7 @@ def _element(language: Language, address: PlaceText, lane: int, mask: Text | Non
     return Text(f"{mask.at(OR)} ? {value.at(ADD)} : {zero}", TERNARY)
 
 
-def vector_load(language: Language, address: PlaceText, name: str) -> list[str]:
+def vector_load(language: Language, address: AddressText, name: str) -> list[str]:
     """The statements that declare `name` as the vector at an address."""
     dtype, type_name = address.dtype, language.type_name(address.dtype)
     if isinstance(address.mask, list) or not (address.is_variable or moves_whole(language, dtype)):
@@ -78,7 +78,7 @@ def vector_load(language: Language, address: PlaceText, name: str) -> list[str]:
     return [f"{type_name} {name} = {zero};", f"if ({address.mask.text}) {name} = {load};"]
 
 
-def store(language: Language, address: PlaceText, value: Text) -> list[str]:
+def store(language: Language, address: AddressText, value: Text) -> list[str]:
     """The statements that write a value at an address; a vector has to be a name."""
     mask = address.mask if isinstance(address.mask, Text) else None
     if address.is_scalar or address.is_variable:
@@ -109,7 +109,7 @@ def _masked(statement: str, mask: Text | None) -> str:
     return f"if ({mask.text}) {statement}" if mask is not None else statement
 
 
-def _lane_masks(address: PlaceText, common: Text | None = None) -> list[Text | None]:
+def _lane_masks(address: AddressText, common: Text | None = None) -> list[Text | None]:
     """The mask of each lane, apart from one that all have and that is checked elsewhere."""
     if isinstance(address.mask, list):
         return [Text(mask) for mask in address.mask]

@@ -28,7 +28,7 @@ from weft.render.c_family.language import (
     Text,
     unsigned,
 )
-from weft.render.c_family.memory import PlaceText
+from weft.render.c_family.memory import AddressText
 from weft.render.c_family.names import Names
 from weft.render.c_family.uses import Uses
 from weft.support.errors import InternalError
@@ -239,7 +239,7 @@ class _Kernel:
 
     # Memory and control.
 
-    def _address(self, node: UOp) -> PlaceText:
+    def _address(self, node: UOp) -> AddressText:
         memory, mask, index = behind(node.src[0]), node.src[1], node.src[2]
         # Else the texts of the mask and the index are written once for each lane.
         is_plain = node.dtype.lanes == 1 or c_family_memory.moves_whole(self.language, node.dtype)
@@ -250,7 +250,7 @@ class _Kernel:
             lane_masks = self._use(mask) if is_plain else Text(self._named(mask))
         position = self._use(index) if is_plain else Text(self._named(index))
         is_variable = self.uses.is_variable(memory)
-        return PlaceText(self.memories[memory], position, lane_masks, node.dtype, is_variable)
+        return AddressText(self.memories[memory], position, lane_masks, node.dtype, is_variable)
 
     def _effect(self, node: UOp) -> None:
         statements = self._statements(node)

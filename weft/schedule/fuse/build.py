@@ -27,7 +27,7 @@ from weft.rules.validity import narrow, narrow_mask
 from weft.schedule.fuse.inline import reduction_at
 from weft.schedule.fuse.kernel import Kernel, Store
 from weft.schedule.fuse.walk import Fused
-from weft.schedule.indexing import Address, through, validity
+from weft.schedule.indexing import Address, seen_through, through, validity
 from weft.schedule.memory import MEMORY, gather_address, placeholder, resolve_view, target_of
 
 Key = tuple[UOp, Address]
@@ -59,9 +59,7 @@ class Builder:
 
     def _load_indices(self, view: UOp, address: Address, target: Address) -> Address:
         """The target of a store through index tensors, with the loaded indices in it."""
-        while view.op in MOVEMENT:
-            address = through(view, address)
-            view = view.src[0]
+        view, address = seen_through(view, address)
         if view.op != Op.INDEX:
             return target
         loaded = self._loaded(view, address)

@@ -171,7 +171,7 @@ class Candidates:
                 continue
             if node.op == Op.SCAN and not self._inliner.is_along(node, use):
                 continue
-            if self._is_kept_waiting(node, kernel, scope):
+            if self._has_to_wait(node, kernel, scope):
                 continue
             others = after | {other.kernel for other in uses if other.kernel is not kernel}
             has_room = len(kernel.stores) < MOST_STORES and kernel.can_pin(scope)
@@ -181,7 +181,7 @@ class Candidates:
                 return kernel, use.address
         return None
 
-    def _is_kept_waiting(self, node: UOp, kernel: Kernel, scope: frozenset[UOp]) -> bool:
+    def _has_to_wait(self, node: UOp, kernel: Kernel, scope: frozenset[UOp]) -> bool:
         """Whether a kernel of threads had better wait for another one that stores a value.
 
         A reduction with a path of its own leaves few lanes to the rest, and a product has tiles of

@@ -7,8 +7,9 @@ from typing import Final
 from weft.ir.dtypes import dtypes
 from weft.ir.ops import Op
 from weft.ir.uop import UOp
+from weft.ir.views import unmoved
 from weft.schedule.decision import Decision
-from weft.schedule.fuse.chains import Chains
+from weft.schedule.fuse.chains.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import (
     ElementCost,
@@ -24,7 +25,6 @@ from weft.schedule.fuse.epilogues import Epilogues
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.recompute import Revised
 from weft.schedule.fuse.uses import Use
-from weft.schedule.layout.view_axes import base_of
 from weft.target.compute import Simt
 
 # Ops of a mask or bias that is computed for each score, for every head anew, and of the condition
@@ -137,8 +137,8 @@ class Decisions:
         if node.op != Op.WHERE or not isinstance(self._work.target.compute, Simt):
             return False
         inside, value, edge = node.src
-        below = base_of(value)
-        is_constant = base_of(edge).op == Op.CONST and not self._reads.memory_below[inside]
+        below = unmoved(value)
+        is_constant = unmoved(edge).op == Op.CONST and not self._reads.memory_below[inside]
         if not is_constant or below is value or size_of(below) > size_of(node):
             return False
         return self._work.in_full(inside) <= MOST_OF_A_SCORE * self._work.target.costs.op

@@ -19,7 +19,8 @@ from weft.ir.uop import UOp
 from weft.schedule.fuse.cost import ValueReads, size_of, sums_reused_products
 from weft.schedule.fuse.kernel import Kernel
 from weft.schedule.layout.align_factors import matrix_inputs
-from weft.schedule.layout.convolutions import base_of_factor, views_of
+from weft.schedule.layout.convolutions import views_of
+from weft.schedule.layout.view_axes import base_of_factor
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 

@@ -13,7 +13,7 @@ from typing import Final
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, Op, name
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.fuse.chains import Chains
+from weft.schedule.fuse.chains.chains import Chains
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import sums_reused_products
 from weft.schedule.fuse.kernel import Kernel, Path

@@ -8,7 +8,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, range_ids
 from weft.ir.views import memory_of
 from weft.schedule.fuse.candidates import Candidates
-from weft.schedule.fuse.chain_pairs import ChainPairs
+from weft.schedule.fuse.chains.pairs import ChainPairs
 from weft.schedule.fuse.cost import evaluations_of, size_of
 from weft.schedule.fuse.inline import Inliner
 from weft.schedule.fuse.kernel import Kernel, Store

@@ -21,14 +21,14 @@ def need(kernel: Kernel, source: Kernel) -> None:
     """Let a kernel read from another."""
     if source is not kernel and source not in kernel.needs:
         kernel.needs.add(source)
-        _spread(kernel.waiting, source)
+        _propagate(kernel.waiting, source)
 
 
 def follow(kernel: Kernel, first: Kernel) -> None:
     """Let a kernel run after another, from which it reads nothing."""
     if first is not kernel and first not in kernel.after:
         kernel.after.add(first)
-        _spread(kernel.waiting, first)
+        _propagate(kernel.waiting, first)
 
 
 def depends_on(kernel: Kernel, other: Kernel) -> bool:
@@ -44,7 +44,7 @@ def waiting_for(kernels: Iterable[Kernel]) -> int:
     return bits
 
 
-def _spread(waiting: int, kernel: Kernel) -> None:
+def _propagate(waiting: int, kernel: Kernel) -> None:
     stack = [kernel]
     while stack:
         part = stack.pop()
@@ -65,7 +65,7 @@ def forget_after(kernels: Sequence[Kernel]) -> None:
             source.waiting |= kernel.waiting
     for kernel in () if is_acyclic else order:  # what waits for itself shows as such
         for source in kernel.needs:
-            _spread(kernel.waiting, source)
+            _propagate(kernel.waiting, source)
 
 
 def producers_first(kernels: Sequence[Kernel]) -> list[Kernel]:

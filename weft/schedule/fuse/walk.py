@@ -25,8 +25,8 @@ from weft.ir.walk import topological
 from weft.schedule.decision import Decision
 from weft.schedule.fuse.calls import Calls
 from weft.schedule.fuse.candidates import Candidates
-from weft.schedule.fuse.chain_pairs import ChainPairs
-from weft.schedule.fuse.chains import find_chains
+from weft.schedule.fuse.chains.chains import find_chains
+from weft.schedule.fuse.chains.pairs import ChainPairs
 from weft.schedule.fuse.code_size import CodeSize
 from weft.schedule.fuse.cost import ElementCost, ValueReads
 from weft.schedule.fuse.decisions import Decisions

@@ -7,7 +7,7 @@ a longer one, and read as far as it goes:
     reduce ADD axes (2): float32(x[512, 1001]) * float32(y[512, 1001])   ->   of x and y,
         stage(x.pad(to 1024 columns)).shrink(to 1001)
 
-Products that become one kernel with a softmax between them (`fuse/chains.py`) are left alone:
+Products that become one kernel with a softmax between them (`fuse/chains/`) are left alone:
 their rows are multiples of 16 bytes already, and their weights are never in memory.
 
 Factors of one byte are multiplied along the sum alone: one that lies across it is transposed. A
@@ -28,8 +28,9 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import find_chains
-from weft.schedule.layout.view_axes import without_cast
+from weft.schedule.fuse.chains.chains import find_chains
+from weft.schedule.layout.view_axes import base_of_factor, sizes_of, without_cast
+from weft.target.compute import Simt
 from weft.target.target import Target
 
 # Products of fewer multiplications are as fast without matrix units, with the copy.
@@ -38,7 +39,6 @@ LEAST_WORK: Final = 1 << 24
 LEAST_USES: Final = 64
 # Rows of whole lines are read fastest: on an H200, others by a quarter slower. That is more than a
 # copy takes where each element is used so often.
-LINE_BYTES: Final = 128
 LINE_USES: Final = 2048
 # Views of a factor that keep its elements where they are.
 _VIEWS: Final = MOVEMENT - {Op.PAD}
@@ -49,6 +49,9 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
     dtypes, alignment = matrix_inputs(context.target)
     if not dtypes or not root.ops >> Op.REDUCE & 1:
         return root
+    compute = context.target.compute
+    assert isinstance(compute, Simt)  # other machines have no such matrix units
+    line = compute.line_bytes
     chains = find_chains(root, topological(root), context.target)
     in_chains = {
         node for chain in chains.results.values() for node in (chain.result, *chain.products)
@@ -59,17 +62,19 @@ def align_factors(root: UOp, context: ScheduleContext) -> UOp:
         is_product = new.op == Op.REDUCE and new.arg[0] == Op.ADD and new.src[0].op == Op.MUL
         if not is_product or node in in_chains or not is_large(new.src[0]):
             return new
-        bases = [_base(factor) for factor in new.src[0].src]
+        bases = [base_of_factor(factor, _VIEWS) for factor in new.src[0].src]
         uses = min(_uses(base, new.src[0]) for base in bases)
         if uses < LEAST_USES or any(base.dtype not in dtypes for base in bases):
             return new
-        multiple = LINE_BYTES if uses >= LINE_USES else alignment
+        multiple = line if uses >= LINE_USES else alignment
         sizes = _matrix_sizes(new)
-        known = {base: _padded(base) for base in bases if _is_unaligned(base, sizes, multiple)}
+        known = {
+            base: _padded(base, line) for base in bases if _is_unaligned(base, sizes, multiple)
+        }
         for factor, base in zip(new.src[0].src, bases, strict=True):
             if sizes and base.dtype.itemsize == 1 and _is_across(factor, base, new.arg[1][0]):
                 view = _view(factor)
-                transposed = _padded(without_cast(view, base))
+                transposed = _padded(without_cast(view, base), line)
                 known[view] = (
                     transposed if transposed.dtype is view.dtype else transposed.cast(view.dtype)
                 )
@@ -92,29 +97,14 @@ def matrix_inputs(target: Target) -> tuple[frozenset[DType], int]:
 
 
 def is_large(product: UOp) -> bool:
-    sizes = _sizes(product)
+    sizes = sizes_of(product)
     return bool(sizes) and math.prod(sizes) >= LEAST_WORK
-
-
-def _base(factor: UOp) -> UOp:
-    """What a factor is a view of, seen through the cast to the dtype of the sum."""
-    has_cast = False
-    while factor.op in _VIEWS or (factor.op == Op.CAST and not has_cast):
-        has_cast = has_cast or factor.op == Op.CAST
-        factor = factor.src[0]
-    return factor
 
 
 def _uses(base: UOp, product: UOp) -> int:
     """How often each element of a factor is multiplied."""
-    sizes = _sizes(base)
-    return math.prod(_sizes(product)) // max(math.prod(sizes), 1) if sizes else 0
-
-
-def _sizes(node: UOp) -> list[int]:
-    """The sizes of a value; none where one is symbolic."""
-    sizes = [size for size in shape_of(node) if isinstance(size, int)]
-    return sizes if len(sizes) == len(shape_of(node)) else []
+    sizes = sizes_of(base)
+    return math.prod(sizes_of(product)) // max(math.prod(sizes), 1) if sizes else 0
 
 
 def _matrix_sizes(reduction: UOp) -> frozenset[int]:
@@ -123,7 +113,7 @@ def _matrix_sizes(reduction: UOp) -> frozenset[int]:
     Pixels of an image are several axes, which lie in memory as one as long as they are not padded.
     """
     product, axes = reduction.src[0], reduction.arg[1]
-    sizes = _sizes(product)
+    sizes = sizes_of(product)
     left, right = (_varies(factor) for factor in product.src)
     own = [axis for axis in range(len(sizes)) if left[axis] != right[axis]]
     if len(axes) != 1 or len(own) != 2 or left[own[0]] == left[own[1]]:
@@ -139,7 +129,7 @@ def _varies(factor: UOp) -> list[bool]:
 
 def _is_unaligned(base: UOp, wanted: frozenset[int], multiple: int) -> bool:
     """Whether the rows of a matrix begin where no copy can read them, or slowly."""
-    sizes = _sizes(base)
+    sizes = sizes_of(base)
     is_row = len(sizes) > 1 and sizes[-1] in wanted
     return is_row and sizes[-1] * base.dtype.itemsize % multiple != 0
 
@@ -169,10 +159,9 @@ def _is_across(factor: UOp, base: UOp, axis: int) -> bool:
     return axis != len(shape_of(base)) - 1
 
 
-def _padded(base: UOp) -> UOp:
+def _padded(base: UOp, line_bytes: int) -> UOp:
     """The same value, materialized in rows of whole lines."""
-    *outer, last = _sizes(base)
-    line = LINE_BYTES // base.dtype.itemsize
-    more = -last % line
+    *outer, last = sizes_of(base)
+    more = -last % (line_bytes // base.dtype.itemsize)
     whole = global_stage(pad(base, [*((0, 0) for _ in outer), (0, more)]))
     return shrink(whole, [*((0, size) for size in outer), (0, last)])

@@ -21,19 +21,19 @@ from weft.ir.movement import pad, shrink
 from weft.ir.ops import ELEMENTWISE, Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
+from weft.ir.views import unmoved
 from weft.ir.walk import map_graph, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.layout.align_factors import is_large, matrix_inputs
 from weft.schedule.layout.convolutions import (
     Convolution,
     ConvolutionFactor,
-    base_of_factor,
     convolution_of,
 )
 from weft.schedule.layout.gather_windows import Windows, gathered, windows_of
 from weft.schedule.layout.view_axes import (
     axis_above,
-    base_of,
+    base_of_factor,
     inverse,
     permuted,
     permuted_factor,
@@ -161,7 +161,7 @@ class _Layouts:
         else:
             result = make(node.op, node.dtype, src, node.arg)
         self.last.add(result)
-        if node.op in ELEMENTWISE and any(base_of(s) in self.sums for s in src):
+        if node.op in ELEMENTWISE and any(unmoved(s) in self.sums for s in src):
             self.sums.add(result)
         return permuted(result, inverse(order))
 
@@ -182,7 +182,7 @@ class _Layouts:
         """The axis along which the largest source is read that has another one last."""
         found: tuple[int, int] | None = None
         for source in sources:
-            base = base_of(source)
+            base = unmoved(source)
             if base not in self.last or len(shape_of(source)) != len(sizes):
                 continue
             count = _count(sizes_of(base))
@@ -196,13 +196,13 @@ class _Layouts:
 
     def _is_outdone(self, count: int, sources: Sequence[UOp]) -> bool:
         """Whether a source in an order of its own has more elements."""
-        others = [base for base in map(base_of, sources) if base not in self.last]
+        others = [base for base in map(unmoved, sources) if base not in self.last]
         return any(_count(sizes_of(base)) > count for base in others)
 
     def stored(self, store: UOp) -> UOp:
         """A store in the order of its memory: a convolution is materialized in its own first."""
         value = store.src[1]
-        base = base_of(value)
+        base = unmoved(value)
         if base is value or base not in self.sums or not sizes_of(base):
             return store
         axis = axis_above(value, base, len(shape_of(base)) - 1)

@@ -14,7 +14,13 @@ from typing import Final, NamedTuple
 from weft.ir.dtypes import DType
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.uop import UOp
-from weft.schedule.layout.view_axes import axis_below, permuted_factor, sizes_of, with_base
+from weft.schedule.layout.view_axes import (
+    axis_below,
+    base_of_factor,
+    permuted_factor,
+    sizes_of,
+    with_base,
+)
 
 # An image has channels and pixels, of one or several images.
 LEAST_AXES: Final = 3
@@ -93,15 +99,6 @@ def varies(factor: UOp) -> list[bool]:
         inner = varies(factor.src[0])
         return [inner[axis] for axis in factor.arg]
     return [size != 1 for size in sizes_of(factor)]
-
-
-def base_of_factor(factor: UOp) -> UOp:
-    """What a factor is a view of, seen through the cast to the dtype of the sum."""
-    has_cast = False
-    while factor.op in MOVEMENT or (factor.op == Op.CAST and not has_cast):
-        has_cast = has_cast or factor.op == Op.CAST
-        factor = factor.src[0]
-    return factor
 
 
 def _without_padding(view: UOp) -> UOp:

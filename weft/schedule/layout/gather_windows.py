@@ -36,9 +36,8 @@ from weft.target.matrix import LEAST_SIDE
 from weft.target.memory import GLOBAL
 from weft.target.target import Target
 
-# Columns of the smallest tile, and the share of a unit's rate that its best kernels reach.
+# Columns of the smallest tile.
 TILE_SIDE: Final = 64
-REACHED: Final = 0.8
 
 
 class Windows(NamedTuple):
@@ -92,7 +91,7 @@ def _is_faster(sizes: Sequence[int], found: Windows, target: Target) -> bool:
     shown, channels = _count(sizes, found.window), sizes[found.window[-1]]
     if channels >= line or min(shown, columns) < LEAST_SIDE:
         return False
-    rate = REACHED * max(rates) / 1e9
+    rate = target.peaks.reached * max(rates) / 1e9
     sums = 2 * pixels * -(-columns // TILE_SIDE) * TILE_SIDE / rate  # of one element each
     moved = 2 * pixels * shown * dtype.itemsize
     rows = target.costs.launch + moved * target.memory(GLOBAL).cost / target.units

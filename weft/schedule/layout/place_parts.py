@@ -25,7 +25,7 @@ from weft.ir.shapes import Shape, fill_pairs, shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, topological, users, with_sources
 from weft.schedule.context import ScheduleContext, next_slot
-from weft.schedule.fuse.chains import Chains, find_chains
+from weft.schedule.fuse.chains.chains import Chains, find_chains
 
 Box = tuple[tuple[int, int], ...]
 

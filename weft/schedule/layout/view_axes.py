@@ -7,7 +7,7 @@ of the other side make up, or that is repeated, is not followed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from weft.ir.movement import expand, permute
 from weft.ir.ops import MOVEMENT, Op
@@ -21,11 +21,13 @@ def sizes_of(node: UOp) -> list[int]:
     return sizes if len(sizes) == len(shape_of(node)) else []
 
 
-def base_of(view: UOp, through_cast: bool = False) -> UOp:
-    """What a value is a view of."""
-    while view.op in MOVEMENT or (through_cast and view.op == Op.CAST):
-        view = view.src[0]
-    return view
+def base_of_factor(factor: UOp, views: Collection[int] = MOVEMENT) -> UOp:
+    """What a factor is a view of, seen through the cast to the dtype of the sum."""
+    has_cast = False
+    while factor.op in views or (factor.op == Op.CAST and not has_cast):
+        has_cast = has_cast or factor.op == Op.CAST
+        factor = factor.src[0]
+    return factor
 
 
 def axis_below(view: UOp, base: UOp, axis: int) -> int | None:

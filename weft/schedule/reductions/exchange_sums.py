@@ -23,12 +23,13 @@ from typing import Final, NamedTuple
 from weft.ir.build import global_stage, reduce_axes, where
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.movement import expand, reshape
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import largest_size, shape_of
 from weft.ir.uop import UOp
+from weft.ir.views import unmoved
 from weft.ir.walk import map_graph, topological, users, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import NEVER, can_chain, find_chains
+from weft.schedule.fuse.chains.chains import NEVER, can_chain, find_chains
 from weft.schedule.fuse.cost import size_of, sums_reused_products
 from weft.support.settings import settings
 
@@ -195,9 +196,7 @@ def _output(found: _Product, total: UOp) -> UOp:
 
 def _dtype_in_memory(values: UOp) -> DType:
     """The dtype of values, or that of the small floats that they are widened from."""
-    node = values
-    while node.op in MOVEMENT:
-        node = node.src[0]
+    node = unmoved(values)
     is_widened = node.op == Op.CAST and node.src[0].dtype.is_float and _is_summed_wide(node.src[0])
     return node.src[0].dtype if is_widened else values.dtype
 

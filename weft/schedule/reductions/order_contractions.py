@@ -29,7 +29,7 @@ from weft.ir.uop import UOp
 from weft.ir.walk import map_graph, topological, users, with_sources
 from weft.schedule.context import ScheduleContext
 from weft.schedule.fuse.cost import sums_reused_products
-from weft.schedule.indexing import everywhere, through
+from weft.schedule.indexing import everywhere, seen_through
 
 # How many times fewer multiplications another order has to take.
 LEAST_GAIN: Final = 4
@@ -342,10 +342,8 @@ def _indices(value: UOp, shape: Shape) -> tuple[UOp, ...]:
     """Where an element of a product is in what its factor is a view of, and when."""
     if not shape_of(value):
         return ()
-    address = everywhere(tuple([range_(axis, size) for axis, size in enumerate(shape)]))
-    while value.op in MOVEMENT:
-        address = through(value, address)
-        value = value.src[0]
+    ranges = tuple([range_(axis, size) for axis, size in enumerate(shape)])
+    _, address = seen_through(value, everywhere(ranges))
     return (*address.indices, address.mask)
 
 

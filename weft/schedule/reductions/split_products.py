@@ -14,10 +14,11 @@ from weft.ir.build import global_stage, reduce_axes
 from weft.ir.dtypes import DType
 from weft.ir.movement import permute, reshape
 from weft.ir.ops import Op
+from weft.ir.reduction.contract import ROW_BYTES
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.layout.convolutions import base_of_factor, varies, views_of
-from weft.schedule.layout.view_axes import sizes_of
+from weft.schedule.layout.convolutions import varies, views_of
+from weft.schedule.layout.view_axes import base_of_factor, sizes_of
 from weft.target.compute import Simt
 from weft.target.matrix import LEAST_SIDE, Tile
 from weft.target.memory import GLOBAL
@@ -26,20 +27,11 @@ from weft.target.target import Target
 MOST_PARTS: Final = 128
 # What a part sums at least, in bytes: some steps. It is a multiple of what is in a line of a step.
 LEAST_PART: Final = 512
-LINE: Final = 128
-# The share of a unit's rate that its best kernels reach (H200: 790 of 989 Tflop/s), and how much
-# faster parts have to be than one sum.
-REACHED: Final = 0.8
+# How much faster parts have to be than one sum.
 GAIN: Final = 1.2
 SUM_BYTES: Final = 4
 # How much longer parts take that are not runs of the sum, as some lines of each image.
 SCATTERED: Final = 1.1
-# What groups compute on plain cores, as `simt/tiles.py` has them; measured on an H200.
-PLAIN_TILES: Final = (
-    Tile(128, 128, 0.88, overhead=512),
-    Tile(64, 64, 0.77, overhead=512),
-    Tile(32, 32, 0.51, overhead=512),
-)
 
 
 class _Product(NamedTuple):
@@ -63,7 +55,7 @@ def parts_of_product(node: UOp, target: Target) -> tuple[int, int] | None:
     speed = _speed(found.dtype, target)
     if not speed.rate:
         return None
-    least, line = (size // found.dtype.itemsize for size in (LEAST_PART, LINE))
+    least, line = (size // found.dtype.itemsize for size in (LEAST_PART, ROW_BYTES))
     first = min(axis for axis in node.arg[1] if sizes_of(node.src[0])[axis] > 1)
     choices = [
         (_time(found, count, speed, target) * (1.0 if axis == first else SCATTERED), count, axis)
@@ -89,10 +81,12 @@ class _Speed(NamedTuple):
 
 def _speed(dtype: DType, target: Target) -> _Speed:
     """Matrix units that read local memory, or plain cores."""
+    compute, reached = target.compute, target.peaks.reached
+    assert isinstance(compute, Simt)
     for unit in target.matrix_units if dtype.bits <= 16 and target.copies else ():
         if unit.tiles and (dtype, dtype) in unit.inputs:
-            return _Speed(REACHED * unit.rate / target.units / 1e9, unit.tiles)
-    return _Speed(REACHED * target.peaks.operations / target.units / 1e9, PLAIN_TILES)
+            return _Speed(reached * unit.rate / target.units / 1e9, unit.tiles)
+    return _Speed(reached * target.peaks.operations / target.units / 1e9, compute.tiles)
 
 
 def in_parts(node: UOp, axis: int, count: int) -> UOp:

@@ -20,7 +20,7 @@ from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp, make
 from weft.ir.walk import map_graph, topological, with_sources
 from weft.schedule.context import ScheduleContext
-from weft.schedule.fuse.chains import find_chains
+from weft.schedule.fuse.chains.chains import find_chains
 from weft.schedule.reductions.joined_columns import parts_of_columns
 from weft.schedule.reductions.split_joins import try_join_parts
 from weft.schedule.reductions.split_products import in_parts, parts_of_product

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from weft.support.errors import ArgumentTypeError
-from weft.tensor.host.convert import data
+from weft.tensor.host.values import data
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

@@ -27,8 +27,9 @@ from weft.tensor.checks import ints_of, known, shape_from
 from weft.tensor.core import realize_all
 from weft.tensor.create.creation import constant, device_name
 from weft.tensor.host import dlpack
-from weft.tensor.host.convert import dtype_of, stored_array
+from weft.tensor.host.convert import dtype_of
 from weft.tensor.host.host_data import dtype_of_array
+from weft.tensor.host.values import stored_array
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor

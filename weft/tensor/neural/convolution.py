@@ -258,12 +258,12 @@ def conv_transpose2d(
     flipped = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
     flipped = flipped.reshape((groups * outputs, inputs // groups, *kernel))
     flipped = flipped.flip(tuple(range(2, 2 + rank))) if rank else flipped
-    spread = with_zeros_between(self, strides)
+    dilated = with_zeros_between(self, strides)
     borders = [
         (gap * (taps - 1) - low, gap * (taps - 1) - high + more)
         for gap, taps, (low, high), more in zip(gaps, kernel, edges, extra, strict=True)
     ]
-    padded = spread.pad([(0, 0), (0, 0), *borders])
+    padded = dilated.pad([(0, 0), (0, 0), *borders])
     return padded.conv2d(flipped, bias, groups, dilation=gaps)
 
 

@@ -87,11 +87,11 @@ def _slope_of_input(
         step if gap == 1 else 1 for step, gap in zip(shape.strides, shape.gaps, strict=True)
     )
     rest = tuple(step // by for step, by in zip(shape.strides, steps, strict=True))
-    spread = with_zeros_between(slope, rest)
+    dilated = with_zeros_between(slope, rest)
     counts = tuple(ceil_quotient(size, step) for size, step in zip(sizes, steps, strict=True))
     total: Tensor | None = None
     for starts in itertools.product(*map(range, steps)):
-        part = _phase(spread, weight, counts, shape, steps, starts, dtype)
+        part = _phase(dilated, weight, counts, shape, steps, starts, dtype)
         if part is not None:
             part = apart(part, steps, starts)
             total = part if total is None else total + part

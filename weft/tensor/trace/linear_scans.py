@@ -23,10 +23,10 @@ from typing import Final, NamedTuple
 
 from weft.ir.build import range_
 from weft.ir.dtypes import dtypes
-from weft.ir.ops import MOVEMENT, Op
+from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.ir.uop import UOp
-from weft.schedule.indexing import everywhere, through
+from weft.schedule.indexing import everywhere, seen_through
 from weft.support.errors import UsageError
 from weft.tensor.autodiff.custom_gradient import with_body
 from weft.tensor.checks import known
@@ -188,10 +188,7 @@ def _aligned_sizes(node: UOp, before: UOp, then: UOp, decay: UOp) -> list[int] |
     factor = product.src[0] if product.src[1] is before else product.src[1]
     shape = shape_of(before)
     ranges = [range_(axis, size) for axis, size in enumerate(shape)]
-    address = everywhere(tuple(ranges))
-    while factor.op in MOVEMENT:
-        address = through(factor, address)
-        factor = factor.src[0]
+    factor, address = seen_through(factor, everywhere(tuple(ranges)))
     used = [index for index in address.indices if index.ranges]
     axes = [index.arg for index in used if index.op == Op.RANGE]
     is_plain = factor is decay and len(axes) == len(used) and axes == sorted(set(axes))

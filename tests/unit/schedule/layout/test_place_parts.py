@@ -19,8 +19,8 @@ BF16 = dtypes.bfloat16
 SHAPE = (2, 256, 3 * 128)
 
 
-def kernels(cut, target=CUDA) -> list[UOp]:
-    """The kernels of the gradient of what queries, keys and values are cut from."""
+def gradient_graph(cut=lambda x: x.chunk(3, -1)) -> UOp:
+    """The gradient of what queries, keys and values are cut from, multiplied once more."""
     whole = Tensor(param(0, BF16, SHAPE))
     slopes = Tensor(param(1, BF16, (2, 256, 128)))
     q, k, v = (each.reshape(2, 256, 2, 64).transpose(1, 2) for each in cut(whole))
@@ -31,8 +31,11 @@ def kernels(cut, target=CUDA) -> list[UOp]:
     factor = Tensor(param(2, BF16, (64, SHAPE[-1])))
     product = Tensor(found) @ factor.T
     memory = param(3, BF16, tuple(map(int, product.shape)))
-    made = make_schedule(sink(store(memory, product.uop)), target)
-    return [call.arg for call in made.kernels.src]
+    return sink(store(memory, product.uop))
+
+
+def kernels(cut, target=CUDA) -> list[UOp]:
+    return [call.arg for call in make_schedule(gradient_graph(cut), target).kernels.src]
 
 
 def stored_wholes(found: list[UOp]) -> list[int]:

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from tests.unit.machines import machine
 from tests.unit.schedule.fuse.test_fuse import TARGET, expand, p, reshape, schedule, texts
 from weft.ir.build import buffer, reduce_axes, scan_axis, sink, store
 from weft.ir.dtypes import dtypes
@@ -16,14 +15,11 @@ from weft.ir.walk import substitute, topological
 from weft.reference.memory import ElementMemory
 from weft.reference.schedule import run_schedule
 from weft.reference.tensor import evaluate
-from weft.schedule.reductions.block_scans import block_count
 from weft.schedule.schedule import make_schedule
 
 i32 = dtypes.int32
 X = p(1, 6, 10, dtype=i32)
 FLAT = p(1, 60, dtype=i32)
-
-SHORTEST = TARGET.costs.least_scan
 
 
 def flip(x, *axes):
@@ -122,19 +118,3 @@ def test_a_scan_and_what_is_no_scan_are_apart():
         store(p(0, 6, 10, dtype=i32), sums(X, 1)), store(p(2, 6, 10, dtype=i32), X * 2)
     )
     assert len(made.kernels.src) == 2
-
-
-def test_a_short_or_broad_scan_is_left_whole():
-    assert block_count(sums(p(1, SHORTEST - 1), 0), TARGET) == 1
-    assert block_count(sums(p(1, SHORTEST, 2), 0), TARGET) == 1
-    assert block_count(sums(p(1, SHORTEST), 0), TARGET) == 8
-    assert block_count(sums(p(1, SHORTEST), 0), machine(units=1)) == 1
-
-
-@pytest.mark.parametrize("size", [8 * SHORTEST, 8 * SHORTEST + 3])
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_long_scan_is_two_kernels(size, axis):
-    shape = (size, 1) if axis == 0 else (1, size)
-    x = p(1, *shape, dtype=dtypes.int32)
-    made = make_schedule(sink(store(p(0, *shape, dtype=dtypes.int32), sums(x, axis))), TARGET)
-    assert [call.arg.arg[0].split("_")[0] for call in made.kernels.src] == ["reduce", "scan"]

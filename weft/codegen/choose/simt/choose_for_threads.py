@@ -33,7 +33,7 @@ from weft.codegen.choose.simt.loops import (
     to_thread,
     write_out_few,
 )
-from weft.codegen.choose.simt.maps import spread_map, transpose
+from weft.codegen.choose.simt.maps import parallelize_map, transpose
 from weft.codegen.choose.simt.near_rows import share_near_rows
 from weft.codegen.choose.simt.share import addresses_of, share_along, share_anything
 from weft.codegen.choose.simt.tensor_chain import use_tensor_chain
@@ -71,7 +71,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         return False
     if not all(chooser.extent(number) for number in kinds):
         return False
-    shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (spread_map,)
+    shapes: tuple[Callable[[Chooser, Simt], bool], ...] = (parallelize_map,)
     if ORDERED not in kinds.values():
         mark = chooser.mark()
         if use_tensor_chain(chooser, compute):
@@ -79,7 +79,7 @@ def choose_for_threads(chooser: Chooser, target: Target) -> bool:
         chooser.undo_to(mark)
         _share_out(chooser, compute)
         shapes = (
-            *(use_matrix_units, tile_product, _rows, reduce_columns, transpose, spread_map),
+            *(use_matrix_units, tile_product, _rows, reduce_columns, transpose, parallelize_map),
             share_anything,
         )
     for shape in shapes:

@@ -47,8 +47,6 @@ GROUPS_BESIDE: Final = 4
 LEAST_LENGTH: Final = 16
 # How much larger a group is where there are few.
 LARGE_GROUPS: Final = 2
-# Bytes of memory that come together at least, where there are too few columns for whole lines.
-SECTOR_BYTES: Final = 32
 
 
 def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
@@ -80,7 +78,7 @@ def reduce_columns(chooser: Chooser, compute: Simt) -> bool:
     vector = lanes * max(access.dtype.itemsize for access in _read(chooser, rows))
     most = max(compute.line_bytes // vector, 1) if is_near else compute.warp
     across = min(_columns_at_once(chooser, column, vector, compute), most)
-    if across * vector < SECTOR_BYTES:
+    if across * vector < compute.sector_bytes:
         return False
     along = chooser.split_and(column, across, chooser.safe_tail(), to_thread)
     if along < 0:
@@ -182,7 +180,7 @@ def _columns_at_once(chooser: Chooser, column: int, vector: int, compute: Simt) 
     across = 1 << int(math.log2(min(extent, compute.warp)))
     while across * vector > compute.line_bytes and around * extent < compute.units * across:
         across //= 2
-    while across * vector > SECTOR_BYTES and 2 * around * extent < compute.units * across:
+    while across * vector > compute.sector_bytes and 2 * around * extent < compute.units * across:
         across //= 2
     return across
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from weft.codegen.analysis.loops import LOOP, THREAD, kinds_of, nodes_of, own_ranges
 from weft.codegen.choose.chooser import Chooser
-from weft.codegen.choose.heuristic_joins import NEVER
+from weft.codegen.choose.simd.joins import NEVER
 from weft.codegen.opts.join import JoinPlan, plan_join
 from weft.codegen.opts.table import Join
 from weft.ir.ops import Op

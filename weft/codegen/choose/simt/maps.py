@@ -49,7 +49,7 @@ GROUPS: Final = 2
 WAVES: Final = 4
 
 
-def spread_map(chooser: Chooser, compute: Simt) -> bool:
+def parallelize_map(chooser: Chooser, compute: Simt) -> bool:
     """A vector for each thread; where rows are not aligned, several elements a group apart."""
     if chooser.kernel.ops >> Op.REDUCE & 1:
         return False
@@ -75,7 +75,7 @@ def spread_map(chooser: Chooser, compute: Simt) -> bool:
     # What a thread has waited for, it uses several times; updates are one after the other.
     gathers = any(is_looked_up(access.node) for access in addresses)
     copies = COPIES if (lanes == 1 or gathers) and not is_ordered else 1
-    return _spread(chooser, compute, number, copies)
+    return _bind(chooser, compute, number, copies)
 
 
 def _taps(chooser: Chooser, number: int, addresses: list[Access]) -> list[int]:
@@ -207,7 +207,7 @@ def _transposed(chooser: Chooser) -> tuple[int, int, int] | None:
     return memory.arg[0], along, across[-1]
 
 
-def _spread(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
+def _bind(chooser: Chooser, compute: Simt, first: int, copies: int) -> bool:
     """Threads along a loop, then along those around it until a group is full; groups beyond."""
     tail = chooser.safe_tail()
     most = min(compute.group_threads, chooser.target.grid.group_threads)

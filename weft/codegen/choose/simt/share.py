@@ -47,7 +47,7 @@ def share_anything(chooser: Chooser, compute: Simt) -> bool:
     if share > 1 and not _share_loops(chooser, outermost, share):
         return False
     axes = MOST_AXES - (share > 1)
-    first = _spread_results(chooser, along, compute.group_threads // share, axes)
+    first = _bind_results(chooser, along, compute.group_threads // share, axes)
     if first >= 0 and not (share > 1 and is_near):  # threads are neighbors along memory
         rest = [number for number in kinds_of(chooser.kernel) if number != first]
         if not chooser.order([*rest, first]):
@@ -165,7 +165,7 @@ def _share_loops(chooser: Chooser, outermost: list[int], share: int) -> bool:
     return True
 
 
-def _spread_results(chooser: Chooser, along: int | None, most: int, axes: int) -> int:
+def _bind_results(chooser: Chooser, along: int | None, most: int, axes: int) -> int:
     """Let the rest of a group lie along what is stored; the loop of threads along memory."""
     tail = chooser.safe_tail()
     common = chooser.common_loops()

@@ -1,7 +1,7 @@
 """Opts for two products of matrices with a softmax or other values between them, on matrix units.
 
 A group has the queries of a tile and all columns of their result; its loop is over blocks of keys.
-`schedule/fuse/tensor_chains.py` makes such kernels where all factors are what copies can bring.
+`schedule/fuse/chains/tensor_chains.py` makes such kernels where all factors are what copies bring.
 """
 
 from __future__ import annotations

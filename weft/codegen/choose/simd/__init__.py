@@ -1,0 +1,1 @@
+"""Which opts a kernel gets on cores with vectors."""

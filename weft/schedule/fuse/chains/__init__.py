@@ -1,0 +1,1 @@
+"""Two products that become one kernel: which, and on matrix units."""
