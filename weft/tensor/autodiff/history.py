@@ -110,7 +110,7 @@ def remember_copies(made: dict[UOp, UOp]) -> None:
 
 def remember_graph(memory: UOp, graph: UOp, made: dict[UOp, UOp]) -> None:
     """Keep the graph of a value that is memory now; `made` is what else became memory with it."""
-    written = {memory_of(node.src[0]) for node in topological(graph) if node.op == Op.STORE}
+    written = {memory_of(graph)} if graph.op == Op.AFTER else set()  # of its own
     others = {
         node: buffer
         for node, buffer in made.items()

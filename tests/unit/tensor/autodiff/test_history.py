@@ -257,3 +257,12 @@ def test_old_values_that_nobody_has_are_an_error():
     state.mul_(w).realize()
     with pytest.raises(NotSupported, match="overwritten"):
         state.sum().backward()
+
+
+@pytest.mark.parametrize("number", [2.0, [2.0]])
+def test_leaves_that_become_memory_with_what_is_read(number):
+    w = Tensor(number, requires_grad=True)
+    found = w.reshape(1) * 3
+    found.tolist()
+    found.sum().backward()
+    assert w.grad.flatten().tolist() == [3.0]
