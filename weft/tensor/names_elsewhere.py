@@ -19,7 +19,6 @@ _TENSOR: Final = {
     "test": ("Tensor.training is a switch", "write Tensor.train(False)"),
     "autograd": ("gradients are methods", "write loss.gradient(x, y) or loss.backward()"),
     "grad_fn": (_NO_RECORD, "look at the graph: print(weft.ir.text.dump(x.uop))"),
-    "retain_grad": (_NO_RECORD, "write loss.gradient(x), for any x that the loss depends on"),
     "values": (_ONE_RESULT, "write x.max(dim).values"),
     "indices": (_ONE_RESULT, "write x.max(dim).indices"),
     "tensor": ("a tensor is made by its class", "write weft.tensor(data) or Tensor(data)"),
