@@ -27,10 +27,6 @@ _TENSOR: Final = {
     "storage": ("a tensor has no strides", "write x.data() for the bytes"),
     "embedding": ("an embedding is an index", "write weight[x], or weft.nn.Embedding"),
     "batch_norm": ("its statistics are state", "write weft.nn.BatchNorm"),
-    "exponential_": (
-        "a distribution is a formula",
-        "write x.assign(-Tensor.rand(*x.shape).log())",
-    ),
     "strides": ("memory has no layout that shows", "write x.stride()"),
     "fill_diagonal_": ("a diagonal is a mask", "write Tensor.eye(n).bool().where(value, x)"),
     "save": ("files hold named tensors", "write weft.nn.state.safe_save({name: x}, path)"),
