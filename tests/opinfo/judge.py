@@ -52,7 +52,9 @@ def judge(
 def _has_slopes(op: Any, dtype: str) -> bool:
     import torch
 
-    return bool(op.supports_autograd) and getattr(torch, dtype) in op.supported_backward_dtypes("cpu")
+    return bool(op.supports_autograd) and getattr(torch, dtype) in op.supported_backward_dtypes(
+        "cpu"
+    )
 
 
 def _verdict(op: Any, function: Callable[..., Any], sample: Any) -> Verdict:
