@@ -18,7 +18,6 @@ from tests.opinfo.judge import judge
 from tests.opinfo.samples import is_internal, named, op_database
 
 
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtype", default="float32", help="of the samples")

@@ -33,7 +33,7 @@ INTERNAL: Final = ("jiterator_", "torch.", "_", "sparse.", "to_sparse", "hash_te
 
 
 def op_database(dtype: str = "float32") -> list[Any]:
-    """`op_db` of a dtype, which imports a package for PyTorch's own tests that programs need not have."""
+    """`op_db` of a dtype; it imports a package that programs need not have."""
     if "expecttest" not in sys.modules:
         try:
             import expecttest  # type: ignore[import-not-found]  # noqa: F401
