@@ -1,8 +1,8 @@
 """Eigenvalues of matrices that are not symmetric, by QR steps with shifts.
 
 A step is A ← Qᴴ A Q with Q R = A - s, of the leading part that has not converged; s is the
-eigenvalue of its last two rows that is nearer to its last element. Where the last row has vanished beside the
-diagonal, the part loses it. A fixed unitary matrix is put around A first, so that none of the
+eigenvalue of its last two rows that is nearer to its last element. Where the last row has vanished
+beside the diagonal, the part loses it. A fixed unitary matrix is put around A first, so that none of the
 matrices for which shifts stand still, such as permutations, is met. The number of steps follows
 from the size alone, since nothing is read on the way.
 """
@@ -123,7 +123,8 @@ def _shift(matrix: Tensor, last: Tensor, above: Tensor) -> Tensor:
     far = (half.real * root.real + half.imag * root.imag) < 0
     total = far.where(half - root, half + root)
     is_zero = (total.real == 0) & (total.imag == 0)
-    return d - b * c / is_zero.where(1.0, total)
+    nearest: Tensor = d - b * c / is_zero.where(1.0, total)
+    return nearest
 
 
 def _triangular_vectors(upper: Tensor) -> Tensor:
