@@ -190,8 +190,8 @@ DEVIATIONS = (
         "[[1.0], [3.0]] float32",
         "normalized(torch.tensor([[1.0], [3.0]]))",
         "[[-1.0], [1.0]] float32",
-        "A layer that tinygrad has too follows Tensor.training until train() or eval() is called, or "
-        "a module around it runs; modules train at first, as in PyTorch.",
+        "A layer that tinygrad has too follows Tensor.training until train() or eval() is called, "
+        "or a module around it runs; modules train at first, as in PyTorch.",
     ),
     Deviation(
         "numbers of a batch of Python floats",

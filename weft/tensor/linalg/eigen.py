@@ -2,9 +2,9 @@
 
 A step is A ← Qᴴ A Q with Q R = A - s, of the leading part that has not converged; s is the
 eigenvalue of its last two rows that is nearer to its last element. Where the last row has vanished
-beside the diagonal, the part loses it. A fixed unitary matrix is put around A first, so that none of the
-matrices for which shifts stand still, such as permutations, is met. The number of steps follows
-from the size alone, since nothing is read on the way.
+beside the diagonal, the part loses it. A fixed unitary matrix is put around A first, so that none
+of the matrices for which shifts stand still, such as permutations, is met. The number of steps
+follows from the size alone, since nothing is read on the way.
 """
 
 from __future__ import annotations
