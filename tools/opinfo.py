@@ -1,6 +1,7 @@
 """The score of PyTorch's operator samples, name by name, with reasons.
 
 python -m tools.opinfo --most 6            all names; what did not change since is not run again
+python -m tools.opinfo --dtype bool        samples of another dtype, or with --seed, others
 python -m tools.opinfo --only linalg. -v   names that contain a text, with every wrong sample
 """
 
@@ -16,11 +17,11 @@ from typing import Any
 from tests.opinfo.judge import judge
 from tests.opinfo.samples import is_internal, named, op_database
 
-STORE = Path(".opinfo_cache")
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dtype", default="float32", help="of the samples")
+    parser.add_argument("--seed", type=int, default=0, help="of the samples")
     parser.add_argument("--most", type=int, default=6, help="samples of each operator")
     parser.add_argument("--only", default="", help="comma-separated texts that names contain")
     parser.add_argument("--exact", default="", help="comma-separated names")
@@ -31,15 +32,17 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("-v", action="store_true", help="show every wrong sample")
     options = parser.parse_args()
-    STORE.mkdir(exist_ok=True)
+    store = Path(".opinfo_cache", f"{options.dtype}-{options.seed}")
+    store.mkdir(parents=True, exist_ok=True)
     names = _names(options)
     start = time.monotonic()
     for name, ops in names.items():
         if options.report or time.monotonic() - start > options.seconds:
             break
-        if _is_wanted(name, options):
-            _run(name, ops, options.most)
-    _report(list(names), options.v)
+        file = store / f"{name}.json"
+        if _is_wanted(name, file, options):
+            _run(file, ops, options)
+    _report({name: store / f"{name}.json" for name in names}, options.v)
 
 
 def _names(options: Any) -> dict[str, list[Any]]:
@@ -47,7 +50,7 @@ def _names(options: Any) -> dict[str, list[Any]]:
     exact = {part for part in options.exact.split(",") if part}
     number, parts = map(int, options.part.split("/"))
     found: dict[str, list[Any]] = {}
-    for op in op_database():
+    for op in op_database(options.dtype):
         is_named = not wanted or any(part in op.name for part in wanted)
         if is_named and (not exact or op.name in exact):
             found.setdefault(op.name, []).append(op)
@@ -56,36 +59,32 @@ def _names(options: Any) -> dict[str, list[Any]]:
     }
 
 
-def _is_wanted(name: str, options: Any) -> bool:
+def _is_wanted(name: str, file: Path, options: Any) -> bool:
     if named(name) is None:
-        _file(name).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         return False
-    if options.again or not _file(name).exists():
+    if options.again or not file.exists():
         return True
-    stored = json.loads(_file(name).read_text())
+    stored = json.loads(file.read_text())
     return options.failing and any(s["values"] or s["gradients"] for s in stored)
 
 
-def _run(name: str, ops: list[Any], most: int) -> None:
+def _run(file: Path, ops: list[Any], options: Any) -> None:
     rows = []
     for op in ops:
-        for words, verdict in judge(op, most):
+        for words, verdict in judge(op, options.most, seed=options.seed, dtype=options.dtype):
             rows.append({"call": words, "variant": op.variant_test_name, **verdict._asdict()})
-    _file(name).write_text(json.dumps(rows))
+    file.write_text(json.dumps(rows))
 
 
-def _file(name: str) -> Path:
-    return STORE / f"{name}.json"
-
-
-def _report(names: list[str], verbose: bool) -> None:
+def _report(files: dict[str, Path], verbose: bool) -> None:
     matched, counts = 0, Counter[str]()
-    missing = [name for name in names if named(name) is None]
-    for name in names:
-        if name in missing or not _file(name).exists():
+    missing = [name for name in files if named(name) is None]
+    for name, file in files.items():
+        if name in missing or not file.exists():
             continue
         matched += 1
-        rows = json.loads(_file(name).read_text())
+        rows = json.loads(file.read_text())
         wrong = [row for row in rows if row["values"]]
         slopes = [row for row in rows if row["gradients"] is not None]
         bad = [row for row in slopes if row["gradients"]]
@@ -102,7 +101,7 @@ def _report(names: list[str], verbose: bool) -> None:
             for row in wrong + [row for row in bad if not row["values"]]:
                 print(f"      {row['call'][:150]} -> {row['values'] or row['gradients']}")
     print("missing:", " ".join(n for n in missing if not is_internal(n)))
-    print(f"{matched} of {len(names)} names judged; {dict(counts)}")
+    print(f"{matched} of {len(files)} names judged; {dict(counts)}")
     for right, all_ in (("right", "samples"), ("right_gradients", "gradients")):
         if counts[all_]:
             print(f"{all_}: {100 * counts[right] / counts[all_]:.2f} % right")

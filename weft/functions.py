@@ -438,3 +438,49 @@ def show_versions() -> None:
     }
     for key, value in rows.items():
         print(f"{key:9} {value}")
+
+
+def bitwise_left_shift(input: Any, other: Any) -> Tensor:
+    """Shift bits to the left."""
+    return input << other  # type: ignore[no-any-return]
+
+
+def bitwise_right_shift(input: Any, other: Any) -> Tensor:
+    """Shift bits to the right."""
+    return input >> other  # type: ignore[no-any-return]
+
+
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether a cast keeps the kind of numbers: not from floats to integers, say."""
+    kinds = [
+        each.is_complex * 3 or each.is_float * 2 or each.name != "bool" for each in (from_, to)
+    ]
+    return int(kinds[0]) <= int(kinds[1])
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element of a tensor is not 0."""
+    return bool(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two shapes are equal."""
+    return input.shape == other.shape
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S and V of a matrix of low rank, near enough: the q greatest singular values."""
+    whole = A if M is None else A - M
+    u, values, vh = whole.svd(full_matrices=False)
+    count = min(6 if q is None else q, int(values.shape[-1]))
+    return u[..., :count], values[..., :count], vh.mT[..., :count]
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """U, S and V of the principal components of rows."""
+    count = min(6, *map(int, A.shape[-2:])) if q is None else q
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, count, niter)

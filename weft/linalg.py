@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 from weft.support.errors import ArgumentError
 from weft.support.module_names import missing_name
+from weft.tensor.autodiff.tangent import with_tangent
 from weft.tensor.linalg.combined import multi_dot
+from weft.tensor.linalg.eigen import Eig
+from weft.tensor.linalg.eigen import eig as _eig
 from weft.tensor.linalg.lu import LU, PLU, plu
 from weft.tensor.linalg.lu import lu_solve as solve_packed
 from weft.tensor.linalg.qr import QR
 from weft.tensor.linalg.solve import SignLogDet
-from weft.tensor.linalg.spectral import SVD, Eigh, LeastSquares
+from weft.tensor.linalg.spectral import SVD, Eigh, LeastSquares, pseudo_inverse_tangent
 from weft.tensor.tensor import Tensor
 
 __all__ = [
@@ -27,7 +30,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "householder_product",
     "inv",
@@ -212,6 +217,16 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     return A.svd(full_matrices)
 
 
+def eig(A: Tensor) -> Eig:
+    """The eigenvalues and eigenvectors of a square matrix, which are complex."""
+    return _eig(A)
+
+
+def eigvals(A: Tensor) -> Tensor:
+    """The eigenvalues of a square matrix, which are complex, in no order."""
+    return _eig(A).eigenvalues
+
+
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values."""
     return A.svd(full_matrices=False).S
@@ -272,7 +287,8 @@ def pinv(
         limit = _limit(values.detach().abs(), A, atol, rtol)
         kept = values.abs() > limit
         inverse = kept.where(1.0 / kept.where(values, 1.0), 0.0)
-        return vectors.matmul(inverse.unsqueeze(-1) * vectors.mT)
+        found = vectors.matmul(inverse.unsqueeze(-1) * vectors.mT).detach()
+        return with_tangent((found,), (A,), pseudo_inverse_tangent)[0]
     u, s, vh = A.svd(full_matrices=False)
     limit = _limit(s.detach(), A, atol, rtol)
     inverse = (s > limit).where(1.0 / (s > limit).where(s, 1.0), 0.0)

@@ -185,6 +185,23 @@ DEVIATIONS = (
         "Tensor.training says whether dropout drops; it is False at first, as in tinygrad.",
     ),
     Deviation(
+        "batch norm by itself",
+        "normalized(Tensor([[1.0], [3.0]]))",
+        "[[1.0], [3.0]] float32",
+        "normalized(torch.tensor([[1.0], [3.0]]))",
+        "[[-1.0], [1.0]] float32",
+        "A layer that tinygrad has too follows Tensor.training until train() or eval() is called, "
+        "or a module around it runs; modules train at first, as in PyTorch.",
+    ),
+    Deviation(
+        "numbers of a batch of Python floats",
+        "default_collate([1.0, 2.0])",
+        "[1.0, 2.0] float32",
+        "torch.utils.data.default_collate([1.0, 2.0])",
+        "[1.0, 2.0] float64",
+        "A Python float has the default dtype here, wherever it becomes a tensor.",
+    ),
+    Deviation(
         "slope of max along an axis, of equal elements",
         "slope(lambda x: x.max(0), Tensor([2.0, 2.0]))",
         "[0.5, 0.5] float32",

@@ -49,8 +49,9 @@ NOT_IN_THE_TABLE = {
     "no number comes out": (
         "data device dtype element_size from_blob from_dlpack from_numpy grad "
         "cpu cuda dim is_contiguous is_floating_point item nbytes ndim nelement numel numpy "
-        "to_torch from_url is_cuda is_leaf is_sparse itemsize register_hook stride "
-        "realize replace requires_grad requires_grad_ shape size to_ tolist train training uop"
+        "to_torch from_url is_cuda is_leaf is_sparse itemsize register_hook retain_grad "
+        "stride realize replace requires_grad requires_grad_ shape size to_ tolist train "
+        "training uop"
     ),
     "called by every row with a gradient": "backward gradient detach",
     "random or unset memory, tested in tests/unit/tensor": (

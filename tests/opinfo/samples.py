@@ -32,8 +32,8 @@ RANDOM: Final = frozenset(
 INTERNAL: Final = ("jiterator_", "torch.", "_", "sparse.", "to_sparse", "hash_tensor")
 
 
-def op_database() -> list[Any]:
-    """`op_db`, which imports a package for PyTorch's own tests that programs need not have."""
+def op_database(dtype: str = "float32") -> list[Any]:
+    """`op_db` of a dtype; it imports a package that programs need not have."""
     if "expecttest" not in sys.modules:
         try:
             import expecttest  # type: ignore[import-not-found]  # noqa: F401
@@ -46,7 +46,7 @@ def op_database() -> list[Any]:
         import torch
         from torch.testing._internal.common_methods_invocations import op_db
 
-        return [op for op in op_db if torch.float32 in op.dtypes]
+        return [op for op in op_db if getattr(torch, dtype) in op.dtypes]
 
 
 def is_internal(name: str) -> bool:
@@ -106,14 +106,17 @@ def chosen(items: list[Any], most: int) -> list[Any]:
     return [items[index] for index in sorted(set(indices.tolist()))]
 
 
-def samples_of(op: Any, most: int, seed: int = 0, requires_grad: bool = False) -> list[Any]:
+def samples_of(
+    op: Any, most: int, seed: int = 0, requires_grad: bool = False, dtype: str = "float32"
+) -> list[Any]:
     import torch
 
     torch.manual_seed(seed)
     np.random.seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return chosen(list(op.sample_inputs("cpu", torch.float32, requires_grad)), most)
+        samples = op.sample_inputs("cpu", getattr(torch, dtype), requires_grad)
+        return chosen(list(samples), most)
 
 
 def weft_of(value: Any, leaves: list[tuple[Any, Tensor]] | None = None) -> Any:
@@ -122,8 +125,11 @@ def weft_of(value: Any, leaves: list[tuple[Any, Tensor]] | None = None) -> Any:
 
     if isinstance(value, torch.Tensor):
         wants = value.requires_grad and leaves is not None
-        array = value.detach().resolve_conj().resolve_neg().cpu().numpy()
-        made = Tensor(array, requires_grad=True) if wants else Tensor(array)
+        value_of = value.detach().resolve_conj().resolve_neg().cpu()
+        narrow = value.dtype == torch.bfloat16
+        array = (value_of.float() if narrow else value_of).numpy()
+        dtype = dtypes.bfloat16 if narrow else None
+        made = Tensor(array, dtype=dtype, requires_grad=True if wants else None)
         if wants and leaves is not None:
             leaves.append((value, made))
         return made

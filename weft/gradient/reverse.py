@@ -8,7 +8,7 @@ output; then users first, so that all contributions to a node are added before i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from weft.gradient.call import Asking, Derivatives
 from weft.gradient.memory import receivers
@@ -24,14 +24,19 @@ from weft.support.errors import DTypeError, InternalError, ShapeError
 
 # What the gradient of a node adds, and to whose.
 Parts = Iterable[tuple[UOp, UOp | None]]
+# Sees the whole gradient of a node with a rule of its own, and gives that which goes on.
+Watch = Callable[[UOp, UOp], UOp]
 
 
-def gradients(output: UOp, targets: Sequence[UOp], seed: UOp | None = None) -> list[UOp | None]:
+def gradients(
+    output: UOp, targets: Sequence[UOp], seed: UOp | None = None, watch: Watch | None = None
+) -> list[UOp | None]:
     """The gradient of sum(seed * output) with respect to each target, in its dtype and shape.
 
     A target may be any node: memory, a version of it, something in between. It has None where the
     output does not depend on it, or only through what has no slope: integers, comparisons, DETACH.
-    Without a seed every element of the output counts once.
+    Without a seed every element of the output counts once. `watch` is called with each
+    CUSTOM_GRADIENT that is met and its gradient, and returns the gradient that goes on.
 
     >>> from weft.ir.build import buffer
     >>> from weft.ir.dtypes import dtypes
@@ -42,7 +47,7 @@ def gradients(output: UOp, targets: Sequence[UOp], seed: UOp | None = None) -> l
     """
     if not output.dtype.is_inexact:
         return [None] * len(targets)
-    return differentiate(output, targets, _seed(output, seed))
+    return differentiate(output, targets, _seed(output, seed), watch)
 
 
 def _seed(output: UOp, seed: UOp | None) -> UOp:
@@ -68,13 +73,15 @@ def _seed(output: UOp, seed: UOp | None) -> UOp:
     return expand(reshape(seed, (1,) * len(shape)), shape)
 
 
-def differentiate(output: UOp, targets: Sequence[UOp], seed: UOp) -> list[UOp | None]:
+def differentiate(
+    output: UOp, targets: Sequence[UOp], seed: UOp, watch: Watch | None = None
+) -> list[UOp | None]:
     """As `gradients`, of a value or a TUPLE of them, with a seed that fits.
 
     A walk that meets a call asks for the derivative of its body and goes on with the result, so
     that calls nest to any depth.
     """
-    walks = [_walk(output, targets, seed)]
+    walks = [_walk(output, targets, seed, watch)]
     result: list[UOp | None] | None = None
     while walks:
         try:
@@ -89,7 +96,9 @@ def differentiate(output: UOp, targets: Sequence[UOp], seed: UOp) -> list[UOp | 
     return result
 
 
-def _walk(output: UOp, targets: Sequence[UOp], seed: UOp) -> Asking[list[UOp | None]]:
+def _walk(
+    output: UOp, targets: Sequence[UOp], seed: UOp, watch: Watch | None = None
+) -> Asking[list[UOp | None]]:
     derivatives = Derivatives(targets)
     order = topological(output)
     live = _find_live(order, targets, derivatives)
@@ -99,6 +108,8 @@ def _walk(output: UOp, targets: Sequence[UOp], seed: UOp) -> Asking[list[UOp | N
         g = found.get(node) if node in kept else found.pop(node, None)
         if g is None:
             continue
+        if watch is not None and node.op == Op.CUSTOM_GRADIENT:
+            g = watch(node, g)
         if node.op == Op.CALL:
             parts: Parts = yield from derivatives.of(node, g, live)
         else:

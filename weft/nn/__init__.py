@@ -110,6 +110,7 @@ from weft.nn.normalization import (
     InstanceNorm3d,
     LayerNorm,
     LayerNorm2d,
+    LocalResponseNorm,
     RMSNorm,
 )
 from weft.nn.parameter import (
@@ -126,6 +127,8 @@ from weft.nn.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
@@ -235,6 +238,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -259,6 +264,7 @@ __all__ = [
     "LayerNorm2d",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",

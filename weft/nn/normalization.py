@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.sizes import times
 from weft.nn.arguments import also_named
+from weft.nn.functional.normalization import local_response_norm
 from weft.nn.initial import constant, require_positive, state
+from weft.nn.layer_of import layer_of
 from weft.nn.module import Layer
 from weft.support.errors import ArgumentError, NotSupported, ShapeError
 from weft.tensor.autodiff.custom_gradient import with_body
@@ -296,3 +298,6 @@ class RMSNorm(Layer):
         wide = _wide(x)
         result = (wide * ((wide * wide).mean(-1, keepdim=True) + self.eps).rsqrt()).cast(dtype)
         return result if self.weight is None else result * self.weight
+
+
+LocalResponseNorm = layer_of(local_response_norm, "LocalResponseNorm")

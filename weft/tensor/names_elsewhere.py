@@ -19,7 +19,6 @@ _TENSOR: Final = {
     "test": ("Tensor.training is a switch", "write Tensor.train(False)"),
     "autograd": ("gradients are methods", "write loss.gradient(x, y) or loss.backward()"),
     "grad_fn": (_NO_RECORD, "look at the graph: print(weft.ir.text.dump(x.uop))"),
-    "retain_grad": (_NO_RECORD, "write loss.gradient(x), for any x that the loss depends on"),
     "values": (_ONE_RESULT, "write x.max(dim).values"),
     "indices": (_ONE_RESULT, "write x.max(dim).indices"),
     "tensor": ("a tensor is made by its class", "write weft.tensor(data) or Tensor(data)"),
@@ -28,10 +27,6 @@ _TENSOR: Final = {
     "storage": ("a tensor has no strides", "write x.data() for the bytes"),
     "embedding": ("an embedding is an index", "write weight[x], or weft.nn.Embedding"),
     "batch_norm": ("its statistics are state", "write weft.nn.BatchNorm"),
-    "exponential_": (
-        "a distribution is a formula",
-        "write x.assign(-Tensor.rand(*x.shape).log())",
-    ),
     "strides": ("memory has no layout that shows", "write x.stride()"),
     "fill_diagonal_": ("a diagonal is a mask", "write Tensor.eye(n).bool().where(value, x)"),
     "save": ("files hold named tensors", "write weft.nn.state.safe_save({name: x}, path)"),

@@ -174,6 +174,8 @@ def _realize_writes(request: Request, wanted: list[Storage], alone: bool) -> Non
     for storage in computed:
         history.note_computed(storage.uop)
     _let_others_read(device, others, made)
+    if graphs or history.has_histories():
+        history.remember_copies(made)
     history.forget_overwritten(request.overwritten.last)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
@@ -228,10 +230,11 @@ def _still_held(made: dict[UOp, UOp]) -> dict[UOp, UOp]:
 
 def _followed(wanted: list[Storage], request: Request) -> list[tuple[Storage, UOp]]:
     """The storages whose graphs a gradient may ask for later, and those graphs."""
-    follows = history.followed(request.nodes, leaves_with_gradient())
+    leaves = leaves_with_gradient()
+    follows = history.followed(request.nodes, leaves)
     if not follows:
         return []
-    kept = [each for each in wanted if each.keeps_graph and each.memory is None]
+    kept = [each for each in wanted if each.keeps_graph and each.uop not in leaves]
     return [(each, each.uop) for each in kept if each.uop in follows]
 
 

@@ -436,7 +436,7 @@ class Tensor(SpecialMethods, Core):
     type, type_as, stride = aliases.type_, aliases.type_as, aliases.stride
     is_cuda, is_sparse = property(aliases.is_cuda), property(aliases.is_sparse)
     is_leaf, itemsize = property(aliases.is_leaf_), property(convert.element_size)
-    register_hook = hooks.register_hook
+    register_hook, retain_grad = hooks.register_hook, hooks.retain_grad
     new_zeros, new_ones = like.new_zeros, like.new_ones
     new_full, new_empty = like.new_full, like.new_empty
     new_tensor = like.new_tensor

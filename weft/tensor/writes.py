@@ -28,7 +28,8 @@ def assign(self: Tensor, x: Any) -> Tensor:
     """Replace all elements, cast and broadcast to this tensor, and return it.
 
     The memory stays the same once there is some. To a tensor that requires a gradient the new
-    value is a constant, so that an optimizer can write its parameters.
+    value is a constant, so that an optimizer can write its parameters; what was assigned to memory
+    is a constant once it is read, so that averages and caches need no graph of all their past.
 
     >>> from weft.tensor import Tensor
     >>> x = Tensor([1, 2, 3])
@@ -36,6 +37,13 @@ def assign(self: Tensor, x: Any) -> Tensor:
     >>> x.assign(x * 10).tolist(), view.tolist()
     ([10, 20, 30], [20, 30])
     """
+    if self._storage.memory is not None:
+        self._storage.keeps_graph = False
+    return set_all(self, x)
+
+
+def set_all(self: Tensor, x: Any) -> Tensor:
+    """Write all elements, and return the tensor; gradients go on through what is written."""
     value = x if isinstance(x, self.__class__) else self.__class__(x, device=_origin(self))
     self._write(value.detach() if self.requires_grad else value, "assign")
     return self

@@ -1,6 +1,5 @@
 """Utilities by PyTorch's names: `utils.data`, and `utils.checkpoint`."""
 
-from weft.tensor.autodiff.transforms import checkpoint
-from weft.utils import data
+from weft.utils import checkpoint, data
 
 __all__ = ["checkpoint", "data"]

@@ -53,8 +53,33 @@ def test_hooks_on_leaves():
     doubled.remove()
     (x * 3).sum().backward()
     assert len(seen) == 1 and x.grad.tolist() == [9, 9]
-    with pytest.raises(NotSupported, match="was computed"):
-        (x * 2).register_hook(print)
+    with pytest.raises(NotSupported, match="does not require a gradient"):
+        Tensor([1.0], requires_grad=False).register_hook(print)
+
+
+def test_hooks_on_what_is_computed():
+    x, seen = Tensor([1.0, 2.0], requires_grad=True), []
+
+    def forward() -> Tensor:
+        y = x * 3
+        y.register_hook(seen.append)
+        y.register_hook(lambda grad: grad.clamp(max_=5))
+        return (y * y).sum()  # nobody holds y
+
+    loss = forward()
+    loss.item()
+    loss.backward()
+    assert seen[0].tolist() == [6, 12]
+    assert x.grad.tolist() == [15, 15]
+
+
+def test_retained_gradients_are_added_up():
+    x = Tensor([3.0], requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    for _ in range(2):
+        (y * y).sum().backward()
+    assert y.grad.tolist() == [24] and x.grad.tolist() == [48]
 
 
 def test_backward_for_some_inputs_and_gradients_of_gradients():

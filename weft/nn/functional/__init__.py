@@ -59,6 +59,12 @@ from weft.nn.functional.dropout import (
     dropout3d,
     feature_alpha_dropout,
 )
+from weft.nn.functional.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from weft.nn.functional.linear import (
     bilinear,
     conv1d,
@@ -187,6 +193,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",

@@ -18,17 +18,17 @@ Ints = int | Sequence[int]
 Pool = Callable[..., Any]
 
 
-def _listed(value: Ints, rank: int) -> tuple[int, ...]:
+def listed(value: Ints, rank: int) -> tuple[int, ...]:
     listed = (value,) if isinstance(value, int) else tuple(value)
     return listed * rank if len(listed) == 1 else listed
 
 
 def _stride(kernel: tuple[int, ...], stride: Any) -> tuple[int, ...]:
     is_given = stride is not None and (isinstance(stride, int) or len(stride))
-    return _listed(stride, len(kernel)) if is_given else kernel
+    return listed(stride, len(kernel)) if is_given else kernel
 
 
-def _require_spatial(name: str, x: Tensor, rank: int) -> None:
+def require_spatial(name: str, x: Tensor, rank: int) -> None:
     if x.ndim not in (rank + 1, rank + 2):
         raise ShapeError(
             f"{name}: an input with {x.ndim} axes",
@@ -47,13 +47,13 @@ def _max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    _require_spatial(f"max_pool{rank}d", input, rank)
-    kernel = _listed(kernel_size, rank)
+    require_spatial(f"max_pool{rank}d", input, rank)
+    kernel = listed(kernel_size, rank)
     return input.max_pool2d(
         kernel,
         _stride(kernel, stride),
-        _listed(dilation, rank),
-        _listed(padding, rank),
+        listed(dilation, rank),
+        listed(padding, rank),
         ceil_mode,
         return_indices,
     )
@@ -114,9 +114,9 @@ def _avg_pool(
     count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> Tensor:
-    _require_spatial(f"avg_pool{rank}d", input, rank)
-    kernel = _listed(kernel_size, rank)
-    frame = (kernel, _stride(kernel, stride), 1, _listed(padding, rank), ceil_mode)
+    require_spatial(f"avg_pool{rank}d", input, rank)
+    kernel = listed(kernel_size, rank)
+    frame = (kernel, _stride(kernel, stride), 1, listed(padding, rank), ceil_mode)
     if divisor_override is None:
         return input.avg_pool2d(*frame, count_include_pad)
     # The mean of windows without ceil_mode counts every tap; with it, those beyond count not.
@@ -125,7 +125,7 @@ def _avg_pool(
         input.ones_like()
         .detach()
         .pad(
-            [amount for each in reversed(_listed(padding, rank)) for amount in (each, each)],
+            [amount for each in reversed(listed(padding, rank)) for amount in (each, each)],
             value=1.0,
         )
     )
@@ -214,13 +214,13 @@ def lp_pool3d(
 
 
 def _lp_pool(rank: int, x: Tensor, p: float, kernel: Ints, stride: Any, ceil_mode: bool) -> Tensor:
-    count = float(np.prod(_listed(kernel, rank)))
+    count = float(np.prod(listed(kernel, rank)))
     mean = _avg_pool(rank, x**p, kernel, stride, 0, ceil_mode, True)
     return (mean.sign() * mean.abs().relu() * count) ** (1.0 / p)
 
 
 def _adaptive_max(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
-    _require_spatial(f"adaptive_max_pool{rank}d", input, rank)
+    require_spatial(f"adaptive_max_pool{rank}d", input, rank)
     sizes = _adaptive_sizes(input, output_size, rank)
     values = input.adaptive_max_pool2d(sizes)
     if not return_indices:
@@ -280,19 +280,19 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The average of windows that share the last axis out evenly."""
-    _require_spatial("adaptive_avg_pool1d", input, 1)
+    require_spatial("adaptive_avg_pool1d", input, 1)
     return input.adaptive_avg_pool2d(_adaptive_sizes(input, output_size, 1))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The average of windows that share the last two axes out evenly."""
-    _require_spatial("adaptive_avg_pool2d", input, 2)
+    require_spatial("adaptive_avg_pool2d", input, 2)
     return input.adaptive_avg_pool2d(_adaptive_sizes(input, output_size, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The average of windows that share the last three axes out evenly."""
-    _require_spatial("adaptive_avg_pool3d", input, 3)
+    require_spatial("adaptive_avg_pool3d", input, 3)
     return input.adaptive_avg_pool2d(_adaptive_sizes(input, output_size, 3))
 
 
@@ -305,9 +305,9 @@ def _unpool(
     padding: Ints = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    kernel = _listed(kernel_size, rank)
+    kernel = listed(kernel_size, rank)
     return input.max_unpool2d(
-        indices, kernel, _stride(kernel, stride), 1, _listed(padding, rank), output_size
+        indices, kernel, _stride(kernel, stride), 1, listed(padding, rank), output_size
     )
 
 

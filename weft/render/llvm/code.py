@@ -20,6 +20,7 @@ from weft.render.llvm.facts import Widths, plan_contractions, plan_widths
 from weft.render.llvm.float_facts import digits_of, tame_quotients
 from weft.render.llvm.types import literal
 from weft.render.llvm.writer import LlvmWriter
+from weft.render.llvm.zero_lanes import quotients_by_zero
 from weft.support.errors import InternalError
 from weft.target.llvm import backend_of
 from weft.target.target import Target
@@ -67,6 +68,7 @@ class Code:
         has_functions = bool(target.float32_ops)
         self.digits = digits_of(instructions) if has_functions else {}
         self.tame = tame_quotients(instructions) if has_functions else frozenset[UOp]()
+        self.by_zero = quotients_by_zero(instructions)
         self.leaves = [
             node
             for node in topological(program.instructions)

@@ -47,6 +47,7 @@ from weft.render.llvm.vectors import (
     write_lanes,
     write_vector,
 )
+from weft.render.llvm.zero_lanes import write_quotient_by_lanes
 from weft.support.errors import InternalError
 from weft.target.target import Target
 
@@ -107,6 +108,8 @@ def _write_elementwise(code: Code, node: UOp) -> None:
     elif code.backend.rounds_pairs and (pair := rounded_pair(node)) is not None:
         low, high = (code.operand(each.src[0]) for each in pair)
         text = write_rounded_pair(code.writer, pair[0].dtype, low, high)
+    elif node in code.by_zero:
+        text = write_quotient_by_lanes(code.writer, node, (read(node.src[0]), read(node.src[1])))
     else:
         text = _write_step(code, node, is_64)
     (code.define_64 if is_64 else code.define)(node, text)

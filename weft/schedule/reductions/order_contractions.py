@@ -73,7 +73,7 @@ def order_contractions(sink: UOp, context: ScheduleContext) -> UOp:
 
 def _is_sum(node: UOp) -> bool:
     is_add = node.op == Op.REDUCE and node.arg[0] == Op.ADD and node.dtype in _FLOATS
-    return is_add and all(isinstance(n, int) for n in shape_of(node.src[0]))
+    return is_add and all(isinstance(n, int) and n for n in shape_of(node.src[0]))
 
 
 def _may_be_ordered(node: UOp) -> bool:

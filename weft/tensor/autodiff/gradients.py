@@ -13,7 +13,7 @@ from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.autodiff.differences import differences
 from weft.tensor.autodiff.history import is_computed, unfold
-from weft.tensor.autodiff.hooks import after_hooks
+from weft.tensor.autodiff.hooks import after_hooks, watch_of
 from weft.tensor.autodiff.leaves import has_identity, is_leaf, live_leaves, remember
 from weft.tensor.autodiff.passes import gradient_of, note_pass
 from weft.tensor.trace.state import GoneStorage, tracing
@@ -101,7 +101,7 @@ def backward(
         targets = {leaf: node for leaf, node in targets.items() if id(leaf) in chosen}
     if not targets and self.uop.op == Op.BUFFER:
         raise _without_graph()
-    found = gradients(output, list(targets.values()), seed)
+    found = gradients(output, list(targets.values()), seed, watch_of(self, unfolded.fold))
     for leaf, node in zip(targets, found, strict=True):
         if node is not None:
             new = gradient_of(leaf, unfolded.fold(node), create_graph)
@@ -191,7 +191,7 @@ def gradient(
     output, *wanted = unfolded.roots
     below = set(topological(output))
     _require_no_jitted(output, below, "gradient", wanted)
-    found = gradients(output, wanted, seed)
+    found = gradients(output, wanted, seed, watch_of(self, unfolded.fold))
     is_whole = not any(map(is_computed, below))
     result = []
     for number, (target, node) in enumerate(zip(targets, found, strict=True)):

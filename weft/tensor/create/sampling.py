@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ArgumentError
 from weft.tensor.create.generator import takes_generator
+from weft.tensor.writes import set_all
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -41,7 +42,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     >>> Tensor([0.5, 0.5]).bernoulli_(1.0).tolist()
     [1.0, 1.0]
     """
-    return self.assign(bernoulli(self, p))
+    return set_all(self, bernoulli(self, p))
 
 
 @takes_generator
@@ -112,7 +113,7 @@ def random_(
     if high is None:
         high = 2 ** min(24 if self.dtype.is_float else self.dtype.bits - 1, 62)
     drawn = self.randint(*self.shape, low=low, high=high, dtype="int64", device=self.device)
-    return self.assign(drawn.cast(self.dtype))
+    return set_all(self, drawn.cast(self.dtype))
 
 
 def randint_like(self: Tensor, *limits: Any, **options: Any) -> Tensor:

@@ -55,7 +55,7 @@ def batched(self: Tensor, is_complex_too: bool = False) -> Tensor:
     if self.dtype.is_complex and not is_complex_too:
         raise NotSupported(
             f"this decomposition of {self.dtype.name}",
-            rule="inv, solve, det, slogdet, matrix_exp and norms take complex matrices",
+            rule="inv, solve, det, slogdet, matrix_exp, qr, eig and norms take complex matrices",
             fix="write it with their real and imaginary parts: x.real, x.imag",
         )
     x = widened(as_float(self))
@@ -70,6 +70,12 @@ def identity(like: Tensor, size: int) -> Tensor:
 
 def transposed(self: Tensor) -> Tensor:
     return self.transpose(-1, -2)
+
+
+def adjoint(self: Tensor) -> Tensor:
+    """The conjugate transpose; of real matrices the transpose."""
+    flipped = transposed(self)
+    return flipped.conj() if self.dtype.is_complex else flipped
 
 
 def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ from weft.support.errors import ArgumentError
 from weft.tensor.autodiff.tangent import Tensors, with_tangent
 from weft.tensor.checks import known
 from weft.tensor.linalg.checks import (
+    adjoint,
     batched,
     identity,
     product,
@@ -53,6 +54,26 @@ def _reflect(work: Tensor, active: Tensor) -> State:
     return rotated, below
 
 
+def _reflect_complex(work: Tensor, active: Tensor) -> State:
+    """As `_reflect`, to a real number: the reflection is I - τ v vᴴ with a complex τ."""
+    rows = known(work.shape[1])
+    columns = known(work.shape[2]) - rows
+    below = active.pad((0, 0, 1, 0))[:rows]
+    first = active - below
+    x = work[:, :, :1]
+    head = (x * first).sum(1, keepdim=True)
+    tail = (x * x.conj() * below).sum(1, keepdim=True).real
+    length = (head.real.square() + head.imag.square() + tail).sqrt()
+    is_needed = (tail != 0) | (head.imag != 0)
+    goal = (head.real < 0).where(length, -length)
+    mirror = first + below * x / is_needed.where(head - goal, 1.0)
+    scale = (goal - head) / is_needed.where(goal, 1.0)
+    weights = (mirror.conj() * work).sum(1, keepdim=True) * scale.conj()
+    done = is_needed.where(work - mirror * weights, work)
+    rotated = done[:, :, 1:columns].cat(done[:, :, :1], done[:, :, columns:], dim=2)
+    return rotated, below
+
+
 def householder(x: Tensor) -> QR:
     """The complete decomposition of (batch, m, n), as constants: Q is m by m."""
     count, rows, columns = map(known, x.shape)
@@ -62,15 +83,16 @@ def householder(x: Tensor) -> QR:
     work = fixed.cat(one.expand(count, rows, rows), dim=2)
     steps = min(rows, columns)
     active = one.ones_like()[:, :1]
-    work, _ = repeated(_reflect, steps, work, active)
+    reflect = _reflect_complex if x.dtype.is_complex else _reflect
+    work, _ = repeated(reflect, steps, work, active)
     upper = work[:, :, :columns].roll(steps, 2).triu() * scale
-    return QR(transposed(work[:, :, columns:]), upper)
+    return QR(adjoint(work[:, :, columns:]), upper)
 
 
 def _tangent(factors: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
-    """C = upper(B + Bᵀ), B = Qᵀ dA R⁻¹: dQ = dA R⁻¹ - Q C, dR = C R; upper halves the diagonal
+    """C = upper(B + Bᴴ), B = Qᴴ dA R⁻¹: dQ = dA R⁻¹ - Q C, dR = C R; upper halves the diagonal
 
-    Those are the first k columns of dA and R. Further ones are dR = dQᵀ A + Qᵀ dA.
+    Those are the first k columns of dA and R. Further ones are dR = dQᴴ A + Qᴴ dA.
     """
     (q, r), (at,), (change,) = factors, inputs, changes
     least = known(q.shape[2])
@@ -78,14 +100,14 @@ def _tangent(factors: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     inverse = transposed(lower_inverse(transposed(left)))
     inverse = inverse.isfinite().where(inverse, 0.0)  # where columns depend on each other
     moved = product(change[:, :, :least], inverse)
-    inner = product(q, moved, transpose_a=True)
-    both = inner + transposed(inner)
+    inner = product(adjoint(q), moved)
+    both = inner + adjoint(inner)
     middle = (both.triu() + both.triu(1)) * 0.5
     of_q, of_r = moved - product(q, middle), product(middle, left)
     if least == known(r.shape[2]):
         return of_q, of_r
-    rest = product(of_q, at[:, :, least:], transpose_a=True)
-    return of_q, of_r.cat(rest + product(q, change[:, :, least:], transpose_a=True), dim=2)
+    rest = product(adjoint(of_q), at[:, :, least:])
+    return of_q, of_r.cat(rest + product(adjoint(q), change[:, :, least:]), dim=2)
 
 
 def qr(self: Tensor, mode: str = "reduced") -> QR:
@@ -106,7 +128,7 @@ def qr(self: Tensor, mode: str = "reduced") -> QR:
         raise ArgumentError(
             f"qr: unknown mode {mode!r}", rule='mode is "reduced", "complete" or "r"'
         )
-    x = batched(self)
+    x = batched(self, is_complex_too=True)
     q, r = householder(x)
     least = min(rows, columns)
     if mode != "complete" or rows <= columns:

@@ -330,10 +330,10 @@ def _pseudo_inverse(x: Tensor, rtol: float | None) -> tuple[Tensor, Tensor, Tens
     counts = s > s[:, :1] * limit
     inverse = counts.where(1.0 / counts.where(s, 1.0), 0.0)
     found = product(vh * inverse.unsqueeze(2), u, transpose_a=True, transpose_b=True)
-    return with_tangent((found,), (x,), _pseudo_inverse_tangent)[0], counts.sum(1), s
+    return with_tangent((found,), (x,), pseudo_inverse_tangent)[0], counts.sum(1), s
 
 
-def _pseudo_inverse_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+def pseudo_inverse_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
     """dP = -P dA P + P Pᵀ dAᵀ (1 - A P) + (1 - P A) dAᵀ Pᵀ P, where the rank stays"""
     (p,), (at,), (change,) = results, inputs, changes
     outside = transposed(change) - product(product(change, at, transpose_a=True), p)

@@ -252,12 +252,14 @@ def hypot(self: Tensor, other: Any) -> Tensor:
     1.0
     """
     x, y = (each.abs() for each in float_pair(self, other, "hypot"))
+    is_infinite = (x == math.inf) | (y == math.inf)
+    x, y = is_infinite.where(0.0, x), is_infinite.where(0.0, y)
     is_less = x < y
     short, long = is_less.where(x, y), is_less.where(y, x)
-    is_plain = (long == 0) | (long == math.inf)
+    is_plain = long == 0
     ratio = short / is_plain.where(1.0, long)
     length = is_plain.where(long + short, long * (1 + ratio * ratio).sqrt())
-    return ((x == math.inf) | (y == math.inf)).where(math.inf, length)
+    return is_infinite.where(math.inf, length)
 
 
 @rounded_once

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.uop import UOp
 from weft.tensor.create.generator import takes_generator
+from weft.tensor.writes import set_all
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 NAMES: Final = """
     abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin
     arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
-    bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh cumprod
-    cumsum deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix float_power
-    floor floor_divide fmod frac gcd ge greater greater_equal gt hardsigmoid hardswish hardtanh
-    heaviside hypot i0 igamma igammac index_add index_fill index_put index_reduce
-    lcm ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logical_and
-    logical_not logical_or logical_xor logit lshift lt masked_fill masked_scatter mish mul
-    multiply mvlgamma nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg
-    reciprocal relu relu6 remainder renorm round rshift rsqrt scatter scatter_add
-    scatter_reduce selu sgn sigmoid sign silu sin sinc sinh sqrt square sub subtract tan tanh
-    threshold tril triu true_divide trunc xlogy
+    bitwise_or bitwise_xor cauchy ceil celu clamp clamp_max clamp_min clip copysign cos cosh
+    cumprod cumsum deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 exponential
+    fix float_power floor floor_divide fmod frac gcd ge geometric greater greater_equal gt
+    hardsigmoid hardswish hardtanh heaviside hypot i0 igamma igammac index_add index_fill
+    index_put index_reduce lcm ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p
+    log2 log_normal logical_and logical_not logical_or logical_xor logit lshift lt masked_fill
+    masked_scatter mish mul multiply mvlgamma nan_to_num ne neg negative nextafter not_equal
+    polygamma pow put rad2deg reciprocal relu relu6 remainder renorm round rshift rsqrt scatter
+    scatter_add scatter_reduce selu sgn sigmoid sign silu sin sinc sinh sqrt square sub subtract
+    tan tanh threshold tril triu true_divide trunc xlogy
 """
 
 
@@ -56,7 +57,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     [7, 7]
     """
     is_number = isinstance(value, (bool, int, float, UOp))
-    return self.assign(self.full_like(value) if is_number else value)
+    return set_all(self, self.full_like(value) if is_number else value)
 
 
 def fill(self: Tensor, value: Any) -> Tensor:
@@ -107,7 +108,7 @@ def zero_(self: Tensor) -> Tensor:
     >>> Tensor([1, 2]).zero_().tolist()
     [0, 0]
     """
-    return self.assign(self.zeros_like())
+    return set_all(self, self.zeros_like())
 
 
 def copy_(self: Tensor, src: Tensor) -> Tensor:
@@ -117,7 +118,7 @@ def copy_(self: Tensor, src: Tensor) -> Tensor:
     >>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()
     [3, 3]
     """
-    return self.assign(src.to(self.device))
+    return set_all(self, src.to(self.device))
 
 
 @takes_generator
@@ -131,8 +132,8 @@ def uniform_(
     >>> bool(((x >= 2) & (x < 4)).all())
     True
     """
-    return self.assign(
-        self.uniform(*self.shape, low=low, high=high, dtype=self.dtype, device=self.device)
+    return set_all(
+        self, self.uniform(*self.shape, low=low, high=high, dtype=self.dtype, device=self.device)
     )
 
 
@@ -144,6 +145,6 @@ def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any
     >>> bool(Tensor.zeros(3).normal_().isfinite().all())
     True
     """
-    return self.assign(
-        self.normal(*self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device)
+    return set_all(
+        self, self.normal(*self.shape, mean=mean, std=std, dtype=self.dtype, device=self.device)
     )

@@ -320,7 +320,7 @@ def xlogy(self: Tensor, other: Any) -> Tensor:
     [0.0, 0.0]
     """
     x, y = float_pair(self, other, "xlogy")
-    is_zero = (x == 0) & ~y.isnan()
+    is_zero = (x == 0) & ((y <= 0) | (y == math.inf))  # where the product is not 0
     return is_zero.where(0.0, x * is_zero.where(1.0, y).log())
 
 

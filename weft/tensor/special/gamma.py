@@ -42,12 +42,13 @@ def zeta(self: Tensor, other: Any) -> Tensor:
     # A number below 0 is counted up until it is not.
     power = at**-s
     total = total + power * at / (s - 1) - power * 0.5
-    factor, scale = s, power / at
+    is_small = power == 0  # then the rest is 0 too, however large the factor
+    factor, scale = is_small.where(0.0, s), power / at
     for k, bernoulli in enumerate(_BERNOULLI, 1):
         total = total + scale * factor * (bernoulli / math.factorial(2 * k))
-        factor = factor * (s + 2 * k - 1) * (s + 2 * k)
+        factor = is_small.where(0.0, factor * (s + 2 * k - 1) * (s + 2 * k))
         scale = scale / (at * at)
-    special = (x == 1).where(math.inf, is_bad.where(math.nan, math.inf))
+    special = (x == 1).where(math.inf, (is_bad | x.isnan() | q.isnan()).where(math.nan, math.inf))
     return usual.where(total, special)
 
 

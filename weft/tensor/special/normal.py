@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from weft.tensor.autodiff.tangent import Tensors, with_tangent
 from weft.tensor.methods.special import in_precise_floats, scaled_erfc
 from weft.tensor.methods.unary import as_float, float_pair
 from weft.tensor.small_floats import rounded_once
@@ -21,7 +22,8 @@ def erfcx(self: Tensor) -> Tensor:
     >>> round(Tensor([1.0]).erfcx().item(), 5)
     0.42758
     """
-    found = scaled_erfc(self.abs())
+    size = (self < 0).where(-self, self)  # with a slope at 0, which abs has not
+    found = (size == math.inf).where(0.0, scaled_erfc((size == math.inf).where(0.0, size)))
     negative = (self < 0).where(self, 0.0)
     return (self < 0).where(2 * negative.square().exp() - found, found)
 
@@ -46,7 +48,7 @@ def log_ndtr(self: Tensor) -> Tensor:
     -203.917
     """
     is_low = self < -1
-    low = is_low.where(self, -1.0)
+    low = is_low.where(self.maximum(-1e30), -1.0)
     high = is_low.where(0.0, self)
     tail = (scaled_erfc(low * -math.sqrt(0.5)) * 0.5).log() - low.square() * 0.5
     return is_low.where(tail, ((high * math.sqrt(0.5)).erfc() * -0.5).log1p())
@@ -81,7 +83,13 @@ def entr(self: Tensor) -> Tensor:
     is_positive = self > 0
     x = is_positive.where(self, 1.0)
     other = (self == 0).where(0.0, self.isnan().where(math.nan, -math.inf))
-    return is_positive.where(-x * x.log(), other)
+    found = is_positive.where(-x * x.log(), other).detach()
+    return with_tangent((found,), (self,), _entropy_tangent)[0]
+
+
+def _entropy_tangent(results: Tensors, inputs: Tensors, changes: Tensors) -> Tensors:
+    (x,), (change,) = inputs, changes
+    return (change * (-1 - x.log()),)
 
 
 @rounded_once
@@ -93,7 +101,7 @@ def xlog1py(self: Tensor, other: Any) -> Tensor:
     [0.0]
     """
     x, y = float_pair(self, other, "xlog1py")
-    is_zero = (x == 0) & ~y.isnan()
+    is_zero = (x == 0) & ((y <= -1) | (y == math.inf))  # where the product is not 0
     return is_zero.where(0.0, x * is_zero.where(0.0, y).log1p())
 
 

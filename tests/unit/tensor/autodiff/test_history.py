@@ -189,3 +189,80 @@ def test_losses_that_are_kept_hold_no_batches():
         if number == 1:
             memory = GlobalCounters.mem_used
     assert GlobalCounters.mem_used - memory <= 64
+
+
+WRITES = {
+    "item": lambda y, x: y.__setitem__(0, 5.0),
+    "slice": lambda y, x: y.__setitem__(slice(1, None), y[1:] * x[1:]),
+    "tensor index": lambda y, x: y.__setitem__(Tensor([1]), 5.0),
+    "list": lambda y, x: y.__setitem__([0, 2], x[:2] * 2),
+    "index_copy_": lambda y, x: y.index_copy_(0, Tensor([1]), x[:1]),
+    "scatter_": lambda y, x: y.scatter_(0, Tensor([1]), x[:1]),
+    "view": lambda y, x: y.reshape(-1, 1)[2].mul_(3),
+    "add_": lambda y, x: y.add_(x),
+    "mul_": lambda y, x: y.mul_(y),
+    "copy_": lambda y, x: y.copy_(x * 2),
+    "zero_, add_": lambda y, x: y.zero_().add_(x),
+    "masked_fill_": lambda y, x: y.masked_fill_(x > 0, 0.5),
+}
+
+
+@pytest.mark.parametrize("size", [3, 400])  # small versions are copied, large ones are not
+@pytest.mark.parametrize("name", WRITES)
+def test_values_that_were_written_and_read_keep_their_gradient(name: str, size: int):
+    values = np.linspace(-0.9, 0.8, size, dtype=np.float32)
+
+    def slope(reads: bool) -> list[float]:
+        x = Tensor(values, requires_grad=True)
+        y = x * 1.5
+        older = y * y
+        for _ in range(3):
+            if reads:
+                y.tolist()
+            WRITES[name](y, x)
+        if reads:
+            y.tolist()
+        loss = (y * y).sum() + older.sum()
+        if reads:
+            loss.item()
+        loss.backward()
+        return x.grad.tolist()
+
+    np.testing.assert_allclose(slope(True), slope(False), 1e-5, 1e-6)
+
+
+def test_memory_that_was_read_may_be_written_from_leaves():
+    (w,) = weights((3,))
+    rows = Tensor.zeros(4, 3).realize()
+    for row in range(4):
+        rows[row] = w * row
+        rows.tolist()
+    rows.sum().backward()
+    assert w.grad.tolist() == [6.0] * 3
+
+
+def test_what_was_assigned_to_memory_is_a_constant_once_it_is_read():
+    (w,) = weights((400,))
+    average = Tensor.zeros(400).realize()
+    for _ in range(3):
+        average.assign(average * 0.9 + w * 0.1).realize()
+        w.assign(w * 2).realize()
+    (w * average).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), average.numpy())
+
+
+def test_old_values_that_nobody_has_are_an_error():
+    (w,) = weights((400,))
+    state = Tensor.ones(400).realize()
+    state.mul_(w).realize()
+    with pytest.raises(NotSupported, match="overwritten"):
+        state.sum().backward()
+
+
+@pytest.mark.parametrize("number", [2.0, [2.0]])
+def test_leaves_that_become_memory_with_what_is_read(number):
+    w = Tensor(number, requires_grad=True)
+    found = w.reshape(1) * 3
+    found.tolist()
+    found.sum().backward()
+    assert w.grad.flatten().tolist() == [3.0]

@@ -263,3 +263,57 @@ def test_attention_of_rows_without_keys(is_bool: bool):
         ),
         x,
     )
+
+
+SPECIAL = {
+    "entr": [-1.0, 0.0, 0.5, 1.0, 2.0],
+    "erfcx": [-1.0, 0.0, 1.0, 30.0],
+    "log_ndtr": [-30.0, -1.0, 0.0, 5.0],
+    "ndtr": [-1.0, 0.0, 2.0],
+    "i0e": [-1.0, 0.0, 2.0],
+    "i1": [-1.0, 0.0, 2.0],
+    "i1e": [-1.0, 0.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(name: str):
+    import torch
+
+    import weft
+
+    ours_, theirs = (getattr(each.special, name) for each in (weft, torch))
+    assert_same_slopes(ours_, theirs, SPECIAL[name])
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_logarithms_times_zero(name: str):
+    import torch
+
+    import weft
+
+    ours_, theirs = (getattr(each.special, name) for each in (weft, torch))
+    assert_same_slopes(ours_, theirs, [0.0, 0.0, 2.0, -1.0], [2.0, 0.5, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["erfcx", "log_ndtr", "entr", "ndtr"])
+def test_special_functions_of_infinity(name: str):
+    import torch
+
+    import weft
+
+    ends = [math.inf, -math.inf, math.nan]
+    found = getattr(weft.special, name)(Tensor(ends))
+    wanted = getattr(torch.special, name)(torch.tensor(ends))
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+def test_zeta_of_infinity():
+    import torch
+
+    import weft
+
+    x, q = [math.inf, math.inf, math.nan, 3.0], [1.0, 0.5, 1.0, math.nan]
+    found = weft.special.zeta(Tensor(x), Tensor(q))
+    wanted = torch.special.zeta(torch.tensor(x), torch.tensor(q))
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())

@@ -168,6 +168,8 @@ def _gradient_wins(chain: Chain) -> bool:
 
 def _wins(chain: Chain, target: Target) -> bool:
     """Whether blocks near the core cost less than scores in memory."""
+    if not size_of(chain.scores) or not size_of(chain.result):
+        return False
     if settings.FUSE_PRODUCTS == ALWAYS:
         return True
     if not isinstance(target.compute, Simd):
