@@ -171,6 +171,7 @@ def _realize_writes(request: Request, wanted: list[Storage], alone: bool) -> Non
     made = realize_graphs(request, pending)
     for storage in wanted:
         storage.take_over(made[storage.uop])
+        storage.note_copies(made)
     for storage in computed:
         history.note_computed(storage.uop)
     _let_others_read(device, others, made)

@@ -9,8 +9,9 @@ so a write in place is seen by the views of this storage and by nobody else.
 from __future__ import annotations
 
 from _thread import get_ident
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
+from weakref import ref
 
 from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Placement
@@ -34,7 +35,16 @@ _KEEPS_ALL: Final = frozenset((Op.RESHAPE, Op.PERMUTE, Op.FLIP, Op.DETACH))
 class Storage:
     """A value with versions, on one device or on several."""
 
-    __slots__ = ("__weakref__", "device", "is_linked", "keeps_graph", "memory", "thread", "uop")
+    __slots__ = (
+        "__weakref__",
+        "device",
+        "earlier",
+        "is_linked",
+        "keeps_graph",
+        "memory",
+        "thread",
+        "uop",
+    )
     is_gone: ClassVar[bool] = False  # without a value that anybody can have
     follow: ClassVar[Any]  # what linked.py does after a write to a linked storage
 
@@ -44,6 +54,7 @@ class Storage:
         self.memory: UOp | None = None
         self.keeps_graph = True  # for gradients, once it is realized
         self.is_linked = False  # with others that show the same bits
+        self.earlier: list[ref[UOp]] = []  # versions that were overwritten, and may be read yet
         self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
             _LAZY.add(self)
@@ -60,6 +71,7 @@ class Storage:
         made.device = device
         made.keeps_graph = True
         made.is_linked = False
+        made.earlier = []
         made.thread = get_ident()
         _OWNERS.put(memory.arg[0], made)
         return made
@@ -121,6 +133,7 @@ class Storage:
             value = updated(self.uop, steps, value)
             self.set_version(_copied(value) if value.op == Op.BUFFER else value)
             return
+        self._note_earlier()
         address = self.uop
         for count, step in enumerate(steps):
             if step[0] not in _WRITABLE or _mixes_parts(address, step):
@@ -128,6 +141,18 @@ class Storage:
                 break
             address = movement.apply(address, step)
         self.set_version(_after(self.uop, address, value))
+
+    def _note_earlier(self) -> None:
+        """Remember the version that a write leaves, for as long as a graph reads it."""
+        if self.uop.dtype.is_inexact:
+            self.earlier = [each for each in self.earlier if each() is not None]
+            self.earlier.append(ref(self.uop))
+
+    def note_copies(self, made: Mapping[UOp, UOp]) -> None:
+        """Remember the copies of earlier versions, which are read instead of them."""
+        versions = [node for each in self.earlier if (node := each()) is not None]
+        copies = (made.get(node) for node in versions)
+        self.earlier += [ref(each) for each in copies if each is not None and each is not self.uop]
 
     def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is not a view of what each of several devices has."""
@@ -146,6 +171,7 @@ class Storage:
     def write_at(self, address: UOp, value: UOp) -> None:
         """Make the version in which an address, an INDEX of the current one, has a value."""
         assert self.memory is not None
+        self._note_earlier()
         self.set_version(_after(self.uop, address, value))
         if self.is_linked:
             self.follow(self)

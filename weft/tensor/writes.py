@@ -15,7 +15,7 @@ from weft.ir.ops import Op
 from weft.ir.shapes import shape_of
 from weft.support.errors import DTypeError, NotSupported, ShapeError
 from weft.support.source_line import user_line
-from weft.tensor.autodiff.leaves import remember
+from weft.tensor.autodiff.leaves import remember, wanted_leaves
 from weft.tensor.autodiff.modes import grad_mode
 from weft.tensor.checks import require_broadcast_to, without_leading_ones
 from weft.tensor.methods.elementwise import lift
@@ -45,6 +45,8 @@ def assign(self: Tensor, x: Any) -> Tensor:
 def set_all(self: Tensor, x: Any) -> Tensor:
     """Write all elements, and return the tensor; gradients go on through what is written."""
     value = x if isinstance(x, self.__class__) else self.__class__(x, device=_origin(self))
+    if self._steps:
+        require_writable(self)
     self._write(value.detach() if self.requires_grad else value, "assign")
     return self
 
@@ -143,10 +145,20 @@ def require_no_expand(self: Tensor, name: str) -> None:
 
 
 def require_writable(self: Tensor) -> None:
-    """A leaf that requires a gradient is written by `assign` alone."""
-    if self.requires_grad and not grad_mode.is_off:
-        raise NotSupported(
-            "a tensor that requires a gradient cannot be changed in place",
-            rule="its gradient is that of the value it had when it was used",
-            fix="use x.assign(...) between steps, or write it in `with weft.no_grad():`",
-        )
+    """A leaf that requires a gradient is written by `assign` alone, and not through a view."""
+    if grad_mode.is_off or not (self.requires_grad or _shows_leaf(self)):
+        return
+    what = "a view of a tensor" if self._steps else "a tensor"
+    raise NotSupported(
+        f"{what} that requires a gradient cannot be changed in place",
+        rule="its gradient is that of the value it had when it was used",
+        fix="use x.assign(...) between steps, or write it in `with weft.no_grad():`",
+    )
+
+
+def _shows_leaf(self: Tensor) -> bool:
+    """Whether a tensor is a part of a leaf that requires a gradient; what is detached is not."""
+    steps = self._steps
+    if not steps or any(step[0] == Op.DETACH for step in steps):
+        return False
+    return any(leaf._storage is self._storage for leaf in wanted_leaves())

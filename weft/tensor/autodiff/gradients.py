@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError, DTypeError, NotSupported, ShapeError
 from weft.tensor.autodiff.differences import differences
-from weft.tensor.autodiff.history import is_computed, unfold
+from weft.tensor.autodiff.history import Unfolded, followed, is_computed, unfold
 from weft.tensor.autodiff.hooks import after_hooks, watch_of
 from weft.tensor.autodiff.leaves import has_identity, is_leaf, live_leaves, remember
 from weft.tensor.autodiff.passes import gradient_of, note_pass
+from weft.tensor.autodiff.versions import gradients_of_versions, versions_of
+from weft.tensor.storage import live_storages
 from weft.tensor.trace.state import GoneStorage, tracing
 
 if TYPE_CHECKING:
@@ -81,32 +84,58 @@ def backward(
     >>> w.grad.tolist()
     [6.0]
     """
-    from weft.gradient.reverse import gradients
-
     seed = _seed(self, gradient, "backward")
     leaves = [leaf for leaf in live_leaves() if _wants_gradient(leaf)]
-    unfolded = unfold(self.uop, *(leaf.uop for leaf in leaves))
-    output, *nodes_of_leaves = unfolded.roots
+    unfolded, versions = _unfolded(self, leaves)
+    output = unfolded.roots[0]
     below = set(topological(output))
     _require_no_jitted(output, below, "backward")
-    pairs = zip(leaves, nodes_of_leaves, strict=True)
-    targets = {leaf: node for leaf, node in pairs if node in below}
+    used = {
+        leaf: [node for node in nodes if node in below]
+        for leaf, nodes in zip(leaves, versions, strict=True)
+    }
+    targets = {leaf: nodes for leaf, nodes in used.items() if nodes}
     if any(leaf.requires_grad for leaf in targets):
-        targets = {leaf: node for leaf, node in targets.items() if leaf.requires_grad}
+        targets = {leaf: nodes for leaf, nodes in targets.items() if leaf.requires_grad}
     else:
         note_pass(output, below, seed, unfolded)
     if inputs is not None:
         listed = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         chosen = {id(each) for each in listed}
-        targets = {leaf: node for leaf, node in targets.items() if id(leaf) in chosen}
+        targets = {leaf: nodes for leaf, nodes in targets.items() if id(leaf) in chosen}
     if not targets and self.uop.op == Op.BUFFER:
         raise _without_graph()
-    found = gradients(output, list(targets.values()), seed, watch_of(self, unfolded.fold))
-    for leaf, node in zip(targets, found, strict=True):
-        if node is not None:
-            new = gradient_of(leaf, unfolded.fold(node), create_graph)
-            _add_gradient(leaf, after_hooks(leaf, new))
+    found = gradients_of_versions(output, targets, seed, watch_of(self, unfolded.fold))
+    if not found and not _leads_somewhere(self, output):
+        raise _without_leaves()
+    for leaf, node in found.items():
+        new = gradient_of(leaf, unfolded.fold(node), create_graph)
+        _add_gradient(leaf, after_hooks(leaf, new))
     return self
+
+
+def _unfolded(self: Tensor, targets: Sequence[Tensor]) -> tuple[Unfolded, list[list[UOp]]]:
+    """The graph of a value, and the versions of the targets that may be in it."""
+    versions = [versions_of(each) for each in targets]
+    unfolded = unfold(self.uop, *itertools.chain(*versions))
+    rest = iter(unfolded.roots[1:])
+    return unfolded, [list(itertools.islice(rest, len(nodes))) for nodes in versions]
+
+
+def _leads_somewhere(self: Tensor, output: UOp) -> bool:
+    """Whether a gradient leads from an output to a value that a tensor other than it may have."""
+    nodes = topological(output)
+    others = {each.uop for each in live_storages() if each is not self._storage}
+    ends = [node for node in nodes if node in others and node.dtype.is_inexact]
+    return output in followed(nodes, ends)
+
+
+def _without_leaves() -> ArgumentError:
+    return ArgumentError(
+        "backward: the value does not depend on any tensor that could have a gradient",
+        rule="gradients do not pass detach(), no_grad(), integers and comparisons",
+        fix="compute the value from tensors with requires_grad=True, outside of no_grad()",
+    )
 
 
 def _without_graph() -> ArgumentError:
@@ -182,19 +211,19 @@ def gradient(
     >>> (x * x).sum().gradient(x)[0].tolist()
     [2.0, 4.0]
     """
-    from weft.gradient.reverse import gradients
-
     if finite or not targets or not all(isinstance(each, self.__class__) for each in targets):
         return _finite(self, targets, finite)
     seed = _seed(self, gradient, "gradient")
-    unfolded = unfold(self.uop, *(target.uop for target in targets))
-    output, *wanted = unfolded.roots
+    unfolded, versions = _unfolded(self, targets)
+    output, wanted = unfolded.roots[0], [nodes[0] for nodes in versions]
     below = set(topological(output))
     _require_no_jitted(output, below, "gradient", wanted)
-    found = gradients(output, wanted, seed, watch_of(self, unfolded.fold))
+    named = dict(enumerate(versions))
+    found = gradients_of_versions(output, named, seed, watch_of(self, unfolded.fold))
     is_whole = not any(map(is_computed, below))
     result = []
-    for number, (target, node) in enumerate(zip(targets, found, strict=True)):
+    for number, target in enumerate(targets):
+        node = found.get(number)
         if node is None:
             is_known = is_whole or wanted[number] in below
             if not (is_known if materialize_grads is None else materialize_grads):

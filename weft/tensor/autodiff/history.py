@@ -135,6 +135,11 @@ def has_history(memory: UOp) -> bool:
     return _Kept.any and (memory in _HISTORIES or memory in _LOST)
 
 
+def is_lost(node: UOp) -> bool:
+    """Whether a graph reads memory whose own graph was forgotten."""
+    return bool(_LOST) and any(each in _LOST for each in topological(node))
+
+
 def has_histories() -> bool:
     """Whether the graph of any value is kept."""
     return _Kept.any and len(_HISTORIES) > 0

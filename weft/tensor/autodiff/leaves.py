@@ -92,15 +92,19 @@ def is_leaf(tensor: Tensor) -> bool:
     return id(tensor) in _LEAVES
 
 
-def leaves_with_gradient() -> list[UOp]:
-    """The values of the leaves that require a gradient."""
-    found: list[UOp] = []
+def wanted_leaves() -> list[Core]:
+    """The leaves that require a gradient."""
     # A list of values is made at once; one of pairs may run the collector, which drops entries.
-    for reference in list(_WANTED.values()):
-        leaf = reference()
-        if leaf is not None and id(leaf) in _LEAVES and not leaf._storage.is_gone:
-            found.append(leaf._storage.uop)
-    return found
+    found = [leaf for each in list(_WANTED.values()) if (leaf := each()) is not None]
+    return [leaf for leaf in found if id(leaf) in _LEAVES and not leaf._storage.is_gone]
+
+
+def leaves_with_gradient() -> list[UOp]:
+    """The values of the leaves that require a gradient, and those that they had before a write."""
+    storages = [leaf._storage for leaf in wanted_leaves()]
+    now = [storage.uop for storage in storages]
+    earlier = (each() for storage in storages for each in storage.earlier)
+    return now + [node for node in earlier if node is not None]
 
 
 def may_be_followed() -> bool:
