@@ -18,6 +18,7 @@ from weft.support.errors import ArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_MOST_TOKENS: Final = 1 << 31
 # The values that each number may have: least, most, and whether the least itself is one.
 _LIMITS: Final[dict[str, tuple[float, float, bool]]] = {
     "temperature": (0, 100, True),
@@ -55,6 +56,7 @@ class Sampling:
     logprobs: int = -1  # how many of the likeliest are reported; -1 is not even the drawn one
 
     def __post_init__(self) -> None:
+        self._require_whole()
         for name, (least, most, may_equal) in _LIMITS.items():
             value = getattr(self, name)
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -63,6 +65,25 @@ class Sampling:
                 raise ArgumentError(
                     f"sampling: {name} is {value!r}",
                     rule=f"{name} is {above} {least:g} and at most {most:g}",
+                )
+
+    def _require_whole(self) -> None:
+        """Counts, the seed and biased tokens are whole numbers, and a bias is a number."""
+        for name in ("top_k", "penalty_window", "logprobs", "seed"):
+            value = getattr(self, name)
+            if type(value) is not int and not (name == "seed" and value is None):
+                raise ArgumentError(
+                    f"sampling: {name} is {value!r}", rule=f"{name} is a whole number"
+                )
+        if self.seed is not None and self.seed < 0:
+            raise ArgumentError(
+                f"sampling: the seed is {self.seed}", rule="a seed is a number from 0 on"
+            )
+        for token, bias in self.logit_bias.items():
+            if type(token) is not int or not 0 <= token < _MOST_TOKENS or math.isnan(bias):
+                raise ArgumentError(
+                    f"sampling: a bias of {bias!r} for the token {token!r}",
+                    rule="tokens are numbers from 0 on, each with what is added to its logit",
                 )
 
     @property

@@ -79,12 +79,23 @@ def test_logprobs_are_those_of_the_model():
         {"top_k": -1},
         {"repetition_penalty": 0},
         {"typical_p": True},
+        {"top_k": 0.5},
+        {"logprobs": 1.5},
+        {"seed": -1},
+        {"seed": 1.0},
+        {"penalty_window": 2.5},
     ],
 )
 def test_impossible_values(wrong):
     (name,) = wrong
     with pytest.raises(ArgumentError, match=name):
         Sampling(**wrong)
+
+
+@pytest.mark.parametrize("bias", [{-1: 1.0}, {1 << 70: 1.0}, {1: float("nan")}, {0.5: 1.0}])
+def test_impossible_biases(bias):
+    with pytest.raises(ArgumentError, match="a bias of"):
+        Sampling(logit_bias=bias)
 
 
 def test_nothing_may_follow():
