@@ -23,6 +23,7 @@ class BlockFormat(NamedTuple):
     elements: int
     bytes: int
     unpack: Callable[[Tensor], Tensor]
+    has_table: bool = False  # what is unpacked is read from a table in memory
 
 
 PLAIN: Final[dict[int, DType]] = {
@@ -247,15 +248,15 @@ QUANTIZED: Final[dict[int, BlockFormat]] = {
     13: BlockFormat("Q5_K", 256, 176, _q5_k),
     14: BlockFormat("Q6_K", 256, 210, _q6_k),
     15: BlockFormat("Q8_K", 256, 292, _q8_k),
-    16: BlockFormat("IQ2_XXS", 256, 66, grid_blocks.iq2_xxs),
-    17: BlockFormat("IQ2_XS", 256, 74, grid_blocks.iq2_xs),
-    18: BlockFormat("IQ3_XXS", 256, 98, grid_blocks.iq3_xxs),
-    19: BlockFormat("IQ1_S", 256, 50, grid_blocks.iq1_s),
+    16: BlockFormat("IQ2_XXS", 256, 66, grid_blocks.iq2_xxs, True),
+    17: BlockFormat("IQ2_XS", 256, 74, grid_blocks.iq2_xs, True),
+    18: BlockFormat("IQ3_XXS", 256, 98, grid_blocks.iq3_xxs, True),
+    19: BlockFormat("IQ1_S", 256, 50, grid_blocks.iq1_s, True),
     20: BlockFormat("IQ4_NL", 32, 18, _iq4_nl),
-    21: BlockFormat("IQ3_S", 256, 110, grid_blocks.iq3_s),
-    22: BlockFormat("IQ2_S", 256, 82, grid_blocks.iq2_s),
+    21: BlockFormat("IQ3_S", 256, 110, grid_blocks.iq3_s, True),
+    22: BlockFormat("IQ2_S", 256, 82, grid_blocks.iq2_s, True),
     23: BlockFormat("IQ4_XS", 256, 136, _iq4_xs),
-    29: BlockFormat("IQ1_M", 256, 56, grid_blocks.iq1_m),
+    29: BlockFormat("IQ1_M", 256, 56, grid_blocks.iq1_m, True),
     34: BlockFormat("TQ1_0", 256, 54, _tq1_0),
     35: BlockFormat("TQ2_0", 256, 66, _tq2_0),
     39: BlockFormat("MXFP4", 32, 17, _mxfp4),
