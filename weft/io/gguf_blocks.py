@@ -41,7 +41,7 @@ _NON_LINEAR: Final = (
     *(-127, -104, -83, -65, -49, -35, -22, -10),
     *(1, 13, 25, 38, 53, 69, 89, 113),
 )
-_TINY_FLOATS: Final = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+TINY_FLOATS: Final = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 
 def _half(blocks: Tensor, first: int) -> Tensor:
@@ -210,7 +210,18 @@ def _mxfp4(blocks: Tensor) -> Tensor:
     normal = ((exponent - 1) << 23).bitcast(dtypes.float32)
     small = ((exponent + 1) << 21).bitcast(dtypes.float32)
     scale = (exponent < 2).where(small, normal)
-    return scale * _picked(_TINY_FLOATS, _nibbles(blocks[:, 1:]))
+    return scale * _picked(TINY_FLOATS, _nibbles(blocks[:, 1:]))
+
+
+def _nvfp4(blocks: Tensor) -> Tensor:
+    """Four scales in eight bits without a sign, each of the 16 elements in eight bytes."""
+    byte = blocks[:, :4].cast(dtypes.uint32)
+    exponent, fraction = byte >> 3 & 15, byte & 7
+    normal = (exponent + 119 << 23 | fraction << 20).bitcast(dtypes.float32)
+    scale = (exponent == 0).where(_number(fraction) * 2**-10, normal)
+    scales = (byte == 0x7F).where(0.0, scale)  # which means that there is none
+    codes = _fields(blocks[:, 4:], 4, (4, 8), 1).flatten(1)
+    return _scaled(scales, _picked(TINY_FLOATS, codes))
 
 
 def _tq1_0(blocks: Tensor) -> Tensor:
@@ -260,4 +271,5 @@ QUANTIZED: Final[dict[int, BlockFormat]] = {
     34: BlockFormat("TQ1_0", 256, 54, _tq1_0),
     35: BlockFormat("TQ2_0", 256, 66, _tq2_0),
     39: BlockFormat("MXFP4", 32, 17, _mxfp4),
+    40: BlockFormat("NVFP4", 64, 36, _nvfp4),
 }
