@@ -45,8 +45,10 @@ def by_definition(logits, sampling):
 @pytest.mark.parametrize("size", [5, 400, 5000])
 @pytest.mark.parametrize(
     "limits",
-    [{}, {"top_k": 40}, {"top_p": 0.3}, {"top_p": 0.999}, {"min_p": 0.05}]
-    + [{"top_p": 0.9, "min_p": 0.3}, {"top_k": 30, "top_p": 0.8, "min_p": 0.01}],
+    [
+        *({}, {"top_k": 40}, {"top_p": 0.3}, {"top_p": 0.999}, {"min_p": 0.05}),
+        *({"top_p": 0.9, "min_p": 0.3}, {"top_k": 30, "top_p": 0.8, "min_p": 0.01}),
+    ],
 )
 @pytest.mark.parametrize("spread", [0.1, 2.0])
 def test_limits_of_many_tokens(size, limits, spread):

@@ -8,8 +8,8 @@ import pytest
 from weft.io.gguf_blocks import QUANTIZED
 from weft.io.gguf_write import PackedTensor, gguf_save
 from weft.llm import Batch, load
-from weft.llm.weights.convert import convert
 from weft.llm.model.facts import Facts, config_of
+from weft.llm.weights.convert import convert
 from weft.llm.weights.gguf import _other_files, config_from_gguf, gguf_parts
 from weft.support.errors import FileFormatError
 from weft.tensor import Tensor
