@@ -14,7 +14,7 @@ def command_page() -> Iterator[str]:
     yield from head("The command weft", "weft/cli/")
     yield from wrapped("""
         Installing Weft brings a command. `weft COMMAND --help` prints what stands here, and
-        `python -m weft.cli.main` is the same without an installation.
+        `python -m weft` is the same without an installation.
     """)
     yield ""
     yield from markdown_table(

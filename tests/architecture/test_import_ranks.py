@@ -40,6 +40,7 @@ RANKS = (
     ("amp",),
     ("cuda", "viz"),
     ("cli",),
+    ("__main__",),
 )
 RANK_OF = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 RANK_LINE = " < ".join(

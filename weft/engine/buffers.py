@@ -85,6 +85,15 @@ class Buffer:
             self._count(self.size)
         return handle
 
+    def try_zeros(self) -> bool:
+        """Take memory of zeros now, if the device has such that costs nothing before its use."""
+        host = self.device.host_memory
+        if host is None or self.device.stores_nothing:
+            return False
+        self.handle = host.zeros(self.size or 1)
+        self._count(self.size)
+        return True
+
     @property
     def is_lent(self) -> bool:
         """Whether an array reads this memory in place."""

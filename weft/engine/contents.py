@@ -39,6 +39,15 @@ def buffer_from(dtype: DType, shape: Shape, placement: Placement, data: memoryvi
     return node
 
 
+def zero_buffer(dtype: DType, shape: Shape, device_name: str) -> UOp | None:
+    """A BUFFER node of zeros that cost nothing before they are used; None where there are none."""
+    name = canonical_name(device_name)
+    if device(name).host_memory is None:
+        return None
+    node = new_buffer(dtype, shape, name)
+    return node if buffer_of(node).try_zeros() else None
+
+
 def copy_contents(source: Buffer, target: Buffer, node: UOp | None = None) -> None:
     """Write what some memory holds to other memory; `node` says how much where sizes vary."""
     target.allocated()

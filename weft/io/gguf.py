@@ -44,6 +44,7 @@ class StoredTensor(NamedTuple):
     format: str
     shape: tuple[int, ...]
     unpack: Callable[[Tensor], Tensor] | None
+    has_table: bool = False  # values are read from memory beside the data
 
     def over(self, data: Tensor) -> Tensor:
         """The values, of data that may be elsewhere."""
@@ -95,7 +96,7 @@ def _stored(source: Source, start: int, entry: TensorEntry, device: str) -> Stor
     if not count:
         return StoredTensor(Tensor.zeros(*shape, device=device), "float32", shape, None)
     blocks = source.tensor_at(offset, dtypes.uint8, (count, row.bytes), what).to(device)
-    return StoredTensor(blocks, row.name, shape, row.unpack)
+    return StoredTensor(blocks, row.name, shape, row.unpack, row.has_table)
 
 
 class _FileReader:

@@ -23,6 +23,7 @@ class BlockFormat(NamedTuple):
     elements: int
     bytes: int
     unpack: Callable[[Tensor], Tensor]
+    has_table: bool = False  # what is unpacked is read from a table in memory
 
 
 PLAIN: Final[dict[int, DType]] = {
@@ -40,7 +41,7 @@ _NON_LINEAR: Final = (
     *(-127, -104, -83, -65, -49, -35, -22, -10),
     *(1, 13, 25, 38, 53, 69, 89, 113),
 )
-_TINY_FLOATS: Final = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+TINY_FLOATS: Final = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 
 def _half(blocks: Tensor, first: int) -> Tensor:
@@ -209,7 +210,18 @@ def _mxfp4(blocks: Tensor) -> Tensor:
     normal = ((exponent - 1) << 23).bitcast(dtypes.float32)
     small = ((exponent + 1) << 21).bitcast(dtypes.float32)
     scale = (exponent < 2).where(small, normal)
-    return scale * _picked(_TINY_FLOATS, _nibbles(blocks[:, 1:]))
+    return scale * _picked(TINY_FLOATS, _nibbles(blocks[:, 1:]))
+
+
+def _nvfp4(blocks: Tensor) -> Tensor:
+    """Four scales in eight bits without a sign, each of the 16 elements in eight bytes."""
+    byte = blocks[:, :4].cast(dtypes.uint32)
+    exponent, fraction = byte >> 3 & 15, byte & 7
+    normal = (exponent + 119 << 23 | fraction << 20).bitcast(dtypes.float32)
+    scale = (exponent == 0).where(_number(fraction) * 2**-10, normal)
+    scales = (byte == 0x7F).where(0.0, scale)  # which means that there is none
+    codes = _fields(blocks[:, 4:], 4, (4, 8), 1).flatten(1)
+    return _scaled(scales, _picked(TINY_FLOATS, codes))
 
 
 def _tq1_0(blocks: Tensor) -> Tensor:
@@ -247,16 +259,17 @@ QUANTIZED: Final[dict[int, BlockFormat]] = {
     13: BlockFormat("Q5_K", 256, 176, _q5_k),
     14: BlockFormat("Q6_K", 256, 210, _q6_k),
     15: BlockFormat("Q8_K", 256, 292, _q8_k),
-    16: BlockFormat("IQ2_XXS", 256, 66, grid_blocks.iq2_xxs),
-    17: BlockFormat("IQ2_XS", 256, 74, grid_blocks.iq2_xs),
-    18: BlockFormat("IQ3_XXS", 256, 98, grid_blocks.iq3_xxs),
-    19: BlockFormat("IQ1_S", 256, 50, grid_blocks.iq1_s),
+    16: BlockFormat("IQ2_XXS", 256, 66, grid_blocks.iq2_xxs, True),
+    17: BlockFormat("IQ2_XS", 256, 74, grid_blocks.iq2_xs, True),
+    18: BlockFormat("IQ3_XXS", 256, 98, grid_blocks.iq3_xxs, True),
+    19: BlockFormat("IQ1_S", 256, 50, grid_blocks.iq1_s, True),
     20: BlockFormat("IQ4_NL", 32, 18, _iq4_nl),
-    21: BlockFormat("IQ3_S", 256, 110, grid_blocks.iq3_s),
-    22: BlockFormat("IQ2_S", 256, 82, grid_blocks.iq2_s),
+    21: BlockFormat("IQ3_S", 256, 110, grid_blocks.iq3_s, True),
+    22: BlockFormat("IQ2_S", 256, 82, grid_blocks.iq2_s, True),
     23: BlockFormat("IQ4_XS", 256, 136, _iq4_xs),
-    29: BlockFormat("IQ1_M", 256, 56, grid_blocks.iq1_m),
+    29: BlockFormat("IQ1_M", 256, 56, grid_blocks.iq1_m, True),
     34: BlockFormat("TQ1_0", 256, 54, _tq1_0),
     35: BlockFormat("TQ2_0", 256, 66, _tq2_0),
     39: BlockFormat("MXFP4", 32, 17, _mxfp4),
+    40: BlockFormat("NVFP4", 64, 36, _nvfp4),
 }

@@ -12,14 +12,19 @@ from functools import lru_cache
 from weft.io.gguf_grids import grid
 from weft.ir.dtypes import DType, dtypes
 from weft.tensor.tensor import Tensor
+from weft.tensor.trace.state import tracing
 
 _SIGN_PLACES = (0, 7, 14, 21)
 
 
 @lru_cache(64)
-def _table(name: str, device: str) -> Tensor:
-    """A grid in memory, shared by all weights of its type."""
+def _kept(name: str, device: str) -> Tensor:
     return Tensor(grid(name), device=device).realize()
+
+
+def _table(name: str, device: str) -> Tensor:
+    """A grid in memory, shared by all weights of its type; a trace has its own."""
+    return Tensor(grid(name), device=device) if tracing.trace else _kept(name, device)
 
 
 def _half(blocks: Tensor) -> Tensor:

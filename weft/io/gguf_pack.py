@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.io.gguf_blocks import QUANTIZED
+from weft.io.gguf_blocks import QUANTIZED, TINY_FLOATS
 from weft.support.errors import ArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -141,6 +141,19 @@ def _tq2_0(blocks: Array) -> Array:
     return np.concatenate([joined.reshape(-1, 64), scale], -1)
 
 
+def _mxfp4(blocks: Array) -> Array:
+    """An exponent for the largest element, and the nearest of the eight sizes with its sign."""
+    size = np.abs(blocks)
+    largest = size.max(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        exponent = np.where(largest > 0, np.floor(np.log2(largest)) + 125, 0).clip(0, 254)
+    scale = np.ldexp(np.float32(1), exponent.astype(np.int32) - 128)
+    distance = [np.abs(scale * np.float32(each) - size) for each in TINY_FLOATS[:8]]
+    codes = np.argmin(distance, axis=0).astype(np.uint8)
+    codes |= ((blocks < 0) & (codes > 0)).astype(np.uint8) << np.uint8(3)
+    return np.concatenate([exponent.astype(np.uint8), _nibbles(codes)], -1)
+
+
 def _bfloat16(numbers: Array) -> Array:
     """The upper halves, rounded to even; NaN stays NaN."""
     bits = numbers.view(np.uint32)
@@ -168,6 +181,7 @@ PACKED: Final[dict[str, Callable[[Array], Array]]] = {
     "Q8_0": _q8_0,
     "TQ1_0": _tq1_0,
     "TQ2_0": _tq2_0,
+    "MXFP4": _mxfp4,
 }
 KIND_OF: Final = {"F32": 0, "F16": 1, "BF16": 30} | {
     row.name: kind for kind, row in QUANTIZED.items() if row.name in PACKED

@@ -37,6 +37,9 @@ class Executable(Protocol):
 class HostMemory(Protocol):
     """Its memory is that of the host: others read it in place, and it reads theirs."""
 
+    def zeros(self, size: int) -> Handle:
+        """Memory of zeros, which costs nothing until it is touched."""
+
     def wrap(self, buffer: Any) -> Handle:
         """Memory that belongs to another object, such as a NumPy array, without a copy."""
 

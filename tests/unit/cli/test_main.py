@@ -117,7 +117,7 @@ def test_the_disk_is_no_missing_device(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
-    command = f"{sys.executable} -m weft.cli.main settings | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m weft settings | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

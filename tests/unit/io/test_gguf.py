@@ -24,6 +24,7 @@ def packed(name: str, count: int) -> np.ndarray:
     halves = {"Q2_K": (80, 82), "Q3_K": (108,), "Q6_K": (208,), "Q4_1": (0, 2), "Q5_1": (0, 2)}
     halves |= {"TQ1_0": (52,), "TQ2_0": (64,)}
     halves |= {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q8_K": (), "MXFP4": (), "IQ1_M": ()}
+    halves["NVFP4"] = ()
     for offset in halves.get(name, (0,)):
         scale = source.uniform(-2, 2, (count, 1)).astype(np.float16)
         blocks[:, offset : offset + 2] = scale.view(np.uint8)
@@ -110,10 +111,19 @@ def element(name: str, block: bytes, i: int) -> np.float32:
             scale = block[4 + j // 2] >> j % 2 * 4 & 15
             scale |= (struct.unpack_from("<H", block, 2)[0] >> 2 * j & 3) << 4
             return half(block, 0) * f(scale - 32) * f(NON_LINEAR[nibble(8 + 16 * j, i % 32, 16)])
-    code = nibble(1, i, 16)
+        case "NVFP4":
+            byte = block[i // 16]
+            exponent, fraction = byte >> 3 & 15, byte & 7
+            scale = fraction / 512 if exponent == 0 else (8 + fraction) * 2.0 ** (exponent - 10)
+            return f(tiny(nibble(4 + i // 16 * 8, i % 16, 8)) * (0 if byte == 0x7F else scale))
+    return f(tiny(nibble(1, i, 16)) * 2.0 ** (block[0] - 127))
+
+
+def tiny(code: int) -> float:
+    """A float of four bits."""
     mantissa, exponent = code & 1, code >> 1 & 3
     value = mantissa / 2 if exponent == 0 else (1 + mantissa / 2) * 2.0 ** (exponent - 1)
-    return f((-value if code & 8 else value) * 2.0 ** (block[0] - 127))
+    return -value if code & 8 else value
 
 
 NON_LINEAR = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]

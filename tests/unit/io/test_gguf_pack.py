@@ -37,7 +37,7 @@ def test_what_is_packed_is_unpacked(name):
     row = QUANTIZED[KIND_OF[name]]
     blocks = packed(rows, name).reshape(-1, row.bytes)
     found = row.unpack(Tensor(blocks)).numpy().reshape(rows.shape)
-    levels = {"TQ1_0": 1, "TQ2_0": 1, "Q8_0": 127}.get(name, 7 if "4" in name else 15)
+    levels = {"TQ1_0": 1, "TQ2_0": 1, "Q8_0": 127, "MXFP4": 4}.get(name, 7 if "4" in name else 15)
     assert np.abs(found - rows).max() <= np.abs(rows).max() / levels
 
 

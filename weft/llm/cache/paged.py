@@ -12,11 +12,13 @@ from collections.abc import Sequence as Listed
 from pathlib import Path
 from typing import Any, Final
 
+from weft.engine.contents import zero_buffer
 from weft.ir.dtypes import DType, dtypes
 from weft.llm.cache.pages import PagePool
 from weft.llm.model.config import Config
 from weft.support.errors import ArgumentError
 from weft.tensor.core import realize_all
+from weft.tensor.create.creation import constant, device_name
 from weft.tensor.tensor import Tensor
 
 PAGE: Final = 32
@@ -49,11 +51,7 @@ class PagedCache:
         self.pools = [PagePool(count) for _ in self.spans]
         shape = (count + 1, PAGE, config.kv_heads, config.head_size)
         self.keys, self.values = (
-            [
-                Tensor.zeros(*shape, dtype=dtype, device=device).contiguous()
-                for _ in range(config.layers)
-            ]
-            for _ in range(2)
+            [_zeros(shape, dtype, device) for _ in range(config.layers)] for _ in range(2)
         )
         realize_all([*self.keys, *self.values])
 
@@ -177,6 +175,15 @@ class PagedCache:
         realize_all(writes)
         self.pools[index].give_back([page])
         return fresh
+
+
+def _zeros(shape: tuple[int, ...], dtype: DType, device: str | None) -> Tensor:
+    """Memory of zeros. On a host, pages that no sequence uses take no time and no memory."""
+    name = device_name(device)
+    node = zero_buffer(dtype, shape, name)
+    if node is None:
+        return Tensor.zeros(*shape, dtype=dtype, device=device).contiguous()
+    return constant(Tensor, node, name, None)
 
 
 def _require_used(sequence: Sequence) -> None:

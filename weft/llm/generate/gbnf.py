@@ -16,10 +16,12 @@ from weft.support.errors import ArgumentError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_COUNT: Final = re.compile(r"\{\s*(\d+)\s*(,)?\s*(\d+)?\s*\}")
+_COUNT: Final = re.compile(r"\{\s*(\d{1,9})\s*(,)?\s*(\d{1,9})?\s*\}")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 _LAST: Final = 0x10FFFF
 MOST_REPEATS: Final = 2000
+MOST_TEXT: Final = 1 << 18
+MOST_WRITTEN: Final = 500_000
 MOST_DEPTH: Final = 100
 
 
@@ -33,14 +35,34 @@ def parse_grammar(text: str) -> Grammar:
     return _Parser(text).grammar()
 
 
+class Rules(dict[str, list[Alternative]]):
+    """Rules by name, and how much repeats have written out."""
+
+    written = 0
+
+    def write_out(self, count: int) -> None:
+        """Called before a repeat writes out so many parts."""
+        self.written += count
+        if self.written > MOST_WRITTEN:
+            raise ArgumentError(
+                f"grammar: its repeats write out more than {MOST_WRITTEN:,} parts",
+                rule="repeats inside of repeats multiply",
+            )
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.rules: dict[str, list[Alternative]] = {}
+        self.rules = Rules()
         self.depth = 0
 
     def grammar(self) -> Grammar:
+        if len(self.text) > MOST_TEXT:
+            raise ArgumentError(
+                f"grammar: a text of {len(self.text):,} characters",
+                rule=f"a grammar has at most {MOST_TEXT:,}",
+            )
         self._skip()
         while self.at < len(self.text):
             name = self._name()
@@ -212,10 +234,9 @@ def new_rule(
     return Rule(made)
 
 
-def repeated(
-    rules: dict[str, list[Alternative]], name: str, part: Alternative, least: int, most: int
-) -> Alternative:
+def repeated(rules: Rules, name: str, part: Alternative, least: int, most: int) -> Alternative:
     """A part so many times; a `most` of -1 is any number."""
+    rules.write_out(len(part) * max(least, most, 1))
     tail: Alternative = ()
     if most < 0:
         more = new_rule(rules, name, [])

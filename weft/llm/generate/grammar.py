@@ -30,8 +30,22 @@ class Rule(NamedTuple):
 
 Element = ByteSet | Rule
 Alternative = tuple[Element, ...]
-# What is left of an alternative, and below it what follows the rule that it is of.
-Stack = tuple[Alternative, "Stack"] | None
+
+
+class Frame:
+    """What is left of an alternative, and below it what follows the rule that it is of.
+
+    A grammar has one of each, so that they compare as objects: texts may be nested deep.
+    """
+
+    __slots__ = ("below", "rest")
+
+    def __init__(self, rest: Alternative, below: Stack) -> None:
+        self.rest = rest
+        self.below = below
+
+
+Stack = Frame | None
 State = int
 DEAD: Final = -1
 
@@ -49,10 +63,11 @@ class Grammar:
         if "root" not in rules:
             raise ArgumentError("grammar: there is no rule 'root'", rule="a text follows root")
         _require_progress(rules)
+        self._frames: dict[tuple[Alternative, Stack], Frame] = {}
         self._stacks: list[frozenset[Stack]] = []
         self._numbers: dict[frozenset[Stack], State] = {}
         self._next: dict[tuple[State, int], State] = {}
-        self.start = self._number([((Rule("root"),), None)])
+        self.start = self._number([self._frame((Rule("root"),), None)])
 
     def step(self, state: State, byte: int) -> State:
         """The state after a byte; `DEAD` where the byte may not follow."""
@@ -63,9 +78,9 @@ class Grammar:
             after: list[Stack] = []
             for stack in self._stacks[state]:
                 if stack is not None:
-                    (top, *rest), below = stack[0], stack[1]
+                    top = stack.rest[0]
                     if isinstance(top, ByteSet) and top.bits & bit:
-                        after.append((tuple(rest), below) if rest else below)
+                        after.append(self._frame(stack.rest[1:], stack.below))
             found = self._next[key] = self._number(after) if after else DEAD
         return found
 
@@ -85,9 +100,22 @@ class Grammar:
         """Whether nothing can follow."""
         return state != DEAD and self._stacks[state] == {None}
 
+    @property
+    def states(self) -> int:
+        """How many states texts have come to; each is kept."""
+        return len(self._stacks)
+
     def matches(self, text: str | bytes) -> bool:
         data = text.encode() if isinstance(text, str) else text
         return self.is_complete(self.walk(self.start, data))
+
+    def _frame(self, rest: Alternative, below: Stack) -> Stack:
+        if not rest:  # a rule at the end of an alternative leaves nothing behind: lists stay flat
+            return below
+        found = self._frames.get((rest, below))
+        if found is None:
+            found = self._frames[rest, below] = Frame(rest, below)
+        return found
 
     def _number(self, stacks: Iterable[Stack]) -> State:
         closed = self._closed(stacks)
@@ -111,17 +139,11 @@ class Grammar:
                     "grammar: a text can be read in too many ways",
                     rule=f"at most {MOST_STACKS:,} readings are followed at once",
                 )
-            if stack is None or isinstance(stack[0][0], ByteSet):
+            if stack is None or isinstance(top := stack.rest[0], ByteSet):
                 result.add(stack)
                 continue
-            (top, *rest), below = stack[0], stack[1]
-            # A rule at the end of an alternative leaves nothing behind: lists stay flat.
-            below = (tuple(rest), below) if rest else below
-            assert isinstance(top, Rule)
-            waiting += [
-                (alternative, below) if alternative else below
-                for alternative in self.rules[top.name]
-            ]
+            below = self._frame(stack.rest[1:], stack.below)
+            waiting += [self._frame(each, below) for each in self.rules[top.name]]
         return frozenset(result)
 
 
@@ -138,36 +160,54 @@ def _require_progress(rules: dict[str, list[Alternative]]) -> None:
                     first[name].add(element.name)
                 if element.name not in empty:
                     break
-    for name in rules:
-        reached, waiting = set(), list(first[name])
-        while waiting:
-            other = waiting.pop()
-            if other == name:
+    open_ones: dict[str, bool] = {}  # by name: whether it is still walked
+    for start in rules:
+        stack = [] if start in open_ones else [(start, iter(first[start]))]
+        open_ones.setdefault(start, True)
+        while stack:
+            name, others = stack[-1]
+            following = next((each for each in others if open_ones.get(each, True)), None)
+            if following is None:
+                open_ones[name] = False
+                stack.pop()
+            elif following in open_ones:
                 raise ArgumentError(
-                    f"grammar: the rule {name!r} begins with itself",
+                    f"grammar: the rule {following!r} begins with itself",
                     rule="a rule reads something before it comes to itself again",
                 )
-            if other not in reached:
-                reached.add(other)
-                waiting += first[other]
+            else:
+                open_ones[following] = True
+                stack.append((following, iter(first[following])))
 
 
 def _nullable(rules: dict[str, list[Alternative]]) -> set[str]:
     """The rules that an empty text follows."""
+    missing: list[int] = []  # of each alternative of rules alone: those not found yet
+    owners: list[str] = []
+    users: dict[str, list[int]] = {name: [] for name in rules}
+    waiting = []
+    for name, alternatives in rules.items():
+        for alternative in alternatives:
+            if any(isinstance(element, ByteSet) for element in alternative):
+                continue
+            for element in alternative:
+                assert isinstance(element, Rule)
+                users[element.name].append(len(missing))
+            missing.append(len(alternative))
+            owners.append(name)
+            if not alternative:
+                waiting.append(name)
     found: set[str] = set()
-    while True:
-        more = {
-            name
-            for name, alternatives in rules.items()
-            if name not in found
-            and any(
-                all(isinstance(e, Rule) and e.name in found for e in alternative)
-                for alternative in alternatives
-            )
-        }
-        if not more:
-            return found
-        found |= more
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for number in users[name]:
+            missing[number] -= 1
+            if not missing[number]:
+                waiting.append(owners[number])
+    return found
 
 
 def byte_set(data: Iterable[int]) -> ByteSet:

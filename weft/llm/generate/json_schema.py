@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from weft.llm.generate.gbnf import new_rule, parse_grammar, repeated
+from weft.llm.generate.gbnf import Rules, new_rule, parse_grammar, repeated
 from weft.llm.generate.grammar import Alternative, Grammar, Rule, literal
 from weft.support.errors import ArgumentError, NotSupported
 
@@ -65,7 +65,7 @@ def schema_grammar(schema: Mapping[str, Any] | bool) -> Grammar:
 class _Writer:
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
         self.top = schema
-        self.rules = dict(parse_grammar(_BASE).rules)
+        self.rules = Rules(parse_grammar(_BASE).rules)
         self.named: dict[str, Rule] = {}  # rules of references, which may contain themselves
 
     def grammar(self) -> Grammar:
@@ -131,7 +131,8 @@ class _Writer:
 
     def _array(self, schema: Mapping[str, Any], depth: int) -> Alternative:
         least, most = _range(schema, "minItems", "maxItems")
-        first = [self.value(each, depth + 1) for each in schema.get("prefixItems", [])]
+        listed = _list(schema, "prefixItems") if schema.get("prefixItems", []) != [] else []
+        first = [self.value(each, depth + 1) for each in listed]
         items = schema.get("items", True)
         more = None if items is False else self.value(items, depth + 1)
         if most < 0 and more is None:
@@ -156,6 +157,7 @@ class _Writer:
             item = first[index] if index < len(first) else more
             if item is None:
                 continue
+            self.rules.write_out(len(item))
             lead = comma if index else ()
             ways: list[Alternative] = [(*lead, *item, Rule("ws"), *rest)]
             if index >= least:
@@ -254,9 +256,9 @@ def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in part.items():
             if key in _DESCRIBING or found.get(key, value) == value:
                 found[key] = value
-            elif key == "properties" and not found[key].keys() & value.keys():
+            elif key == "properties" and not _mapping(found, key).keys() & _mapping(part, key):
                 found[key] = {**found[key], **value}
-            elif key == "required":
+            elif key == "required" and isinstance(value, list) and isinstance(found[key], list):
                 found[key] = [*found[key], *value]
             else:
                 raise NotSupported(f"schema: allOf says {key!r} twice, and differently")

@@ -18,6 +18,8 @@ from weft.support.errors import ArgumentError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+_MOST_TOKENS: Final = 1 << 31
+_FIRST: Final = 128  # tokens that are looked at first, where limits keep few
 # The values that each number may have: least, most, and whether the least itself is one.
 _LIMITS: Final[dict[str, tuple[float, float, bool]]] = {
     "temperature": (0, 100, True),
@@ -55,6 +57,7 @@ class Sampling:
     logprobs: int = -1  # how many of the likeliest are reported; -1 is not even the drawn one
 
     def __post_init__(self) -> None:
+        self._require_whole()
         for name, (least, most, may_equal) in _LIMITS.items():
             value = getattr(self, name)
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -63,6 +66,25 @@ class Sampling:
                 raise ArgumentError(
                     f"sampling: {name} is {value!r}",
                     rule=f"{name} is {above} {least:g} and at most {most:g}",
+                )
+
+    def _require_whole(self) -> None:
+        """Counts, the seed and biased tokens are whole numbers, and a bias is a number."""
+        for name in ("top_k", "penalty_window", "logprobs", "seed"):
+            value = getattr(self, name)
+            if type(value) is not int and not (name == "seed" and value is None):
+                raise ArgumentError(
+                    f"sampling: {name} is {value!r}", rule=f"{name} is a whole number"
+                )
+        if self.seed is not None and self.seed < 0:
+            raise ArgumentError(
+                f"sampling: the seed is {self.seed}", rule="a seed is a number from 0 on"
+            )
+        for token, bias in self.logit_bias.items():
+            if type(token) is not int or not 0 <= token < _MOST_TOKENS or math.isnan(bias):
+                raise ArgumentError(
+                    f"sampling: a bias of {bias!r} for the token {token!r}",
+                    rule="tokens are numbers from 0 on, each with what is added to its logit",
                 )
 
     @property
@@ -154,7 +176,7 @@ class Sampler:
         if count == 0:
             return Drawn(token, logprob_of(logits, token), [])
         logs = log_softmax(logits)
-        best = np.argsort(-logs, kind="stable")[:count]
+        best = likeliest(logs, count)[:count]
         return Drawn(token, float(logs[token]), [(int(each), float(logs[each])) for each in best])
 
 
@@ -172,17 +194,21 @@ def logprob_of(logits: Array, token: int) -> float:
 
 
 def _limited(scores: Array, sampling: Sampling) -> tuple[Array, Array]:
-    """The tokens that may be drawn, likeliest first, and their probabilities."""
+    """The tokens that may be drawn, and their probabilities; in order where there are limits."""
     s = sampling
-    if s.top_k and s.top_k < len(scores):
-        kept = np.argpartition(-scores, s.top_k - 1)[: s.top_k]
+    if s.top_k:
+        kept = likeliest(scores, s.top_k)[: s.top_k]
+    elif s.typical_p < 1:
+        kept = likeliest(scores, len(scores))
+    elif s.top_p < 1 or s.min_p > 0:
+        kept = _head(scores, s)
     else:
         kept = np.flatnonzero(scores > -np.inf)
-    kept = kept[np.argsort(-scores[kept], kind="stable")]
-    kept = kept[scores[kept] > -np.inf]
     if not len(kept):
         raise ArgumentError("sampling: no token may follow", rule="a grammar allows some token")
-    chances = _softmax(scores[kept])
+    chances = _powers(scores[kept], scores)
+    # Those that top-k leaves out are not likely at all; other limits begin with all tokens.
+    chances /= chances.sum() if s.top_k else _powers(scores, scores).sum()
     if s.typical_p < 1:
         kept, chances = _typical(kept, chances, s.typical_p)
     if s.top_p < 1:
@@ -193,6 +219,40 @@ def _limited(scores: Array, sampling: Sampling) -> tuple[Array, Array]:
         enough = chances >= s.min_p * chances[0]
         kept, chances = kept[enough], chances[enough]
     return kept, _softmax(scores[kept] / s.temperature)
+
+
+def likeliest(scores: Array, count: int) -> Array:
+    """At least so many of the likeliest tokens in order, with all that are as likely as the last.
+
+    >>> likeliest(np.array([1.0, 3.0, -np.inf, 3.0, 2.0]), 3)
+    array([1, 3, 4])
+    """
+    kept = np.flatnonzero(scores > -np.inf)
+    if count < len(kept):  # a vocabulary is long, and sorting all of it is felt
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        kept = np.flatnonzero(scores >= least)
+    result: Array = kept[np.argsort(-scores[kept], kind="stable")]
+    return result
+
+
+def _head(scores: Array, sampling: Sampling) -> Array:
+    """The likeliest tokens, at least as many as top-p and min-p keep."""
+    powers = _powers(scores, scores)
+    wanted, count = sampling.top_p * powers.sum(), _FIRST
+    while True:
+        kept = likeliest(scores, count)
+        found = powers[kept]
+        is_enough = sampling.top_p < 1 and found.sum() > wanted
+        is_rest_rare = len(found) and found[-1] < sampling.min_p
+        if is_enough or is_rest_rare or count >= len(scores):
+            return kept
+        count *= 16
+
+
+def _powers(scores: Array, among: Array) -> Array:
+    """Exponentials in float64, that of the likeliest one of all being 1."""
+    result: Array = np.exp((scores - among.max()).astype(np.float64))
+    return result
 
 
 def _softmax(scores: Array) -> Array:

@@ -78,6 +78,7 @@ HUB_NAMES: Final[dict[str, str]] = {
     "Gemma2ForCausalLM": "gemma2",
     "Gemma3ForCausalLM": "gemma3",
     "Phi3ForCausalLM": "phi3",
+    "GlmForCausalLM": "glm4",
     "Glm4ForCausalLM": "glm4",
     "Glm4MoeForCausalLM": "glm4moe",
     "DeepseekForCausalLM": "deepseek",

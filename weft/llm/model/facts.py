@@ -98,7 +98,6 @@ def config_of(facts: Facts, context: int = 0, factors: Mapping[str, Any] | None 
     rope = _rope(facts, head_size, longest, factors or {})
     base = _window_base(facts)
     query_size = facts.number("query_size", width / heads if row.wide_queries == layers else 0)
-    every = row.unrotated_every
     return Config(
         architecture=facts.architecture,
         layers=layers,
@@ -111,7 +110,7 @@ def config_of(facts: Facts, context: int = 0, factors: Mapping[str, Any] | None 
         rope=rope,
         windows=_windows(facts, layers),
         window_rope=Rope(base, rope.size, rope.interleaved) if base else None,
-        unrotated=frozenset(n for n in range(layers) if every and n % every == every - 1),
+        unrotated=_unrotated(facts, layers),
         activation=row.activation,
         query_scale=facts.number("attention_scale", query_size**-0.5 if query_size else 0.0),
         attention_softcap=facts.number("attention_softcap", 0),
@@ -123,6 +122,16 @@ def config_of(facts: Facts, context: int = 0, factors: Mapping[str, Any] | None 
         logit_scale=1 / (facts.number("logit_divisor", 1.0) or 1.0),
         experts=_experts(facts),
     )
+
+
+def _unrotated(facts: Facts, layers: int) -> frozenset[int]:
+    """The layers without positions: those that a file lists, or each so many-th."""
+    listed = facts.get("no_rope_layers") if facts.is_hub else None  # 1 is a layer with positions
+    if isinstance(listed, list) and len(listed) >= layers:
+        return frozenset(n for n in range(layers) if not listed[n])
+    stated = facts.get("no_rope_layer_interval") if facts.is_hub else None
+    every = stated if isinstance(stated, int) and stated > 0 else facts.row.unrotated_every
+    return frozenset(n for n in range(layers) if facts.row.unrotated_every and not (n + 1) % every)
 
 
 def _window_base(facts: Facts) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -31,9 +32,10 @@ async def chat_completions(service: Service, http: HttpRequest) -> Response:
         logprobs = fields.whole("top_logprobs", 0, 0, 20) or 0
     limits = service.limits
     options = options_of(fields, limits.choices, limits.default_most, logprobs)
-    masks = service.grammars.of(fields)
-    if tools.schema is not None:
-        masks = service.grammars.of_schema(tools.schema, "tools")
+    if tools.schema is None:
+        masks = await asyncio.to_thread(service.grammars.of, fields)
+    else:
+        masks = await asyncio.to_thread(service.grammars.of_schema, tools.schema, "tools")
     answers = service.submit(
         [
             Request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -28,7 +29,7 @@ async def completions(service: Service, http: HttpRequest) -> Response:
     best = fields.whole("best_of", options.count, 1, service.limits.choices)
     if best != options.count:
         raise Refused("best_of is n: choices are not compared", field="best_of")
-    masks = service.grammars.of(fields)
+    masks = await asyncio.to_thread(service.grammars.of, fields)
     requests = [
         Request(
             prompt=tuple(prompt),
@@ -89,6 +90,7 @@ class Reply:
         is_echoed: bool,
         has_logprobs: bool,
     ) -> None:
+        self.lengths = [0] * (len(prompts) * count)  # of the texts that were sent
         self.service = service
         self.prompts = prompts
         self.count = count
@@ -133,12 +135,20 @@ class Reply:
     def _choice(
         self, index: int, text: str, reason: str | None, pieces: list[Piece]
     ) -> dict[str, Any]:
-        logs = self._logs(pieces) if self.has_logprobs else None
+        begin = self.lengths[index] + len(text) - sum(len(piece.text) for piece in pieces)
+        self.lengths[index] += len(text)
+        logs = self._logs(pieces, begin) if self.has_logprobs else None
         return {"index": index, "text": text, "finish_reason": reason, "logprobs": logs}
 
-    def _logs(self, pieces: list[Piece]) -> dict[str, Any]:
+    def _logs(self, pieces: list[Piece], begin: int) -> dict[str, Any]:
+        """What is known of tokens whose text begins so many characters from the start."""
         drawn = [piece for piece in pieces if piece.token >= 0]
+        offsets = []
+        for piece in drawn:
+            offsets.append(begin)
+            begin += len(piece.text)
         return {
+            "text_offset": offsets,
             "tokens": [self._name(piece.token) for piece in drawn],
             "token_logprobs": [max(piece.logprob, -9999.0) for piece in drawn],
             "top_logprobs": [

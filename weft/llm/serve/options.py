@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +21,9 @@ from weft.llm.text.tokenizer import TextTokenizer
 from weft.support.errors import UsageError
 
 MOST_STOPS: Final = 16
-MOST_GRAMMARS: Final = 64
+MOST_GRAMMARS: Final = 32
+MOST_STATES: Final = 100_000  # a grammar that was followed to more is made anew
+_TOKEN: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def _bias(fields: Fields) -> dict[int, float]:
     found: dict[int, float] = {}
     for token, value in fields.mapping("logit_bias").items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (token.isascii() and token.isdigit()) or not is_number or abs(value) > 100:
+        if not _TOKEN.fullmatch(token) or not is_number or not abs(value) <= 100:
             raise Refused(
                 "logit_bias has tokens as names and numbers from -100 to 100", field="logit_bias"
             )
@@ -94,6 +98,7 @@ class Grammars:
         self._tokenizer = tokenizer
         self._vocabulary: Vocabulary | None = None
         self._masks: OrderedDict[str, Masks] = OrderedDict()
+        self._lock = threading.Lock()  # requests make grammars on threads of their own
 
     def of(self, fields: Fields) -> Masks | None:
         """What `response_format` or `grammar` asks for."""
@@ -119,8 +124,12 @@ class Grammars:
         return self._found(key, lambda: schema_grammar(schema), field)
 
     def _found(self, key: str, make: Callable[[], Grammar], field: str) -> Masks:
+        with self._lock:
+            return self._shared(key, make, field)
+
+    def _shared(self, key: str, make: Callable[[], Grammar], field: str) -> Masks:
         found = self._masks.get(key)
-        if found is None:
+        if found is None or found.grammar.states > MOST_STATES:
             try:
                 grammar = make()
             except (UsageError, RecursionError) as failure:

@@ -46,7 +46,8 @@ def tools_of(fields: Fields) -> Tools:
         return Tools([], None)
     if choice == "required" and listed:
         return Tools(listed, _schema(listed))
-    name = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
+    function = choice.get("function") if isinstance(choice, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
     chosen = [each for each in listed if each["function"]["name"] == name]
     if not chosen:
         raise Refused(

@@ -34,6 +34,7 @@ _FILE_TYPES: Final = {
     "BF16": 32,
     "TQ1_0": 36,
     "TQ2_0": 37,
+    "MXFP4": 38,
 }
 _FLOATS: Final = {"F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16}
 

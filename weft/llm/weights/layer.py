@@ -105,6 +105,8 @@ def resident(
 
 def _weight(stored: StoredTensor) -> Weight:
     node, unpacked = stored.data.uop, stored._replace(data=None)  # type: ignore[arg-type]
+    if stored.has_table:  # which is memory as well, and made outside of every trace
+        return Weight.of(stored.over(Tensor(node)).uop)
     what = f"{stored.format} {stored.shape}"
     return Weight(what, (node,), lambda: unpacked.over(Tensor(node)).uop)
 

@@ -47,6 +47,10 @@ class CpuDevice(Abilities):
     def allocate(self, size: int) -> CpuMemory:
         return cpu_memory.allocate(size)
 
+    def zeros(self, size: int) -> CpuMemory:
+        """Memory of zeros, which costs nothing until it is touched."""
+        return cpu_memory.allocate_zeros(size)
+
     def free(self, handle: CpuMemory) -> None:
         handle.free()
 

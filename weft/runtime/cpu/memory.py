@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 from typing import Any, Final
@@ -56,6 +57,16 @@ def allocate(size: int) -> CpuMemory:
     memory = CpuMemory(_allocate(size), size)
     memory._is_ours = True
     return memory
+
+
+def allocate_zeros(size: int) -> CpuMemory:
+    """A new block of zeros; the system gives it pages as they are first touched."""
+    try:
+        block = mmap.mmap(-1, max(size, 1))  # aligned to a page
+    except (OSError, ValueError, OverflowError):
+        raise _not_to_be_had(size) from None
+    start = ctypes.c_char.from_buffer(block)  # keeps the block
+    return CpuMemory(ctypes.addressof(start), size, start)
 
 
 def part(memory: CpuMemory, offset: int, size: int) -> CpuMemory:
@@ -142,8 +153,12 @@ else:
 def _allocate(size: int) -> int:
     address = _try_allocate(max(size, 1))
     if not address:
-        raise OutOfMemory(
-            f"CPU: {bytes_text(size)} are not to be had",
-            fix="free what is not used any more, or compute in smaller parts",
-        )
+        raise _not_to_be_had(size)
     return address
+
+
+def _not_to_be_had(size: int) -> OutOfMemory:
+    return OutOfMemory(
+        f"CPU: {bytes_text(size)} are not to be had",
+        fix="free what is not used any more, or compute in smaller parts",
+    )

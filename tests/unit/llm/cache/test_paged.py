@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from weft import GlobalCounters
 from weft.llm.cache.paged import PAGE, PagedCache
 from weft.llm.model.config import Config, Rope
 from weft.support.errors import ArgumentError, FileFormatError, OutOfMemory
@@ -83,6 +84,17 @@ def test_a_fork_shares_pages_until_it_writes(cache):
     assert free(cache) == [6, 6]
     cache.free(fork)
     assert free(cache) == [8, 8]
+
+
+def test_a_new_cache_is_zeros_that_no_kernel_wrote():
+    GlobalCounters.reset()
+    cache = PagedCache(config(), 8 * PAGE)
+    assert not GlobalCounters.kernel_count
+    for stored in (*cache.keys, *cache.values):
+        assert not stored.numpy().any()
+    before = GlobalCounters.mem_used
+    del cache, stored
+    assert GlobalCounters.mem_used == before - 4 * 9 * PAGE * 4 * 4  # and it is given back
 
 
 def test_a_sequence_is_saved_and_loaded(cache, tmp_path):

@@ -39,6 +39,19 @@ def test_nesting():
     assert grammar.matches("(" * 500 + ")" * 500)
 
 
+def test_nesting_has_no_limit():
+    deep = 100_000  # what compares whole stacks would never end, or overflow
+    assert parse_grammar('root ::= "(" root ")" | ""').matches("(" * deep + ")" * deep)
+
+
+def test_rules_in_long_chains():
+    chain = [f"r{n} ::= r{n + 1} r{n + 1}" for n in range(2000)]
+    grammar = parse_grammar("\n".join([*chain, 'r2000 ::= ""', 'root ::= "b" | r1999']))
+    assert grammar.matches("") and grammar.matches("b") and not grammar.matches("bb")
+    with pytest.raises(ArgumentError, match="begins with itself"):
+        parse_grammar("\n".join([*chain, 'r2000 ::= r5 "x" |', "root ::= r0"]))
+
+
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 0x10FFFF), (0x20, 0x7F), (0x7F, 0x900), (0xFFF, 0x12345), (0x41, 0x41)]
 )
@@ -72,6 +85,10 @@ def test_ranges_of_characters_are_their_bytes(low, high):
         'root ::= x "a"\nx ::= "" root',
         'root ::= "a"{5,2}',
         'root ::= "a"{99999}',
+        'root ::= "a"{' + "9" * 5000 + "}",
+        'root ::= (("a"{1000}){1000}){1000}',
+        "root ::= " + ("(" * 3 + '"a"' + "{2000})" * 3 + " ") * 50,
+        'root ::= "' + "a" * 300_000 + '"',
         'root ::= ("a"',
         'root ::= "a" )',
         'root ::= "\\xZZ"',

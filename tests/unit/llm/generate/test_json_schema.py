@@ -91,6 +91,16 @@ def test_json_mode_is_an_object():
     assert not grammar.matches("{'a': 1}") and not grammar.matches('{"a": 01}')
 
 
+def test_lengths_in_lengths_are_limited():
+    long = {"type": "string", "minLength": 2000}
+    for schema in (
+        {"type": "array", "minItems": 2000, "items": long},
+        {"properties": {f"p{n}": long for n in range(1000)}},
+    ):
+        with pytest.raises(ArgumentError, match="write out more"):
+            schema_grammar(schema)
+
+
 @pytest.mark.parametrize(
     ("schema", "error"),
     [
@@ -107,6 +117,9 @@ def test_json_mode_is_an_object():
         ({"type": "string", "maxLength": 10**9}, ArgumentError),
         ({"properties": 3}, ArgumentError),
         ({"required": "a"}, ArgumentError),
+        ({"prefixItems": 5}, ArgumentError),
+        ({"allOf": [{"properties": {}}, {"properties": 5}]}, ArgumentError),
+        ({"allOf": [{"required": 1}, {"required": 2}]}, NotSupported),
         ({"allOf": [{"type": "string"}, {"type": "null"}]}, NotSupported),
     ],
 )

@@ -26,6 +26,41 @@ def test_limits_keep_the_likeliest():
     assert kept(typical_p=0.5) == [0, 1]
 
 
+def by_definition(logits, sampling):
+    """The probabilities after limits in their order, over all tokens sorted."""
+    order = np.argsort(-logits, kind="stable")
+    order = order[logits[order] > -np.inf][: sampling.top_k or None]
+    wide = logits[order].astype(np.float64)
+    chances = np.exp(wide - wide[0]) / np.exp(wide - wide[0]).sum()
+    if sampling.top_p < 1:
+        is_kept = np.cumsum(chances) - chances < sampling.top_p
+        order, chances = order[is_kept], chances[is_kept]
+    order = order[chances >= sampling.min_p * chances[0]]
+    wide = logits[order].astype(np.float64) / sampling.temperature
+    found = np.zeros(len(logits))
+    found[order] = np.exp(wide - wide[0]) / np.exp(wide - wide[0]).sum()
+    return found
+
+
+@pytest.mark.parametrize("size", [5, 400, 5000])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *({}, {"top_k": 40}, {"top_p": 0.3}, {"top_p": 0.999}, {"min_p": 0.05}),
+        *({"top_p": 0.9, "min_p": 0.3}, {"top_k": 30, "top_p": 0.8, "min_p": 0.01}),
+    ],
+)
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+def test_limits_of_many_tokens(size, limits, spread):
+    source = np.random.default_rng(size)
+    logits = (source.standard_normal(size) * spread).astype(np.float32)
+    logits[source.random(size) < 0.3] = -np.inf
+    logits[: size // 2] = np.round(logits[: size // 2], 1)  # many are equally likely
+    sampling = Sampling(temperature=0.7, **limits)
+    found = Sampler(sampling).probabilities(logits)
+    np.testing.assert_allclose(found, by_definition(logits, sampling), rtol=1e-4, atol=1e-9)
+
+
 def test_draws_follow_the_probabilities():
     sampler = Sampler(Sampling(temperature=1.0, seed=0))
     counts = np.bincount([sampler.draw(LOGITS).token for _ in range(20_000)], minlength=5)
@@ -79,12 +114,23 @@ def test_logprobs_are_those_of_the_model():
         {"top_k": -1},
         {"repetition_penalty": 0},
         {"typical_p": True},
+        {"top_k": 0.5},
+        {"logprobs": 1.5},
+        {"seed": -1},
+        {"seed": 1.0},
+        {"penalty_window": 2.5},
     ],
 )
 def test_impossible_values(wrong):
     (name,) = wrong
     with pytest.raises(ArgumentError, match=name):
         Sampling(**wrong)
+
+
+@pytest.mark.parametrize("bias", [{-1: 1.0}, {1 << 70: 1.0}, {1: float("nan")}, {0.5: 1.0}])
+def test_impossible_biases(bias):
+    with pytest.raises(ArgumentError, match="a bias of"):
+        Sampling(logit_bias=bias)
 
 
 def test_nothing_may_follow():

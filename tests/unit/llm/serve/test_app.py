@@ -113,6 +113,18 @@ def test_completions_of_several_prompts(client):
     assert "".join(c.choices[0].text for c in streamed) == alone.choices[0].text
 
 
+@pytest.mark.parametrize("echo", [False, True])
+def test_logprobs_say_where_tokens_begin(client, echo):
+    options = {"model": "tiny", "prompt": "ab", "max_tokens": 6, "seed": 4, "logprobs": 1}
+    (whole,) = client.completions.create(**options, echo=echo).choices
+    offsets = whole.logprobs.text_offset
+    assert offsets[0] == (2 if echo else 0) and offsets == sorted(offsets)
+    assert len(offsets) == len(whole.logprobs.tokens) and offsets[-1] <= len(whole.text)
+    chunks = client.completions.create(**options, echo=echo, stream=True)
+    parts = [chunk.choices[0].logprobs.text_offset for chunk in chunks]
+    assert [offset for part in parts for offset in part] == offsets
+
+
 def test_embeddings_are_of_length_one(client):
     found = client.embeddings.create(model="tiny", input=["one", "two", "one"]).data
     assert found[0].embedding == found[2].embedding != found[1].embedding
@@ -132,6 +144,7 @@ def test_models_health_metrics_and_the_key(client, idle):
     assert send(idle, "POST", "/v1/chat/completions", "{}", wrong)[0] == 401
 
 
+TOOL = {"type": "function", "function": {"name": "add"}}
 BODIES = [
     (b"", 400),
     (b"{", 400),
@@ -155,6 +168,14 @@ BODIES = [
     ({"messages": HELLO, "stop": [1]}, 400),
     ({"messages": HELLO, "stream": "yes"}, 400),
     ({"messages": HELLO, "logit_bias": {"x": 1}}, 400),
+    ({"messages": HELLO, "logit_bias": {"9" * 30: 1}}, 400),
+    ({"messages": HELLO, "logit_bias": {"5": float("nan")}}, 400),
+    ({"messages": HELLO, "temperature": 10**400}, 400),
+    ({"messages": HELLO, "temperature": float("nan")}, 400),
+    ({"messages": HELLO, "tools": [TOOL], "tool_choice": {"function": "x"}}, 400),
+    ({"messages": HELLO, "tools": [TOOL], "tool_choice": {"function": None}}, 400),
+    ({"messages": HELLO, "grammar": 'root ::= (("a"{1000}){1000}){1000}'}, 400),
+    ({"messages": HELLO, "grammar": 'root ::= "a"{' + "9" * 5000 + "}"}, 400),
     ({"messages": HELLO, "response_format": {"type": "xml"}}, 400),
     ({"messages": HELLO, "response_format": {"type": "json_schema"}}, 400),
     ({"messages": HELLO, "grammar": "root ::= ["}, 400),
