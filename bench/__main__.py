@@ -40,6 +40,7 @@ SUBJECTS = (
     "eager",
     "speed",
     "recurrent",
+    "networks",
     "jit",
     "trace",
 )
