@@ -167,12 +167,8 @@ def _realize_writes(request: Request, wanted: list[Storage], alone: bool) -> Non
     pending = list(others.values())
     if graphs:
         pending += history.small_versions([graph for _, graph in graphs])
-    computed = _computed(wanted, request)
     made = realize_graphs(request, pending)
-    for storage in wanted:
-        storage.take_over(made[storage.uop])
-    for storage in computed:
-        history.note_computed(storage.uop)
+    _take_over(wanted, made)
     _let_others_read(device, others, made)
     history.forget_overwritten(request.overwritten.last)
     for storage, graph in graphs:
@@ -192,19 +188,23 @@ def _others(wanted: list[Storage]) -> dict[Storage, UOp]:
 def _take_values(wanted: list[Storage], request: Request, made: dict[UOp, UOp]) -> None:
     """Let storages own what was computed, and keep the graphs that gradients may ask for."""
     graphs = _followed(wanted, request) if may_be_followed() else ()
-    computed = _computed(wanted, request)
-    for storage in wanted:
-        storage.take_over(made[storage.uop])
-    for storage in computed:
-        history.note_computed(storage.uop)
+    _take_over(wanted, made)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
 
 
-def _computed(wanted: list[Storage], request: Request) -> list[Storage]:
-    """The storages that are computed from floats, and were not memory before."""
-    floats = history.from_floats(request.nodes)
-    return [each for each in wanted if each.memory is None and each.uop in floats]
+def _take_over(wanted: list[Storage], made: dict[UOp, UOp]) -> None:
+    """Let storages own what was computed; it is noted of values that were no memory before."""
+    fresh: list[UOp] = []
+    for storage in wanted:
+        if storage.memory is None:
+            fresh.append(storage.uop)
+    floats = history.from_floats(fresh)
+    for storage in wanted:
+        graph, is_fresh = storage.uop, storage.memory is None
+        storage.take_over(made[graph])
+        if is_fresh and graph in floats:
+            history.note_computed(storage.uop)
 
 
 def _weakly(node: UOp, memory: UOp) -> tuple[ref[UOp], UOp]:
