@@ -69,7 +69,9 @@ def page(rows: Rows, about: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -116,7 +116,7 @@ def _generate(kernel: UOp, device: Device) -> Program:
     from weft.codegen.generate import generate
 
     reports: list[PassReport] | None = [] if settings.DEBUG >= 5 else None
-    opts: Sequence[Opt] | None = None
+    opts: tuple[Opt, ...] | None = None
     if settings.BEAM:
         from weft.engine.search import best_opts
 
