@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 # Of each stage of EfficientNet-B0: how much wider inside, channels, blocks, stride, kernel size.
-STAGES = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3))
+STAGES: tuple[tuple[int, ...], ...] = (
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+)
 STAGES += ((6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))
 
 
@@ -213,7 +218,7 @@ def wavenet(library: Any) -> Any:
             self.inner, self.out = nn.Conv1d(skips, skips, 1), nn.Conv1d(skips, symbols, 1)
 
         def forward(self, x: Any) -> Any:
-            total = 0
+            total: Any = 0
             for layer in self.layers:
                 x, skip = layer(x)
                 total = total + skip
