@@ -43,6 +43,8 @@ SUBJECTS = (
     "jit",
     "trace",
 )
+# These take many minutes, and run where they are named.
+LONG_SUBJECTS = ("networks",)
 ROUNDS = 5
 METHOD = (
     "Weft and its peer alternate in one process; best of {rounds} rounds (fewer where long), "
@@ -54,18 +56,20 @@ METHOD = (
 def benchmarks() -> list[Benchmark]:
     """All benchmarks of all subjects."""
     found: list[Benchmark] = []
-    for subject in SUBJECTS:
+    for subject in (*SUBJECTS, *LONG_SUBJECTS):
         found += import_module(f"bench.{subject}").SUBJECT.benchmarks
     return found
 
 
 def chosen(rows: Sequence[Benchmark], names: Sequence[str]) -> list[Benchmark]:
-    """Those whose name or subject is among the names; all if no names are given."""
+    """Those whose name or subject is among the names; without names, all that do not take long."""
     unknown = set(names) - {row.name for row in rows} - {row.subject for row in rows}
     if unknown:
         known = ", ".join(row.name for row in rows)
         raise SystemExit(f"no benchmark is called {sorted(unknown)}; there are: {known}")
-    return [row for row in rows if not names or row.name in names or row.subject in names]
+    if not names:
+        return [row for row in rows if row.subject not in LONG_SUBJECTS]
+    return [row for row in rows if row.name in names or row.subject in names]
 
 
 def run_all(rows: Sequence[Benchmark], rounds: int, asked: Sequence[str]) -> list[Outcome]:

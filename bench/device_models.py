@@ -34,7 +34,7 @@ class GPT2(NamedTuple):
 
 
 def gpt(library: Any, sizes: GPT2) -> Any:
-    """A decoder of transformer blocks; the embedding is also the last layer."""
+    """A decoder of blocks, which gives the loss, or scores where there are no targets."""
     nn, f = library.nn, library.nn.functional
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -62,18 +62,20 @@ def gpt(library: Any, sizes: GPT2) -> Any:
             self.blocks = nn.ModuleList([Block() for _ in range(sizes.layers)])
             self.ln = nn.LayerNorm(sizes.width)
 
-        def forward(self, ids: Any, targets: Any) -> Any:
+        def forward(self, ids: Any, targets: Any = None) -> Any:
             x = self.tokens(ids) + self.positions.weight[: ids.shape[1]]
             for block in self.blocks:
                 x = block(x)
             scores = f.linear(self.ln(x), self.tokens.weight)
+            if targets is None:
+                return scores
             return f.cross_entropy(scores.reshape((-1, sizes.vocabulary)), targets.reshape((-1,)))
 
     return Decoder()
 
 
 def resnet50(library: Any, classes: int = 1000) -> Any:
-    """Bottleneck blocks, 3, 4, 6 and 3 of them; `forward` gives the loss."""
+    """Bottleneck blocks, 3, 4, 6 and 3 of them: the loss, or scores where there are no classes."""
     nn, f = library.nn, library.nn.functional
 
     def conv(inputs: int, outputs: int, size: int, stride: int = 1) -> Any:
@@ -110,9 +112,10 @@ def resnet50(library: Any, classes: int = 1000) -> Any:
             self.blocks = nn.Sequential(*blocks)
             self.fc = nn.Linear(inputs, classes)
 
-        def forward(self, x: Any, y: Any) -> Any:
+        def forward(self, x: Any, y: Any = None) -> Any:
             x = f.max_pool2d(self.bn1(self.conv1(x)).relu(), 3, 2, 1)
-            return f.cross_entropy(self.fc(self.blocks(x).mean((2, 3))), y)
+            scores = self.fc(self.blocks(x).mean((2, 3)))
+            return scores if y is None else f.cross_entropy(scores, y)
 
     return Residual()
 

@@ -17,7 +17,7 @@ PROGRAM = """
 import json, sys
 import numpy as np
 # A process that finds its programs on disk never imports the compiler; imports are not counted.
-import weft.engine.search, weft.render.llvm.renderer, weft.schedule.schedule
+import weft.codegen.generate, weft.render.llvm.renderer, weft.schedule.schedule
 from weft import Tensor
 
 def calls(run):
@@ -111,3 +111,16 @@ def test_the_first_value_of_a_process_takes_few_calls(counts):
 def test_the_first_value_ever_takes_few_calls(both):
     """Nothing is on disk: the kernel is scheduled, generated and compiled; no rule set is."""
     assert both[0]["add, first"] <= 5000
+
+
+def test_compiling_imports_no_search():
+    """Processes that search are for those who ask for it: `multiprocessing` is slow to import."""
+    program = (
+        "import sys; from weft import Context, Tensor\n"
+        "with Context(CACHE=0): Tensor([1.0]).realize().sin().realize()\n"
+        "print('multiprocessing' in sys.modules, 'weft.codegen.generate' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]

@@ -114,10 +114,13 @@ def _generate(kernel: UOp, device: Device) -> Program:
         return _require_fit(from_node(kernel), device)
     # Here, because a process whose programs are all on disk needs none of it.
     from weft.codegen.generate import generate
-    from weft.engine.search import best_opts
 
     reports: list[PassReport] | None = [] if settings.DEBUG >= 5 else None
-    opts = best_opts(kernel, device, settings.BEAM) if settings.BEAM else None
+    opts: tuple[Opt, ...] | None = None
+    if settings.BEAM:
+        from weft.engine.search import best_opts
+
+        opts = best_opts(kernel, device, settings.BEAM)
     taken: list[Opt] = []
     program = generate(kernel, device.target, opts, reports=reports, taken=taken)
     CompileStatistics.generated += 1

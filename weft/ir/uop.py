@@ -341,8 +341,9 @@ _COMPLEX_BIT: Final = _BIT[Op.COMPLEX]
 
 def make(op: int, dtype: DType, src: tuple[UOp, ...] = (), arg: Arg = None) -> UOp:
     """The node with these parts; the one that exists, if it does. Constants come from `const`."""
-    node = _TABLE.get((op, dtype, src, arg))
-    return node if node is not None else _new((op, dtype, src, arg), arg)
+    key = (op, dtype, src, arg)
+    node = _TABLE.get(key)
+    return node if node is not None else _new(key, arg)
 
 
 def const(dtype: DType, value: Number) -> UOp:

@@ -8,16 +8,20 @@ tuple.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from weft.ir.build import Size, index, true
 from weft.ir.extremes import is_symbolic
 from weft.ir.ops import MOVEMENT, Op
 from weft.ir.shapes import Shape, fill_pairs, same_shape, same_size, shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, on_sweep
+from weft.rewrite.trace import ACTIVE
 from weft.rules.simplify import simplify
 
 Indices = tuple[UOp, ...]
+# Layers that repeat ask for the same indices again and again: kernels number their ranges alike.
+MOST_KNOWN: Final = 4096
 
 
 class Address(NamedTuple):
@@ -98,6 +102,12 @@ def reshape_indices(indices: Indices, shape: Shape, source: Shape) -> Indices:
     """The indices into `source` of the element that `indices` mean in `shape`."""
     if same_shape(shape, source):
         return indices
+    if ACTIVE.get() is not None:  # somebody wants to see every rule that fires
+        return _reshaped(indices, shape, source)
+    return _known_reshaped(indices, shape, source)
+
+
+def _reshaped(indices: Indices, shape: Shape, source: Shape) -> Indices:
     if not is_symbolic(*[size for size in (*shape, *source) if isinstance(size, UOp)]):
         return unflatten(flatten(indices, shape), source)
     before, after = _common(shape, source)  # products of symbols are long: only what changes
@@ -105,6 +115,10 @@ def reshape_indices(indices: Indices, shape: Shape, source: Shape) -> Indices:
     flat = flatten(indices[before:stop], shape[before:stop])
     between = unflatten(flat, source[before:end])
     return (*indices[:before], *between, *indices[stop:])
+
+
+_known_reshaped = lru_cache(MOST_KNOWN)(_reshaped)
+on_sweep(_known_reshaped.cache_clear)
 
 
 def _common(shape: Shape, source: Shape) -> tuple[int, int]:

@@ -24,7 +24,12 @@ from weft.ir.uop import UOp, make
 from weft.ir.walk import substitute_all, topological
 from weft.support.errors import NotFinite, NotSupported, UsageError
 from weft.tensor.autodiff import history
-from weft.tensor.autodiff.leaves import leaves_with_gradient, may_be_followed
+from weft.tensor.autodiff.leaves import (
+    earlier_with_gradient,
+    leaves_with_gradient,
+    may_be_followed,
+    wanted_leaves,
+)
 from weft.tensor.storage import Storage, lazy_storages, owner_of, waiting_storages
 from weft.tensor.turns import lock
 
@@ -163,17 +168,17 @@ def _realize_writes(request: Request, wanted: list[Storage], alone: bool) -> Non
             request = Request([each.uop for each in wanted], request.device)
             for each in along:
                 del others[each]
-    graphs = _followed(wanted, request)
+    graphs = _followed(wanted, request, leaves_with_gradient())
     pending = list(others.values())
     if graphs:
         pending += history.small_versions([graph for _, graph in graphs])
-    computed = _computed(wanted, request)
+    # What reads a leaf as it was before this write: nothing is copied for its gradient.
+    if earlier := earlier_with_gradient():
+        leaves = {leaf._storage for leaf in wanted_leaves()}
+        late = _followed([each for each in wanted if each not in leaves], request, earlier)
+        graphs += [each for each in late if each not in graphs]
     made = realize_graphs(request, pending)
-    for storage in wanted:
-        storage.take_over(made[storage.uop])
-        storage.note_copies(made)
-    for storage in computed:
-        history.note_computed(storage.uop)
+    _take_over(wanted, made)
     _let_others_read(device, others, made)
     if graphs or history.has_histories():
         history.remember_copies(made)
@@ -194,20 +199,26 @@ def _others(wanted: list[Storage]) -> dict[Storage, UOp]:
 
 def _take_values(wanted: list[Storage], request: Request, made: dict[UOp, UOp]) -> None:
     """Let storages own what was computed, and keep the graphs that gradients may ask for."""
-    graphs = _followed(wanted, request) if may_be_followed() else ()
-    computed = _computed(wanted, request)
-    for storage in wanted:
-        storage.take_over(made[storage.uop])
-    for storage in computed:
-        history.note_computed(storage.uop)
+    graphs = _followed(wanted, request, leaves_with_gradient()) if may_be_followed() else ()
+    _take_over(wanted, made)
     for storage, graph in graphs:
         history.remember_graph(storage.uop, graph, made)
 
 
-def _computed(wanted: list[Storage], request: Request) -> list[Storage]:
-    """The storages that are computed from floats, and were not memory before."""
-    floats = history.from_floats(request.nodes)
-    return [each for each in wanted if each.memory is None and each.uop in floats]
+def _take_over(wanted: list[Storage], made: dict[UOp, UOp]) -> None:
+    """Let storages own what was computed; it is noted of values that were no memory before."""
+    fresh: list[UOp] = []
+    for storage in wanted:
+        if storage.memory is None:
+            fresh.append(storage.uop)
+    floats = history.from_floats(fresh)
+    for storage in wanted:
+        graph, is_fresh = storage.uop, storage.memory is None
+        storage.take_over(made[graph])
+        if storage.earlier:
+            storage.note_copies(made)
+        if is_fresh and graph in floats:
+            history.note_computed(storage.uop)
 
 
 def _weakly(node: UOp, memory: UOp) -> tuple[ref[UOp], UOp]:
@@ -229,9 +240,10 @@ def _still_held(made: dict[UOp, UOp]) -> dict[UOp, UOp]:
     return made
 
 
-def _followed(wanted: list[Storage], request: Request) -> list[tuple[Storage, UOp]]:
+def _followed(
+    wanted: list[Storage], request: Request, leaves: list[UOp]
+) -> list[tuple[Storage, UOp]]:
     """The storages whose graphs a gradient may ask for later, and those graphs."""
-    leaves = leaves_with_gradient()
     follows = history.followed(request.nodes, leaves)
     if not follows:
         return []

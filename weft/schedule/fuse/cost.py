@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from weft.ir.dtypes import FIXED
 from weft.ir.ops import ELEMENTWISE, MOVEMENT, TRANSCENDENTAL, Op
 from weft.ir.reduction.contraction import reuse_of
 from weft.ir.shapes import Shape, largest_size, shape_of
-from weft.ir.uop import UOp
+from weft.ir.uop import UOp, on_sweep
 from weft.ir.walk import topological
 from weft.schedule.fuse.kernel import Kernel, Path, iterations
 from weft.schedule.memory import CALLS, MEMORY
@@ -251,7 +252,7 @@ def _below(node: UOp) -> tuple[UOp, ...]:
     return node.src if node.op in ELEMENTWISE or node.op == Op.INDEX else ()
 
 
-def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
+def evaluations_of(node: UOp, indices: tuple[UOp, ...], path: Path) -> int:
     """How often a value is computed in the loops around a use of it."""
     return (
         iterations(path)
@@ -260,7 +261,8 @@ def evaluations_of(node: UOp, indices: Sequence[UOp], path: Path) -> int:
     )
 
 
-def iterations_per_element(indices: Sequence[UOp]) -> int:
+@lru_cache(maxsize=4096)
+def iterations_per_element(indices: tuple[UOp, ...]) -> int:
     """How many iterations in a row need one and the same element at these indices.
 
     A loop that the indices only see divided by 32 stays at an element for 32 iterations: codegen
@@ -278,6 +280,9 @@ def iterations_per_element(indices: Sequence[UOp]) -> int:
         if index.op == Op.RANGE:
             used_as[index] = 1
     return math.prod(used_as.values())
+
+
+on_sweep(iterations_per_element.cache_clear)
 
 
 def iterations_of(reduction: UOp) -> int:

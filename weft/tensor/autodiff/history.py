@@ -30,6 +30,8 @@ from weft.support.errors import NotSupported
 SMALL_BYTES: Final = 1024
 # Writes in place, one after the other, through which the graph of a value is kept.
 MOST_WRITES: Final = 1024
+# The kinds of what gradients go through; a store has none.
+_FOLLOWED: Final = frozenset((FLOAT, COMPLEX, VOID))
 
 
 class History(NamedTuple):
@@ -56,21 +58,35 @@ def followed(nodes: Iterable[UOp], leaves: Iterable[UOp]) -> set[UOp]:
     if not reached and not _HISTORIES:
         return set()
     for node in nodes:
-        is_through = node.dtype.kind in (FLOAT, COMPLEX, VOID) and node.op != Op.DETACH
+        is_through = node.dtype.kind in _FOLLOWED and node.op != Op.DETACH
         if (is_through and not reached.isdisjoint(node.src)) or node in _HISTORIES:
             reached.add(node)
     return reached
 
 
-def from_floats(nodes: Iterable[UOp]) -> set[UOp]:
-    """Those of some nodes, sources first, that a gradient could lead from to float memory."""
-    reached: set[UOp] = set()
-    for node in nodes:
-        if node.dtype.kind not in (FLOAT, COMPLEX, VOID):
-            continue
-        if node.op == Op.BUFFER or (node.op != Op.DETACH and not reached.isdisjoint(node.src)):
-            reached.add(node)
-    return reached
+def from_floats(roots: Sequence[UOp]) -> set[UOp]:
+    """Those of some values that a gradient could lead from to float memory.
+
+    One way there is enough, and values that are known to have one are on the way of others.
+    """
+    found: set[UOp] = set()
+    without: set[UOp] = set()
+    for root in roots:
+        waiting, seen = [root], {root}
+        while waiting:
+            node = waiting.pop()
+            if node in found or (node.op == Op.BUFFER and node.dtype.kind in _FOLLOWED):
+                found.add(root)
+                break
+            if node.op == Op.DETACH or node.dtype.kind not in _FOLLOWED:
+                continue
+            for source in node.src:
+                if source not in seen and source not in without:
+                    seen.add(source)
+                    waiting.append(source)
+        else:
+            without |= seen
+    return found
 
 
 def note_computed(memory: UOp) -> None:

@@ -100,11 +100,14 @@ def wanted_leaves() -> list[Core]:
 
 
 def leaves_with_gradient() -> list[UOp]:
-    """The values of the leaves that require a gradient, and those that they had before a write."""
-    storages = [leaf._storage for leaf in wanted_leaves()]
-    now = [storage.uop for storage in storages]
-    earlier = (each() for storage in storages for each in storage.earlier)
-    return now + [node for node in earlier if node is not None]
+    """The values of the leaves that require a gradient."""
+    return [leaf._storage.uop for leaf in wanted_leaves()]
+
+
+def earlier_with_gradient() -> list[UOp]:
+    """The values that such leaves had before they were written, where something reads them."""
+    earlier = (each() for leaf in wanted_leaves() for each in leaf._storage.earlier)
+    return [node for node in earlier if node is not None]
 
 
 def may_be_followed() -> bool:

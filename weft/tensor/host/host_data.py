@@ -25,6 +25,15 @@ _FOREIGN: Final[dict[str, DType]] = {
     "float8_e4m3fnuz": dtypes.fp8e4m3fnuz,
     "float8_e5m2fnuz": dtypes.fp8e5m2fnuz,
 }
+# What NumPy has in the byte order of the machine, and that needs no look at its name.
+_NATIVE: Final[dict[np.dtype[Any], DType]] = {
+    np.dtype(dtype.name): dtype
+    for dtype in (
+        *(dtypes.bool, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
+        *(dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
+        *(dtypes.float16, dtypes.float32, dtypes.float64),
+    )
+}
 
 
 def from_host(data: Any, dtype: DType | None, device: Placement) -> UOp:
@@ -114,6 +123,10 @@ def dtype_of_array(array: Any) -> DType:
 
 def _from_array(data: Any) -> tuple[Array, DType]:
     """An array of values and the dtype they are of."""
+    if data.__class__ is np.ndarray and data.dtype in _NATIVE:
+        if tracing.trace is not None:
+            tracing.trace.note_array(data)
+        return data, _NATIVE[data.dtype]
     if hasattr(type(data), "__dlpack__") and not isinstance(data, np.ndarray):
         stored, dtype, _ = consume(data)
         return from_storage(dtype, stored), dtype

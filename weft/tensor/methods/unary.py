@@ -19,6 +19,7 @@ from weft.tensor.complexes.parts import imag, magnitude, real, require_real
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.examples import with_example
 from weft.tensor.small_floats import rounded_once
+from weft.tensor.trace.built_once import built_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -231,6 +232,7 @@ def reciprocal(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def rsqrt(self: Tensor) -> Tensor:
     """Return one over the square root.
 
@@ -338,6 +340,7 @@ def copysign(self: Tensor, other: Any) -> Tensor:
 
 
 @rounded_once
+@built_once
 def log10(self: Tensor) -> Tensor:
     """Return the logarithm to base 10.
 
@@ -351,6 +354,7 @@ def log10(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def log1p(self: Tensor) -> Tensor:
     """Return log(1 + x), accurate for small x.
 
@@ -369,6 +373,7 @@ def log1p(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def expm1(self: Tensor) -> Tensor:
     """Return exp(x) - 1, accurate for small x.
 

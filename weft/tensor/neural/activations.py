@@ -14,6 +14,7 @@ from weft.tensor.checks import axis_of, known
 from weft.tensor.methods.elementwise import lift
 from weft.tensor.methods.unary import as_float, float_pair
 from weft.tensor.small_floats import rounded_once
+from weft.tensor.trace.built_once import built_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -55,6 +56,7 @@ def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
 
 
 @rounded_once
+@built_once
 def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
     """Return alpha x + beta, clamped to 0 … 1.
 
@@ -68,6 +70,7 @@ def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor
 
 
 @rounded_once
+@built_once
 def hardswish(self: Tensor) -> Tensor:
     """Return x relu6(x + 3) / 6.
 
@@ -81,6 +84,7 @@ def hardswish(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
     """Scale what is below 0.
 
@@ -99,6 +103,7 @@ def _minus_magnitude(x: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def sigmoid(self: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x)).
 
@@ -112,6 +117,7 @@ def sigmoid(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def logsigmoid(self: Tensor) -> Tensor:
     """Return log(sigmoid(x)).
 
@@ -125,6 +131,7 @@ def logsigmoid(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
     """Return log(1 + exp(beta x)) / beta; x itself where beta x is above a threshold.
 
@@ -142,6 +149,7 @@ def softplus(self: Tensor, beta: float = 1.0, threshold: float | None = None) ->
 
 
 @rounded_once
+@built_once
 def silu(self: Tensor) -> Tensor:
     """Return x sigmoid(x); also called swish.
 
@@ -156,6 +164,7 @@ def silu(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x) - 1) below 0.
 
@@ -170,6 +179,7 @@ def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 @rounded_once
+@built_once
 def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
     """Return alpha (exp(x / alpha) - 1) below 0.
 
@@ -184,6 +194,7 @@ def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 @rounded_once
+@built_once
 def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
     """Return gamma elu(x, alpha).
 
@@ -197,6 +208,7 @@ def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
 
 
 @rounded_once
+@built_once
 def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
     """Return x Φ(x), with Φ by a tanh formula, or by erf where `approximate` is "none".
 
@@ -217,6 +229,7 @@ def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
 
 
 @rounded_once
+@built_once
 def quick_gelu(self: Tensor) -> Tensor:
     """Return x sigmoid(1.702 x).
 
@@ -231,6 +244,7 @@ def quick_gelu(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def mish(self: Tensor) -> Tensor:
     """Return x tanh(softplus(x)).
 
@@ -245,6 +259,7 @@ def mish(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def softsign(self: Tensor) -> Tensor:
     """Return x / (1 + |x|).
 
@@ -280,6 +295,7 @@ def clamp(self: Tensor, min_: Any = None, max_: Any = None) -> Tensor:
 
 
 @rounded_once
+@built_once
 def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
     """Return self + weight (end - self), linear interpolation.
 
@@ -295,6 +311,7 @@ def lerp(self: Tensor, end: Any, weight: Any) -> Tensor:
 
 
 @rounded_once
+@built_once
 def logaddexp(self: Tensor, other: Any) -> Tensor:
     """Return log(exp(self) + exp(other)) without overflow.
 
@@ -360,6 +377,7 @@ def allclose(
 
 
 @rounded_once
+@built_once
 def glu(self: Tensor, dim: int = -1) -> Tensor:
     """Return the first half of an axis times the sigmoid of the second. PyTorch: glu.
 
@@ -390,6 +408,7 @@ def threshold(self: Tensor, threshold: float, value: float) -> Tensor:
 
 
 @rounded_once
+@built_once
 def tanhshrink(self: Tensor) -> Tensor:
     """Return x - tanh(x). PyTorch: tanhshrink.
 
@@ -402,6 +421,7 @@ def tanhshrink(self: Tensor) -> Tensor:
 
 
 @rounded_once
+@built_once
 def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """Move towards 0 by `lambd`, and no further than 0. PyTorch: softshrink.
 
@@ -426,6 +446,7 @@ def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @rounded_once
+@built_once
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
     """Scale what is below 0 by a weight, or by one for each channel (axis 1). PyTorch: prelu.
 

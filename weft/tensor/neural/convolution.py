@@ -106,9 +106,9 @@ def conv2d(
         else padding_pairs("conv2d", padding, rank)
     )
     result = convolved_padded(self, weight, groups, strides, gaps, edges, dtype)
-    has_slopes = groups == 1 and self.dtype.is_float and weight.dtype.is_float
+    has_slopes = self.dtype.is_float and weight.dtype.is_float
     if has_slopes and least(result.numel()):
-        shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges))
+        shape = convolution_gradient.Shape(kernel, strides, gaps, tuple(edges), groups)
         result = convolution_gradient.with_slopes(result, self, weight, shape)
     return result if bias is None else biased(result, bias, result.dtype)
 
@@ -250,9 +250,9 @@ def conv_transpose2d(
     strides, gaps = each_axis("conv", stride, rank), each_axis("conv", dilation, rank)
     extra = each_axis("conv", output_padding, rank)
     edges = padding_pairs("conv", padding, rank)
-    if groups == 1 and _is_strided(self, weight, strides):
+    if _is_strided(self, weight, strides, groups):
         wide = None if bias is None or not is_small(self) else dtypes.float32
-        result = _transposed(self, weight, strides, gaps, edges, extra, wide)
+        result = _transposed(self, weight, groups, strides, gaps, edges, extra, wide)
         return result if bias is None else biased(result, bias, promote(self.dtype, bias.dtype))
     inputs, outputs = known(weight.shape[0]), known(weight.shape[1])
     flipped = weight.reshape((groups, inputs // groups, outputs, *kernel)).transpose(1, 2)
@@ -267,22 +267,24 @@ def conv_transpose2d(
     return padded.conv2d(flipped, bias, groups, dilation=gaps)
 
 
-def _is_strided(x: Tensor, weight: Tensor, strides: tuple[int, ...]) -> bool:
+def _is_strided(x: Tensor, weight: Tensor, strides: tuple[int, ...], groups: int) -> bool:
     is_float = x.dtype.is_float and weight.dtype is x.dtype
     fits = x.ndim == weight.ndim and x.shape[1] == weight.shape[0]
+    fits = fits and groups >= 1 and known(weight.shape[0]) % groups == 0
     return max(strides, default=1) > 1 and is_float and fits and least(x.numel()) > 0
 
 
 def _transposed(
     self: Tensor,
     weight: Tensor,
+    groups: int,
     strides: tuple[int, ...],
     gaps: tuple[int, ...],
     edges: Sequence[tuple[int, int]],
     extra: tuple[int, ...],
     dtype: DType | None,
 ) -> Tensor:
-    """A transposed convolution with strides, of one group."""
+    """A transposed convolution with strides."""
     kernel = tuple(known(size) for size in weight.shape[2:])
     sizes = []
     for axis, (taps, step, gap, (low, high), more) in enumerate(
@@ -297,7 +299,7 @@ def _transposed(
             rule="the padding takes fewer elements away than there are",
         )
     inside = tuple((low, high - more) for (low, high), more in zip(edges, extra, strict=True))
-    shape = convolution_gradient.Shape(kernel, strides, gaps, inside)
+    shape = convolution_gradient.Shape(kernel, strides, gaps, inside, groups)
     return convolution_gradient.transposed(self, weight, shape, tuple(sizes), dtype)
 
 

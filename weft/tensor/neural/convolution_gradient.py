@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weft.ir.build import Size
 from weft.ir.dtypes import DType
 from weft.ir.sizes import ceil_quotient, minus, plus
+from weft.tensor.checks import known
 from weft.tensor.methods.matmul import contract
 from weft.tensor.neural.windows import apart, pad_or_cut, windows
 
@@ -25,12 +26,13 @@ Sizes = tuple[Size, ...]
 
 
 class Shape(NamedTuple):
-    """What a convolution is, beside its operands; all per spatial axis."""
+    """What a convolution is, beside its operands: per spatial axis, and its groups."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     gaps: tuple[int, ...]
     edges: tuple[tuple[int, int], ...]
+    groups: int = 1
 
 
 def with_slopes(result: Tensor, x: Tensor, weight: Tensor, shape: Shape) -> Tensor:
@@ -62,7 +64,7 @@ def transposed(
     def slopes(inputs: tuple[Tensor, ...], _: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
         given, by = inputs
         padded = slope.pad([(0, 0), (0, 0), *shape.edges])
-        of_input = convolved(padded, by, 1, shape.strides, shape.gaps)
+        of_input = convolved(padded, by, shape.groups, shape.strides, shape.gaps)
         return of_input, _slope_of_weight(given, by, slope, shape)
 
     result = _slope_of_input(x, weight, sizes, shape, dtype)
@@ -129,10 +131,21 @@ def _phase(
     some = weight[(slice(None), slice(None), *taps)]
     if 0 in some.shape:
         return None
-    flipped = some.flip(tuple(range(2, 2 + rank))).transpose(0, 1).contiguous()
+    flipped = _turned(some.flip(tuple(range(2, 2 + rank))), shape.groups).contiguous()
     product = functools.partial(contract, dtype=dtype)
-    found = convolved(pad_or_cut(slope, borders), flipped, 1, (1,) * rank, shape.gaps, product)
+    ones, room = (1,) * rank, pad_or_cut(slope, borders)
+    found = convolved(room, flipped, shape.groups, ones, shape.gaps, product)
     return found if max(steps, default=1) == 1 else found.contiguous()
+
+
+def _turned(weight: Tensor, groups: int) -> Tensor:
+    """A weight (out, in / groups, …) as (in, out / groups, …): groups stay by themselves."""
+    if groups == 1:
+        return weight.transpose(0, 1)
+    inner, *taps = weight.shape[1:]
+    outputs = known(weight.shape[0]) // groups
+    apart = weight.reshape((groups, outputs, inner, *taps)).transpose(1, 2)
+    return apart.reshape((groups * known(inner), outputs, *taps))
 
 
 def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
@@ -144,11 +157,17 @@ def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> 
     rank = len(shape.kernel)
     is_padded = any(map(any, shape.edges))
     padded = x.pad([(0, 0), (0, 0), *shape.edges]).contiguous() if is_padded else x
-    # (batch, in, positions…, taps…) to (in, taps…, 1, batch, positions…)
-    order = (1, *range(2 + rank, 2 + 2 * rank), 0, *range(2, 2 + rank))
-    seen = windows(padded, shape.kernel, shape.strides, shape.gaps).permute(order)
-    left = seen.unsqueeze(1 + rank)
-    right = slope.transpose(0, 1)  # (out, batch, positions…)
-    reduced = tuple(range(2 + rank, 3 + 2 * rank))
+    seen = windows(padded, shape.kernel, shape.strides, shape.gaps)
+    batch, inputs, *rest = seen.shape  # (batch, in, positions…, taps…)
+    groups, outputs = shape.groups, known(weight.shape[0])
+    grouped = seen.reshape((batch, groups, known(inputs) // groups, *rest))
+    # (group, in / groups, taps…, 1, batch, positions…)
+    order = (1, 2, *range(3 + rank, 3 + 2 * rank), 0, *range(3, 3 + rank))
+    left = grouped.permute(order).unsqueeze(2 + rank)
+    positions = slope.shape[2:]
+    right = slope.transpose(0, 1).reshape(
+        (groups, *[1] * (1 + rank), outputs // groups, batch, *positions)
+    )
+    reduced = tuple(range(3 + rank, 4 + 2 * rank))
     total = contract(left, right, reduced, None).contiguous()
-    return total.permute((1 + rank, *range(1 + rank)))
+    return total.permute((0, 2 + rank, *range(1, 2 + rank))).reshape(weight.shape)

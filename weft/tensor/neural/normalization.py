@@ -12,6 +12,7 @@ from weft.tensor.autocast import in_float32
 from weft.tensor.checks import Axes, axes_of
 from weft.tensor.methods.reduce import DTypeLike, reduction
 from weft.tensor.methods.unary import as_float
+from weft.tensor.trace.built_once import built_once
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
@@ -39,6 +40,7 @@ def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
 
 
 @in_float32
+@built_once
 def _softmax(x: Tensor, axis: int) -> Tensor:
     weights = _shifted(x, axis).exp()
     return weights * weights.sum(axis, keepdim=True).reciprocal()
@@ -59,6 +61,7 @@ def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike = None) -> Tensor
 
 
 @in_float32
+@built_once
 def _log_softmax(x: Tensor, axis: int) -> Tensor:
     shifted = _shifted(x, axis)
     return shifted - shifted.exp().sum(axis, keepdim=True).log()
@@ -105,6 +108,7 @@ def unbiased(variance: Tensor, count: Size) -> Tensor:
 
 
 @in_float32
+@built_once
 def layernorm(self: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     """Shift and scale to mean 0 and variance 1 along axes.
 

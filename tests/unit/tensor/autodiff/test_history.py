@@ -9,6 +9,8 @@ from weft.engine.counters import GlobalCounters
 from weft.ir.uop import live_nodes
 from weft.support.errors import ArgumentError, NotSupported
 from weft.tensor import Tensor
+from weft.tensor.autodiff import history
+from weft.tensor.autodiff.history import from_floats
 
 A = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
 X = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
@@ -266,3 +268,44 @@ def test_leaves_that_become_memory_with_what_is_read(number):
     found.tolist()
     found.sum().backward()
     assert w.grad.flatten().tolist() == [3.0]
+
+
+def test_what_a_gradient_could_lead_from_is_found_in_any_order():
+    x = Tensor(A, requires_grad=False).realize()
+    count = Tensor([1, 2, 3]).realize()
+    chain = [x * 2]
+    for _ in range(3):
+        chain.append(chain[-1].sin())
+    inexact = [*(each.uop for each in chain), (x + 1).detach().uop, (x.detach() + 1).uop]
+    plain = [(count + 1).uop, (count + 1).float().uop, Tensor.ones(3).sin().uop]
+    values = [*inexact, *plain]
+    wanted = set(inexact[:4])
+    assert from_floats(values) == wanted
+    assert from_floats(values[::-1]) == wanted
+
+
+def test_asking_for_all_values_of_a_chain_visits_each_once(monkeypatch):
+    """A value that is known to lead to memory ends the way of those behind it."""
+    x = Tensor(A).realize()
+    chain = [x * 2]
+    for _ in range(200):
+        chain.append((chain[-1] * 1.01).sin())
+    visits = []
+    monkeypatch.setattr(
+        "weft.tensor.autodiff.history._FOLLOWED", Counting(history._FOLLOWED, visits)
+    )
+    from_floats([each.uop for each in chain])
+    assert len(visits) < 8 * len(chain)
+
+
+class Counting(frozenset):
+    """Notes how often it is asked."""
+
+    def __new__(cls, values, visits):
+        made = super().__new__(cls, values)
+        made.visits = visits
+        return made
+
+    def __contains__(self, value):
+        self.visits.append(value)
+        return super().__contains__(value)

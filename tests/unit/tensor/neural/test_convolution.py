@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.tensor.compare import assert_like_torch, numbers
-from weft import ArgumentError, Tensor, Variable
+from weft import ArgumentError, GlobalCounters, Tensor, Variable
 
 pytestmark = pytest.mark.peers("torch")
 
@@ -232,3 +232,37 @@ def test_padding_by_a_name_that_means_nothing_here(name: str):
     use, text = WORDS[name]
     with pytest.raises(ArgumentError, match=text):
         use(Tensor.ones(1, 1, 4, 4), Tensor.ones(1, 1, 2, 2))
+
+
+@pytest.mark.parametrize("outputs", (4, 8))
+@pytest.mark.parametrize("stride", (1, 2, (2, 3)))
+@pytest.mark.parametrize("dilation", (1, 2))
+def test_convolutions_of_each_channel_by_itself(outputs: int, stride: int, dilation: int):
+    import torch.nn.functional as functional
+
+    x, w = numbers("float32", (2, 4, 9, 8), 1), numbers("float32", (outputs, 1, 3, 2), 2)
+    rest = {"groups": 4, "stride": stride, "dilation": dilation, "padding": (2, 1)}
+    assert_like_torch(
+        lambda x, w: x.conv2d(w, **rest),
+        *(x, w),
+        other=lambda x, w: functional.conv2d(x, w, **rest),
+    )
+
+
+@pytest.mark.parametrize(("groups", "stride", "most"), ((8, 1, 1.2), (2, 2, 1.7), (8, 2, 3.2)))
+def test_gradients_of_groups_multiply_no_zeros(groups: int, stride: int, most: float):
+    """Each phase of the strides meets its own taps: about the operations of the forward pass."""
+    x = Tensor(numbers("float32", (2, 8, 16, 16), 1)).realize()
+    w = Tensor(numbers("float32", (8, 8 // groups, 3, 3), 2)).realize()
+
+    def operations(value: Tensor) -> int:
+        before = GlobalCounters.global_ops
+        value.realize()
+        return GlobalCounters.global_ops - before
+
+    y = x.conv2d(w, groups=groups, stride=stride, padding=1)
+    seed = Tensor(numbers("float32", y.shape, 3)).realize()
+    of_x, of_w = (y * seed).sum().gradient(x, w)
+    forward = operations(y)
+    assert operations(of_x) <= most * forward
+    assert operations(of_w) <= 1.2 * forward
