@@ -28,7 +28,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tensor-convert": (
         "Tensor: values, dtypes, writes and gradients",
         "host/convert methods/aliases methods/tinygrad_names special/hashes methods/sharding "
-        "methods/bits writes methods/in_place autodiff/gradients autodiff/hooks training",
+        "methods/bits writes methods/in_place autodiff/gradients autodiff/hooks training "
+        "pytorch_names/questions pytorch_names/shape_in_place pytorch_names/further",
     ),
     "tensor-elementwise": (
         "Tensor: two operands",

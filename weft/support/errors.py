@@ -27,6 +27,7 @@ __all__ = [
     "FileFormatError",
     "IndexOutOfRange",
     "InternalError",
+    "LinAlgError",
     "MissingFile",
     "NotFinite",
     "NotSupported",
@@ -186,6 +187,12 @@ class Busy(UsageError, RuntimeError):
     """As many requests wait as may, so another one is refused at once."""
 
     code = "W306"
+
+
+class LinAlgError(UsageError, RuntimeError, ValueError):
+    """A matrix has no such decomposition, and the caller asked for the values to be looked at."""
+
+    code = "W307"
 
 
 def file_error(what: str, failure: OSError, *, rule: str = "") -> DeviceError:

@@ -29,6 +29,7 @@ BUILTIN_BASES = {
     "MissingFile": (RuntimeError, FileNotFoundError),
     "NotFinite": (FloatingPointError,),
     "Busy": (RuntimeError,),
+    "LinAlgError": (RuntimeError, ValueError),
     "FileFormatError": (ValueError,),
     "TextError": (ValueError,),
     "InternalError": (),
