@@ -25,3 +25,7 @@ AdaptiveAvgPool3d = layer_of(F.adaptive_avg_pool3d, "AdaptiveAvgPool3d")
 MaxUnpool1d = layer_of(F.max_unpool1d, "MaxUnpool1d", 2, at_call="output_size")
 MaxUnpool2d = layer_of(F.max_unpool2d, "MaxUnpool2d", 2, at_call="output_size")
 MaxUnpool3d = layer_of(F.max_unpool3d, "MaxUnpool3d", 2, at_call="output_size")
+
+_FRACTIONAL = "kernel_size output_size output_ratio return_indices _random_samples"
+FractionalMaxPool2d = layer_of(F.fractional_max_pool2d, "FractionalMaxPool2d", order=_FRACTIONAL)
+FractionalMaxPool3d = layer_of(F.fractional_max_pool3d, "FractionalMaxPool3d", order=_FRACTIONAL)
