@@ -90,6 +90,7 @@ MODULES: dict[str, tuple[str, str, str]] = {
     "nn-datasets": ("nn.datasets", "weft.nn.datasets", ""),
     "optim": ("optim: optimizers with parameter groups", "weft.optim", ""),
     "optim-lr_scheduler": ("optim.lr_scheduler", "weft.optim.lr_scheduler", ""),
+    "optim-swa_utils": ("optim.swa_utils", "weft.optim.swa_utils", ""),
     "linalg": ("linalg", "weft.linalg", ""),
     "fft": ("fft: Fourier transforms of complex numbers", "weft.fft", ""),
     "masked": ("masked: reductions under a mask", "weft.masked", ""),

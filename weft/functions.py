@@ -245,7 +245,7 @@ def set_default_dtype(d: Any) -> None:
         raise DTypeError(
             f"set_default_dtype: {dtype.name}", rule="the default dtype is a float", fix=""
         )
-    Context(DEFAULT_FLOAT=dtype.name).__enter__()
+    Context(DEFAULT_FLOAT=dtype.name).apply()
 
 
 def manual_seed(seed: int) -> Generator:
@@ -315,7 +315,7 @@ def get_num_threads() -> int:
 
 def set_num_threads(number: int) -> None:
     """Let kernels on the CPU use so many threads, in this thread of the program."""
-    Context(THREADS=int(number)).__enter__()
+    Context(THREADS=int(number)).apply()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

@@ -42,11 +42,11 @@ _TENSOR: Final = {
     "_broadcast_to": ("it is public", "write x.broadcast_to(shape)"),
     "apply": ("functions are called with tensors", "write f(x), or numpy for each element"),
 }
-_SPARSE: Final = frozenset(
-    "ccol_indices coalesce col_indices crow_indices dense_dim dsmm hsmm hspmm row_indices saddmm "
-    "smm spmm sspaddmm".split()
-)
-_QUANTIZING: Final = frozenset("int_repr q_scale q_zero_point q_per_channel_axis qscheme".split())
+_SPARSE: Final = """
+    ccol_indices coalesce col_indices crow_indices dense_dim dsmm hsmm hspmm row_indices saddmm
+    smm spmm sspaddmm
+""".split()  # noqa: SIM905
+_QUANTIZING: Final = ("int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "qscheme")
 
 
 def try_advice(name: str, known: list[str]) -> tuple[str, str] | None:

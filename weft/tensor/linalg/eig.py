@@ -30,7 +30,7 @@ class Eig(NamedTuple):
 def _substitute(
     real: Tensor, imag: Tensor, upper_real: Tensor, upper_imag: Tensor, row: Tensor
 ) -> State:
-    """One row, from the last up, of the vectors x with (T - λ) x = 0, for all λ of the diagonal."""
+    """One row, from the last up, of the x with (T - λ) x = 0, for each λ of the diagonal."""
     cls = real.__class__
     n = known(real.shape[1])
     numbers = cls.arange(n, device=real.device)

@@ -1,9 +1,9 @@
 """The LDL decomposition of symmetric and Hermitian matrices, and systems solved by its factors.
 
-Pivots are those of Bunch and Kaufman's diagonal pivoting, as LAPACK's sytrf and hetrf choose them:
-blocks of size 1 or 2 stand on the diagonal of D. LAPACK works on the lower triangle from the
-first column on, and this does too, with one column for each iteration. The second column of a block
-of size 2 is an iteration that does nothing.
+Pivots are those of Bunch and Kaufman's diagonal pivoting, as LAPACK's sytrf and hetrf choose
+them: blocks of size 1 or 2 stand on the diagonal of D. LAPACK works on the lower triangle from
+the first column on, and this does too, a column for each iteration. For the second column of a
+block of size 2 an iteration does nothing.
 """
 
 from __future__ import annotations
