@@ -54,8 +54,9 @@ class Lazy(Layer):
         args, kwargs = self.__dict__.pop("_arguments")
         del self.__dict__["_uninitialized"]
         mode = self.__dict__.get("_mode")
-        object.__setattr__(self, "__class__", self.base)
-        self.base.__init__(self, size, *args, **kwargs)
+        base = self.base
+        object.__setattr__(self, "__class__", base)
+        base.__init__(self, size, *args, **kwargs)
         if mode is not None:
             self.__dict__["_mode"] = mode
 
