@@ -129,6 +129,13 @@ ERROR_TABLE = (
         of a batch are at fault. It is named as in torch.linalg and numpy.linalg.""",
     ),
     ErrorRow(
+        errors.GradcheckError,
+        """weft.autograd.gradcheck compared the gradient of a function with differences of its
+        values, and they are not the same. Usual causes: a gradient written by hand that is wrong,
+        a point where the function has a kink, float32 inputs, whose differences are rounding, or
+        random numbers in the function.""",
+    ),
+    ErrorRow(
         errors.FileFormatError,
         """A file is damaged, cut short, or of another format than the one it was read as. The
         message says what was expected and at which byte. An incomplete download is the usual

@@ -25,6 +25,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "FileFormatError",
+    "GradcheckError",
     "IndexOutOfRange",
     "InternalError",
     "LinAlgError",
@@ -193,6 +194,12 @@ class LinAlgError(UsageError, RuntimeError, ValueError):
     """A matrix has no such decomposition, and the caller asked for the values to be looked at."""
 
     code = "W307"
+
+
+class GradcheckError(UsageError, RuntimeError):
+    """A gradient is not the difference of values, as `gradcheck` found."""
+
+    code = "W308"
 
 
 def file_error(what: str, failure: OSError, *, rule: str = "") -> DeviceError:

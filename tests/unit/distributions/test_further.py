@@ -164,7 +164,9 @@ KL: dict[str, Any] = {
     "coin, count": lambda d: (d.Bernoulli(tensor(d, 0.3)), d.Poisson(tensor(d, 0.8))),
     "exponential, gamma": lambda d: (d.Exponential(tensor(d, 2.0)), d.Gamma(tensor(d, 3.0), 2.0)),
     "gamma, exponential": lambda d: (d.Gamma(tensor(d, 3.0), 2.0), d.Exponential(tensor(d, 2.0))),
-    "exponential, normal": lambda d: (d.Exponential(tensor(d, 2.0)), d.Normal(tensor(d, 1.0), 2.0)),
+    "exponential, normal": lambda d: (
+        d.Exponential(tensor(d, 2.0)), d.Normal(tensor(d, 1.0), 2.0),
+    ),
     "laplace, normal": lambda d: (d.Laplace(tensor(d, 0.5), 2.0), d.Normal(tensor(d, 1.0), 2.0)),
     "normal, laplace": lambda d: (d.Normal(tensor(d, 0.5), 2.0), d.Laplace(tensor(d, 1.0), 2.0)),
     "normal, gumbel": lambda d: (d.Normal(tensor(d, 0.5), 0.7), d.Gumbel(tensor(d, 1.0), 2.0)),

@@ -30,6 +30,7 @@ BUILTIN_BASES = {
     "NotFinite": (FloatingPointError,),
     "Busy": (RuntimeError,),
     "LinAlgError": (RuntimeError, ValueError),
+    "GradcheckError": (RuntimeError,),
     "FileFormatError": (ValueError,),
     "TextError": (ValueError,),
     "InternalError": (),
