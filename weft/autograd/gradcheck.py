@@ -12,6 +12,7 @@ from weft.autograd.functional import jvp
 from weft.autograd.grad import grad
 from weft.ir.dtypes import dtypes
 from weft.support.errors import ArgumentError, GradcheckError, NotSupported
+from weft.tensor.checks import known
 from weft.tensor.tensor import Tensor
 
 Function = Callable[..., Any]
@@ -189,7 +190,11 @@ def gradgradcheck(
     rng = np.random.default_rng(0)
     if grad_outputs is None:
         seeds = [
-            Tensor(rng.normal(size=each.shape), dtype=each.dtype, device=each.device)
+            Tensor(
+                rng.normal(size=tuple(map(known, each.shape))),
+                dtype=each.dtype,
+                device=each.device,
+            )
             for each in outputs
         ]
     else:

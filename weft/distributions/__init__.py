@@ -27,8 +27,7 @@ from weft.distributions.relaxed import (
     RelaxedOneHotCategorical,
 )
 from weft.distributions.tails import GeneralizedPareto, HalfCauchy, Kumaraswamy, Pareto, Weibull
-from weft.distributions.transformed import LogisticNormal, TransformedDistribution
-from weft.distributions.transforms import (
+from weft.distributions.transform import (
     AbsTransform,
     AffineTransform,
     ComposeTransform,
@@ -42,6 +41,7 @@ from weft.distributions.transforms import (
     Transform,
     identity_transform,
 )
+from weft.distributions.transformed import LogisticNormal, TransformedDistribution
 from weft.distributions.uniform import Cauchy, Exponential, Gumbel, Laplace, Uniform
 from weft.distributions.vector_transforms import (
     CatTransform,

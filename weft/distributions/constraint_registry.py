@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.distributions.constraints import Constraint
-from weft.distributions.transforms import (
+from weft.distributions.transform import (
     AffineTransform,
     ComposeTransform,
     ExpTransform,

@@ -68,7 +68,7 @@ def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Numbers from one bound to another."""
 
     def check(x: Tensor) -> Tensor:
-        return (x >= lower_bound) & (x <= upper_bound)
+        return (x >= lower_bound) & (x <= upper_bound)  # type: ignore[no-any-return]
 
     limits = {"lower_bound": lower_bound, "upper_bound": upper_bound}
     return Constraint("interval", check, **limits)

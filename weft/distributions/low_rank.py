@@ -73,7 +73,7 @@ class LowRankMultivariateNormal(Distribution):
     @property
     def covariance_matrix(self) -> Tensor:
         """The covariance of the elements."""
-        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
+        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()  # type: ignore[no-any-return]
 
     @property
     def precision_matrix(self) -> Tensor:

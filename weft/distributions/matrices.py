@@ -56,7 +56,7 @@ class Wishart(Distribution):
         roots = (2 * draw_gamma(freedom / 2, shape[:-1])).sqrt()
         noise = Tensor.randn(*shape, **options).tril(-1) + roots.diag_embed()
         factor = self.scale_tril.detach() @ noise
-        return factor @ factor.mT
+        return factor @ factor.mT  # type: ignore[no-any-return]
 
     def _half_log_det(self) -> Tensor:
         return _diagonal(self.scale_tril).log().sum(-1)
@@ -81,7 +81,7 @@ class Wishart(Distribution):
     @property
     def covariance_matrix(self) -> Tensor:
         """The covariance of the vectors."""
-        return self.scale_tril @ self.scale_tril.mT
+        return self.scale_tril @ self.scale_tril.mT  # type: ignore[no-any-return]
 
     @property
     def precision_matrix(self) -> Tensor:

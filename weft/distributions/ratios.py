@@ -33,6 +33,9 @@ class InverseGamma(Distribution):
         given = self._value(value)
         return self.base_dist.log_prob(1 / given) - 2 * given.log()
 
+    def cdf(self, value: Any) -> Tensor:
+        return self.concentration.igammac(self.rate / self._value(value))
+
     def entropy(self) -> Tensor:
         alpha = self.concentration
         return alpha + self.rate.log() + alpha.lgamma() - (1 + alpha) * alpha.digamma()

@@ -8,7 +8,7 @@ from typing import Any
 from weft.distributions.distribution import Distribution
 from weft.distributions.independent import Independent, sum_last
 from weft.distributions.normal import Normal
-from weft.distributions.transforms import ComposeTransform, Transform
+from weft.distributions.transform import ComposeTransform, Transform
 from weft.distributions.vector_transforms import StickBreakingTransform
 from weft.support.errors import ArgumentTypeError, ShapeError
 from weft.tensor.tensor import Tensor
@@ -17,7 +17,7 @@ from weft.tensor.tensor import Tensor
 class TransformedDistribution(Distribution):
     """Draws of a distribution, each handed through transforms.
 
-    >>> from weft.distributions.transforms import ExpTransform
+    >>> from weft.distributions.transform import ExpTransform
     >>> lognormal = TransformedDistribution(Normal(0.0, 1.0), [ExpTransform()])
     >>> round(lognormal.log_prob(Tensor(1.0)).item(), 4)
     -0.9189
@@ -77,7 +77,7 @@ class TransformedDistribution(Distribution):
             total = total - sum_last(each.log_abs_det_jacobian(x, y), axes - each.domain_dim)
             y = x
         base = self.base_dist.log_prob(y)
-        return total + sum_last(base, axes - len(self.base_dist.event_shape))
+        return total + sum_last(base, axes - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
 
     def _increasing(self, probability: Tensor) -> Tensor:
         """The probability of less, where the order is turned around."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weft.distributions.independent import sum_last
-from weft.distributions.transforms import Transform
+from weft.distributions.transform import Transform
 from weft.support.errors import ShapeError
 from weft.tensor.tensor import Tensor
 
@@ -106,7 +106,7 @@ class PositiveDefiniteTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         lower = LowerCholeskyTransform()(x)
-        return lower @ lower.mT
+        return lower @ lower.mT  # type: ignore[no-any-return]
 
     def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform()._inverse(y.cholesky())

@@ -94,7 +94,7 @@ class AdaptiveLogSoftmaxWithLoss(Layer):
         for number, cluster in enumerate(self.tail):
             of_cluster = head[:, self.shortlist_size + number].unsqueeze(1)
             parts.append(cluster(input).log_softmax(1) + of_cluster)
-        return parts[0].cat(*parts[1:], dim=1)
+        return parts[0].cat(*parts[1:], dim=1)  # type: ignore[no-any-return]
 
     def predict(self, input: Tensor) -> Tensor:
         """The likeliest class of each row."""

@@ -56,7 +56,7 @@ class Lazy(Layer):
         mode = self.__dict__.get("_mode")
         base = self.base
         object.__setattr__(self, "__class__", base)
-        base.__init__(self, size, *args, **kwargs)
+        base.__init__(self, size, *args, **kwargs)  # type: ignore[call-arg]
         if mode is not None:
             self.__dict__["_mode"] = mode
 

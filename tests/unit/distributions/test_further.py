@@ -126,6 +126,7 @@ def test_what_is_refused():
 
 
 @pytest.mark.peers("torch")
+@pytest.mark.filterwarnings("ignore:Singular sample")
 @pytest.mark.parametrize("name", CASES)
 def test_densities_are_those_of_torch(name: str):
     torch = pytest.importorskip("torch")

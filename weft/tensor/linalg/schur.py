@@ -31,7 +31,7 @@ class Schur(NamedTuple):
 
 def _square(x: Tensor) -> Tensor:
     """|x|², which is real."""
-    return x.real * x.real + x.imag * x.imag
+    return x.real * x.real + x.imag * x.imag  # type: ignore[no-any-return]
 
 
 def _complex_of(x: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def no_kind(self: Tensor) -> bool:
 def is_cpu(self: Tensor) -> bool:
     """Whether the memory is that of the CPU."""
     device: Any = self.device
-    return isinstance(device, str) and device.partition(":")[0] == "CPU"
+    return isinstance(device, str) and device.type == "cpu"  # type: ignore[attr-defined]
 
 
 def get_device(self: Tensor) -> int:

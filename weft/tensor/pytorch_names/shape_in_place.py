@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.ir.movement import apply_all
+from weft.ir.ops import Op
+from weft.ir.uop import UOp
 from weft.tensor.methods.examples import with_example
 
 if TYPE_CHECKING:
@@ -66,7 +69,12 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """
     if self._storage is not tensor._storage:
         return False
-    return self.detach().uop is tensor.detach().uop
+    return _shown(self) is _shown(tensor)
+
+
+def _shown(x: Tensor) -> UOp:
+    """The node of what a tensor sees, whether or not a gradient goes through."""
+    return apply_all(x._storage.uop, [step for step in x._steps if step[0] != Op.DETACH])
 
 
 def detach_(self: Tensor) -> Tensor:
