@@ -29,7 +29,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "Tensor: values, dtypes, writes and gradients",
         "host/values host/convert methods/aliases methods/tinygrad_names special/hashes "
         "methods/sharding methods/bits writes methods/in_place autodiff/gradients autodiff/hooks "
-        "training",
+        "training pytorch_names/questions pytorch_names/shape_in_place pytorch_names/further",
     ),
     "tensor-elementwise": (
         "Tensor: two operands",
@@ -90,7 +90,11 @@ MODULES: dict[str, tuple[str, str, str]] = {
     "nn-datasets": ("nn.datasets", "weft.nn.datasets", ""),
     "optim": ("optim: optimizers with parameter groups", "weft.optim", ""),
     "optim-lr_scheduler": ("optim.lr_scheduler", "weft.optim.lr_scheduler", ""),
+    "optim-swa_utils": ("optim.swa_utils", "weft.optim.swa_utils", ""),
     "linalg": ("linalg", "weft.linalg", ""),
+    "autograd": ("autograd", "weft.autograd", ""),
+    "distributions": ("distributions", "weft.distributions", ""),
+    "distributions-transforms": ("distributions.transforms", "weft.distributions.transforms", ""),
     "fft": ("fft: Fourier transforms of complex numbers", "weft.fft", ""),
     "masked": ("masked: reductions under a mask", "weft.masked", ""),
     "signal-windows": ("signal.windows", "weft.signal.windows", ""),

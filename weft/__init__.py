@@ -16,8 +16,10 @@ from weft.support.errors import (
     DeviceError,
     DTypeError,
     FileFormatError,
+    GradcheckError,
     IndexOutOfRange,
     InternalError,
+    LinAlgError,
     MissingFile,
     NotFinite,
     NotSupported,
@@ -90,11 +92,6 @@ _LAZY = {
     "jit": "weft.tensor.jit.jit",
     "profile": "weft.viz.profile",
     "progress": "weft.support.progress",
-    "bartlett_window": "weft.signal.by_length",
-    "blackman_window": "weft.signal.by_length",
-    "hamming_window": "weft.signal.by_length",
-    "hann_window": "weft.signal.by_length",
-    "kaiser_window": "weft.signal.by_length",
     "load_function": "weft.export.function",
     "save_function": "weft.export.function",
 }
@@ -123,7 +120,6 @@ _FUNCTIONS = (
     "asarray",
     "bitwise_left_shift",
     "bitwise_right_shift",
-    "can_cast",
     "chain_matmul",
     "channels_last",
     "compile",
@@ -146,7 +142,6 @@ _FUNCTIONS = (
     "nan",
     "newaxis",
     "numel",
-    "pca_lowrank",
     "pi",
     "polygamma",
     "preserve_format",
@@ -161,7 +156,6 @@ _FUNCTIONS = (
     "set_rng_state",
     "show_versions",
     "strided",
-    "svd_lowrank",
     "unravel_index",
     "use_deterministic_algorithms",
     "where",
@@ -176,6 +170,7 @@ _MODES = (
 _PACKAGES = (
     "amp",
     "array_api",
+    "aten",
     "autograd",
     "backends",
     "cuda",
@@ -210,8 +205,10 @@ __all__ = [
     "DeviceError",
     "FileFormatError",
     "GlobalCounters",
+    "GradcheckError",
     "IndexOutOfRange",
     "InternalError",
+    "LinAlgError",
     "MissingFile",
     "NotFinite",
     "NotSupported",
@@ -265,6 +262,8 @@ def __getattr__(name: str) -> object:
         return getattr(import_module("weft.functions"), _NAMED_ELSEWHERE.get(name, name))
     if name in _MODES:
         return getattr(import_module("weft.tensor.autodiff.modes"), name)
+    if (module := import_module("weft.aten.table").MODULE_OF.get(name)) is not None:
+        return getattr(import_module(module), name)
     from weft.support.message import nearest
     from weft.tensor.names_elsewhere import try_advice
 

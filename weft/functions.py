@@ -245,7 +245,7 @@ def set_default_dtype(d: Any) -> None:
         raise DTypeError(
             f"set_default_dtype: {dtype.name}", rule="the default dtype is a float", fix=""
         )
-    Context(DEFAULT_FLOAT=dtype.name).__enter__()
+    Context(DEFAULT_FLOAT=dtype.name).apply()
 
 
 def manual_seed(seed: int) -> Generator:
@@ -315,7 +315,7 @@ def get_num_threads() -> int:
 
 def set_num_threads(number: int) -> None:
     """Let kernels on the CPU use so many threads, in this thread of the program."""
-    Context(THREADS=int(number)).__enter__()
+    Context(THREADS=int(number)).apply()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -450,14 +450,6 @@ def bitwise_right_shift(input: Any, other: Any) -> Tensor:
     return input >> other  # type: ignore[no-any-return]
 
 
-def can_cast(from_: DType, to: DType) -> bool:
-    """Whether a cast keeps the kind of numbers: not from floats to integers, say."""
-    kinds = [
-        each.is_complex * 3 or each.is_float * 2 or each.name != "bool" for each in (from_, to)
-    ]
-    return int(kinds[0]) <= int(kinds[1])
-
-
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element of a tensor is not 0."""
     return bool(input)
@@ -466,21 +458,3 @@ def is_nonzero(input: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two shapes are equal."""
     return input.shape == other.shape
-
-
-def svd_lowrank(
-    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of a matrix of low rank, near enough: the q greatest singular values."""
-    whole = A if M is None else A - M
-    u, values, vh = whole.svd(full_matrices=False)
-    count = min(6 if q is None else q, int(values.shape[-1]))
-    return u[..., :count], values[..., :count], vh.mT[..., :count]
-
-
-def pca_lowrank(
-    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
-) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of the principal components of rows."""
-    count = min(6, *map(int, A.shape[-2:])) if q is None else q
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, count, niter)

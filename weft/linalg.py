@@ -10,12 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from weft.support.errors import ArgumentError
+from weft.support.errors import ArgumentError, LinAlgError
 from weft.support.module_names import missing_name
 from weft.tensor.autodiff.tangent import with_tangent
+from weft.tensor.linalg import ldl
 from weft.tensor.linalg.combined import multi_dot
-from weft.tensor.linalg.eigen import Eig
-from weft.tensor.linalg.eigen import eig as _eig
+from weft.tensor.linalg.eig import Eig
+from weft.tensor.linalg.eig import eig as eig_of
 from weft.tensor.linalg.lu import LU, PLU, plu
 from weft.tensor.linalg.lu import lu_solve as solve_packed
 from weft.tensor.linalg.qr import QR
@@ -24,6 +25,7 @@ from weft.tensor.linalg.spectral import SVD, Eigh, LeastSquares, pseudo_inverse_
 from weft.tensor.tensor import Tensor
 
 __all__ = [
+    "LinAlgError",
     "cholesky",
     "cholesky_ex",
     "cond",
@@ -37,6 +39,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
@@ -124,7 +129,19 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     numbers = Tensor.arange(1, size + 1, device=A.device)
     first = bad.where(numbers, size + 1).min(-1) if size else bad.sum(-1)
     info = (first > size).where(0, first) if size else first
-    return WithInfo(found, info.cast("int32"))
+    return _checked("cholesky_ex", WithInfo(found, info.cast("int32")), check_errors)  # type: ignore[no-any-return]
+
+
+def _checked(name: str, found: Any, is_wanted: bool) -> Any:
+    """What has an `info`; an error where it is wanted and a matrix is at fault."""
+    if is_wanted and bool((found.info != 0).any().item()):
+        raise LinAlgError(
+            f"{name}: a matrix is singular, or not positive definite",
+            facts=[("info", found.info.tolist())],
+            rule="info is 0 for each matrix that has the factors",
+            fix="leave out check_errors=True to go on, and look at info",
+        )
+    return found
 
 
 def _info(bad: Tensor) -> Tensor:
@@ -139,7 +156,8 @@ def inv(A: Tensor) -> Tensor:
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> WithInfo:
     """`inv`, and 1 for each matrix that has none."""
     found = A.inv()
-    return WithInfo(found, _info(found.isinf().any((-2, -1))))
+    made = WithInfo(found, _info(found.isinf().any((-2, -1))))
+    return _checked("inv_ex", made, check_errors)  # type: ignore[no-any-return]
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -154,7 +172,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> WithInfo:
     """`solve`, and 1 for each matrix that is singular."""
-    return WithInfo(solve(A, B, left=left), _info(A.detach().det() == 0))
+    made = WithInfo(solve(A, B, left=left), _info(A.detach().det() == 0))
+    return _checked("solve_ex", made, check_errors)  # type: ignore[no-any-return]
 
 
 def solve_triangular(
@@ -177,7 +196,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     numbers = Tensor.arange(1, size + 1, device=A.device)
     first = (diagonal == 0).where(numbers, size + 1).min(-1) if size else diagonal.sum(-1)
     info = (first > size).where(0, first) if size else first
-    return LUWithInfo(packed, pivots, info.cast("int32"))
+    made = LUWithInfo(packed, pivots, info.cast("int32"))
+    return _checked("lu_factor_ex", made, check_errors)  # type: ignore[no-any-return]
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:
@@ -212,19 +232,42 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     return A.eigh(UPLO).eigenvalues
 
 
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
-    """The singular value decomposition."""
-    return A.svd(full_matrices)
-
-
 def eig(A: Tensor) -> Eig:
-    """The eigenvalues and eigenvectors of a square matrix, which are complex."""
-    return _eig(A)
+    """The eigenvalues and eigenvectors of a square matrix, which are complex.
+
+    >>> eig(Tensor([[2.0, 1.0], [0.0, 3.0]])).eigenvalues.tolist()
+    [(2+0j), (3+0j)]
+    """
+    return eig_of(A)
 
 
 def eigvals(A: Tensor) -> Tensor:
-    """The eigenvalues of a square matrix, which are complex, in no order."""
-    return _eig(A).eigenvalues
+    """The eigenvalues of a square matrix, which are complex."""
+    return eig_of(A).eigenvalues
+
+
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> ldl.LDL:
+    """The factors L D Lᵀ of a symmetric matrix in one matrix, and LAPACK's pivots."""
+    found = ldl.ldl_factor(A, hermitian=hermitian)
+    return ldl.LDL(found.LD, found.pivots)
+
+
+def ldl_factor_ex(
+    A: Tensor, *, hermitian: bool = False, check_errors: bool = False
+) -> ldl.LDLWithInfo:
+    """`ldl_factor`, and the first block of D that is 0, or 0."""
+    found = ldl.ldl_factor(A, hermitian=hermitian)
+    return _checked("ldl_factor_ex", found, check_errors)  # type: ignore[no-any-return]
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """`solve`, by what `ldl_factor` gives."""
+    return ldl.ldl_solve(LD, pivots, B, hermitian=hermitian)
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+    """The singular value decomposition."""
+    return A.svd(full_matrices)
 
 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:

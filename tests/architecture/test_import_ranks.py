@@ -25,6 +25,7 @@ RANKS = (
     ("io", "autograd", "fft", "linalg", "masked", "signal", "special"),
     ("nn", "functions", "array_api", "backends", "distributions"),
     (
+        "aten",
         "onnx",
         "llm",
         "export",

@@ -261,4 +261,37 @@ DEVIATIONS = (
         "[1]",
         "PyTorch drops the upper bits in silence.",
     ),
+    Deviation(
+        "storage_offset and stride of a view",
+        "Tensor([1, 2, 3])[1:].storage_offset()",
+        "0",
+        "torch.tensor([1, 2, 3])[1:].storage_offset()",
+        "1",
+        "Memory has no layout that shows: elements are described one behind the other.",
+    ),
+    Deviation(
+        "resampling a gamma distribution",
+        "weft.distributions.Gamma(1.0, 1.0).has_rsample",
+        "False",
+        "torch.distributions.Gamma(1.0, 1.0).has_rsample",
+        "True",
+        "Draws of gamma, beta, Dirichlet, Wishart and of what is made of them have no gradient; "
+        "log_prob has one.",
+    ),
+    Deviation(
+        "parameters of a lazy layer before its first input",
+        "list(weft.nn.LazyLinear(2).parameters())",
+        "refused",
+        "len(list(torch.nn.LazyLinear(2).parameters()))",
+        "2",
+        "They have no shape yet. An optimizer that is made too early says so at once.",
+    ),
+    Deviation(
+        "frombuffer",
+        "copies(lambda a: weft.frombuffer(a, dtype=weft.float32))",
+        "[1.0, 2.0] float32",
+        "copies(lambda a: torch.frombuffer(a, dtype=torch.float32))",
+        "[9.0, 2.0] float32",
+        "The bytes are copied, so a later write to the buffer does not show.",
+    ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from tests.end_to_end.deviations import DEVIATIONS, Deviation, answer
 from weft import Context, Tensor
 from weft.utils.data import default_collate
@@ -53,7 +54,7 @@ def result(source: str, **names: Any) -> str:
 @pytest.mark.parametrize("device", ["CPU", "PYTHON"])
 def test_weft_answers_as_the_page_says(row: Deviation, device: str):
     with Context(DEVICE=device), np.errstate(all="ignore"):
-        assert result(row.ours, Tensor=Tensor) == row.our_answer
+        assert result(row.ours, Tensor=Tensor, weft=weft) == row.our_answer
 
 
 @pytest.mark.peers("torch")

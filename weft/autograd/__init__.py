@@ -4,6 +4,8 @@ from weft.autograd import functional
 from weft.autograd.anomalies import detect_anomaly, set_detect_anomaly
 from weft.autograd.function import Function
 from weft.autograd.grad import backward, grad
+from weft.autograd.gradcheck import gradcheck, gradgradcheck
+from weft.autograd.switches import Variable, set_multithreading_enabled
 from weft.support.module_names import missing_name
 from weft.tensor.autodiff.modes import (
     enable_grad,
@@ -14,15 +16,19 @@ from weft.tensor.autodiff.modes import (
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 

@@ -147,3 +147,24 @@ def require_above_zero(name: str, checked: bool | None, **values: Any) -> None:
         elif not isinstance(value, (int, float)) or value > 0:
             continue
         raise ArgumentError(f"{name}: {key} is not above 0", rule=f"{key} is above 0")
+
+
+class _FamilyType(type):
+    """isinstance asks whether a class is one of the exponential family."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        names = {each.__name__ for each in type(instance).__mro__}
+        return bool(names & _FAMILY) or cls in type(instance).__mro__
+
+
+_FAMILY = frozenset(
+    [
+        "Bernoulli", "Beta", "Binomial", "Categorical", "ContinuousBernoulli", "Dirichlet",
+        "Exponential", "Gamma", "Geometric", "MultivariateNormal", "Normal", "Poisson",
+        "VonMises", "Wishart",
+    ]
+)  # fmt: skip
+
+
+class ExponentialFamily(Distribution, metaclass=_FamilyType):
+    """A base for distributions whose density is e to the power of products of two functions."""

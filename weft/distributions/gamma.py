@@ -57,6 +57,9 @@ class Gamma(Distribution):
         power = alpha.xlogy(self.rate) + (alpha - 1).xlogy(given)
         return power - self.rate * given - alpha.lgamma()
 
+    def cdf(self, value: Any) -> Tensor:
+        return self.concentration.igamma(self.rate * self._value(value))
+
     def entropy(self) -> Tensor:
         alpha = self.concentration
         return alpha - self.rate.log() + alpha.lgamma() + (1 - alpha) * alpha.digamma()

@@ -367,7 +367,8 @@ class Module:
         return ", ".join(f"{each.name} {tuple(each.tensor.shape)}" for each in own)
 
     def __repr__(self) -> str:
-        count = sum(int(tensor.numel()) for tensor in self.parameters())
+        is_open = any("_uninitialized" in each.__dict__ for each in self.modules())
+        count = 0 if is_open else sum(int(tensor.numel()) for tensor in self.parameters())
         text = self._tree()
         return f"{text}  # {count:,} parameters" if count else text
 

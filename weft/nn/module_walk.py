@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from weft.nn.parameter import is_parameter
-from weft.support.errors import UnknownName
+from weft.support.errors import NotSupported, UnknownName
 from weft.tensor.tensor import Tensor
 
 # What a module keeps about itself.
 PRIVATE = ("_own_parameters", "_own_buffers", "_hooks", "_mode")
+
+
+class Unfinished:
+    """Stands in a module where parameters will be, once its first input has come."""
 
 
 class Found(NamedTuple):
@@ -51,6 +55,13 @@ def _tensors(obj: Any, prefix: str, recurse: bool, above: tuple[int, ...]) -> It
     later = []
     for name, part in parts_of(obj):
         path = f"{prefix}.{name}" if prefix else name
+        if isinstance(part, Unfinished):
+            raise NotSupported(
+                f"{type(obj).__name__}: there are no parameters before the first input",
+                facts=[("module", prefix or "itself")],
+                rule="a lazy layer learns the size of its input from the first one",
+                fix="call the model once before its parameters are asked for: model(x)",
+            )
         if isinstance(part, Tensor):
             yield _described(path, name, part, own, _is_module(obj))
         elif recurse or not _is_module(part):

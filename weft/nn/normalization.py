@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weft.ir.dtypes import DType, dtypes
 from weft.ir.sizes import times
 from weft.nn.arguments import also_named
-from weft.nn.functional.normalization import local_response_norm
+from weft.nn.functional.normalization import cross_map_lrn2d, local_response_norm
 from weft.nn.initial import constant, require_positive, state
 from weft.nn.layer_of import layer_of
 from weft.nn.module import Layer
@@ -142,6 +142,19 @@ class BatchNorm2d(BatchNorm):
 
 class BatchNorm3d(BatchNorm):
     """BatchNorm, under the name for three spatial axes."""
+
+
+class SyncBatchNorm(BatchNorm):
+    """`BatchNorm`: of a batch that is split over devices the statistics are those of all of it.
+
+    >>> isinstance(SyncBatchNorm(3), BatchNorm)
+    True
+    """
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Layer, process_group: object = None) -> Layer:
+        """The module itself: its batch norms are such ones already."""
+        return module
 
 
 class GroupNorm(Layer):
@@ -301,3 +314,4 @@ class RMSNorm(Layer):
 
 
 LocalResponseNorm = layer_of(local_response_norm, "LocalResponseNorm")
+CrossMapLRN2d = layer_of(cross_map_lrn2d, "CrossMapLRN2d")

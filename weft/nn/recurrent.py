@@ -419,3 +419,7 @@ class RNN(_Recurrent):
     ) -> list[Tensor]:
         step: Any = _PLAIN_STEPS[self.nonlinearity]
         return [step(gates, states[0], weight, bias)]
+
+
+# What isinstance asks for, by PyTorch's names.
+RNNBase, RNNCellBase = _Recurrent, _Cell

@@ -4,7 +4,7 @@
 """
 
 from weft.nn.optim import Adafactor, Lion, Muon
-from weft.optim import lr_scheduler
+from weft.optim import lr_scheduler, swa_utils
 from weft.optim.lbfgs import LBFGS
 from weft.optim.optimizer import Optimizer
 from weft.optim.optimizers import (
@@ -40,6 +40,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 

@@ -51,7 +51,9 @@ def take_complex_apart(root: UOp) -> UOp:
 class _Scope:
     """One graph, or the body of a call, and what becomes of each of its nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, bodies: dict[UOp, UOp] | None = None) -> None:
+        # What became of the bodies of calls: one that is called often is lowered once.
+        self._bodies: dict[UOp, UOp] = {} if bodies is None else bodies
         self._made: dict[UOp, UOp] = {}  # real values, calls, effects
         self._memory: dict[UOp, UOp] = {}  # complex memory, as real memory of pairs
         self._pairs: dict[UOp, Pair] = {}
@@ -206,7 +208,9 @@ class _Scope:
                 fix="give it view_as_real(x)",
             )
         body = node.arg if node.arg.dtype is not dtypes.void or node.arg.op == Op.TUPLE else None
-        lowered = _Scope().run(node.arg)
+        lowered = self._bodies.get(node.arg)
+        if lowered is None:
+            lowered = self._bodies[node.arg] = _Scope(self._bodies).run(node.arg)
         if body is not None:
             self._positions[node] = _positions(results)
         return call(lowered, *(self._argument(source) for source in node.src))

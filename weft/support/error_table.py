@@ -122,6 +122,20 @@ ERROR_TABLE = (
         `streams=...` answers more at once.""",
     ),
     ErrorRow(
+        errors.LinAlgError,
+        """A function of weft.linalg was called with check_errors=True, and a matrix has no inverse
+        or no such factors: its info is not 0. Without check_errors nothing is looked at, because
+        that would compute it: the result then has infinities or NaN, and info says which matrices
+        of a batch are at fault. It is named as in torch.linalg and numpy.linalg.""",
+    ),
+    ErrorRow(
+        errors.GradcheckError,
+        """weft.autograd.gradcheck compared the gradient of a function with differences of its
+        values, and they are not the same. Usual causes: a gradient written by hand that is wrong,
+        a point where the function has a kink, float32 inputs, whose differences are rounding, or
+        random numbers in the function.""",
+    ),
+    ErrorRow(
         errors.FileFormatError,
         """A file is damaged, cut short, or of another format than the one it was read as. The
         message says what was expected and at which byte. An incomplete download is the usual

@@ -25,8 +25,10 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "FileFormatError",
+    "GradcheckError",
     "IndexOutOfRange",
     "InternalError",
+    "LinAlgError",
     "MissingFile",
     "NotFinite",
     "NotSupported",
@@ -186,6 +188,18 @@ class Busy(UsageError, RuntimeError):
     """As many requests wait as may, so another one is refused at once."""
 
     code = "W306"
+
+
+class LinAlgError(UsageError, RuntimeError, ValueError):
+    """A matrix has no such decomposition, and the caller asked for the values to be looked at."""
+
+    code = "W307"
+
+
+class GradcheckError(UsageError, RuntimeError):
+    """A gradient is not the difference of values, as `gradcheck` found."""
+
+    code = "W308"
 
 
 def file_error(what: str, failure: OSError, *, rule: str = "") -> DeviceError:

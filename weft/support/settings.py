@@ -182,6 +182,12 @@ class Context:
         if (outer := scope.get().outer) is not None:
             scope.set(outer)
 
+    def apply(self) -> None:
+        """Change the scope that is in force, which ends as it would have; or for good."""
+        inner = scope.get().inner(self._changes)
+        inner.outer = scope.get().outer
+        scope.set(inner)
+
     def __call__(self, function: Function) -> Function:
         """Return the function with these settings in force during each call."""
         from functools import wraps

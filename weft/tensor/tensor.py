@@ -84,6 +84,7 @@ from weft.tensor.neural import (
     pools,
 )
 from weft.tensor.neural.interpolate import interpolate
+from weft.tensor.pytorch_names.methods import PytorchMethods
 from weft.tensor.special import hashes
 from weft.tensor.special.methods import SpecialMethods
 from weft.tensor.storage import Storage, owner_of
@@ -91,7 +92,7 @@ from weft.tensor.training import train
 from weft.tensor.views import copies, parts
 
 
-class Tensor(SpecialMethods, Core):
+class Tensor(PytorchMethods, SpecialMethods, Core):
     """Numbers of one dtype in a box of some shape, on a device; computed when asked for.
 
     >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]], device="PYTHON")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.ir.build import param, reduce_axes, sink, store
+from weft.ir.build import call_results, param, reduce_axes, sink, store, tuple_of
 from weft.ir.dtypes import dtypes
 from weft.ir.movement import expand, reshape
 from weft.ir.ops import Op
@@ -11,7 +11,7 @@ from weft.ir.spec.spec import verify
 from weft.ir.spec.tensor import REAL_SPEC
 from weft.ir.text import dump
 from weft.reference.tensor import evaluate_stores
-from weft.schedule.lower_complex import lower_complex
+from weft.schedule.lower_complex import _Scope, lower_complex
 
 c64 = dtypes.complex64
 A, B, OUT = (param(slot, c64, (3,)) for slot in range(3))
@@ -63,3 +63,15 @@ def test_the_result_is_that_of_the_complex_graph(name):
     verify(lowered, REAL_SPEC)
     found = evaluate_stores(lowered, [pairs(z) for z in given])[2]
     np.testing.assert_allclose(found, pairs(want), rtol=1e-6, atol=1e-6)
+
+
+def test_a_body_that_is_called_often_is_lowered_once(monkeypatch):
+    """Bodies of loops call each other twice: a walk through all calls would be exponential."""
+    made = []
+    run = _Scope.run
+    monkeypatch.setattr(_Scope, "run", lambda self, root: made.append(root) or run(self, root))
+    body = tuple_of((A * A,))
+    for _ in range(12):
+        body = tuple_of(call_results(body, *call_results(body, A)))
+    lower_complex(sink(store(OUT, *call_results(body, A))), None)
+    assert len(made) == 14

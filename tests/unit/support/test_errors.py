@@ -29,6 +29,8 @@ BUILTIN_BASES = {
     "MissingFile": (RuntimeError, FileNotFoundError),
     "NotFinite": (FloatingPointError,),
     "Busy": (RuntimeError,),
+    "LinAlgError": (RuntimeError, ValueError),
+    "GradcheckError": (RuntimeError,),
     "FileFormatError": (ValueError,),
     "TextError": (ValueError,),
     "InternalError": (),

@@ -163,3 +163,9 @@ def conv_transpose3d(
 ) -> Tensor:
     """The gradient of conv3d by its input, as a layer."""
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Slide a kernel along time: (time, batch, in) by (kernel, in, out), plus bias (out)."""
+    moved = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return moved.permute(2, 0, 1)

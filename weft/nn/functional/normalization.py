@@ -142,3 +142,24 @@ def local_response_norm(
     padded = squares.pad((size // 2, (size - 1) // 2))
     mean = padded.unfold(-1, size, 1).mean(-1).movedim(-1, 1).reshape(shape)
     return input / (mean * alpha + k) ** beta
+
+
+@rounded_once
+def cross_map_lrn2d(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """x / (k + alpha / size · sum of squares of neighbouring channels) ** beta, as Torch 7 had it.
+
+    The sums are those of a window that moves, and which never lets the first channel go.
+    """
+    if input.ndim != 4:
+        raise ArgumentError(
+            f"CrossMapLRN2d: an input of shape {input.shape}",
+            rule="it is (batch, channels, height, width)",
+        )
+    reach, channels = (size - 1) // 2 + 1, int(input.shape[1])
+    numbers = Tensor.arange(channels, device=input.device)
+    of, by = numbers.unsqueeze(1), numbers.unsqueeze(0)
+    near = ((of - by).abs() < reach) | ((by == 0) & (of >= reach))
+    sums = near.cast(input.dtype).matmul(input.square().flatten(2)).reshape(input.shape)
+    return input * (sums * (alpha / size) + k) ** -beta

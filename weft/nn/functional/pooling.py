@@ -278,6 +278,11 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return _adaptive_max(3, input, output_size, return_indices)
 
 
+adaptive_max_pool1d_with_indices = functools.partial(adaptive_max_pool1d, return_indices=True)
+adaptive_max_pool2d_with_indices = functools.partial(adaptive_max_pool2d, return_indices=True)
+adaptive_max_pool3d_with_indices = functools.partial(adaptive_max_pool3d, return_indices=True)
+
+
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The average of windows that share the last axis out evenly."""
     require_spatial("adaptive_avg_pool1d", input, 1)

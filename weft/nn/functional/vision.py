@@ -149,6 +149,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return apart.transpose(1, 2).reshape(input.shape)
 
 
+native_channel_shuffle = channel_shuffle
+
+
 def _listed(value: Any, rank: int = 2) -> tuple[Any, ...]:
     listed = (value,) if isinstance(value, (int, UOp)) else tuple(value)
     return listed * rank if len(listed) == 1 else listed

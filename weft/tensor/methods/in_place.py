@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 NAMES: Final = """
     abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin
-    arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_not
-    bitwise_or bitwise_xor cauchy ceil celu clamp clamp_max clamp_min clip copysign cos cosh
-    cumprod cumsum deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 exponential
-    fix float_power floor floor_divide fmod frac gcd ge geometric greater greater_equal gt
-    hardsigmoid hardswish hardtanh heaviside hypot i0 igamma igammac index_add index_fill
-    index_put index_reduce lcm ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p
-    log2 log_normal logical_and logical_not logical_or logical_xor logit lshift lt masked_fill
-    masked_scatter mish mul multiply mvlgamma nan_to_num ne neg negative nextafter not_equal
-    polygamma pow put rad2deg reciprocal relu relu6 remainder renorm round rshift rsqrt scatter
-    scatter_add scatter_reduce selu sgn sigmoid sign silu sin sinc sinh sqrt square sub subtract
-    tan tanh threshold tril triu true_divide trunc xlogy
+    arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh baddbmm bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cauchy ceil celu
+    clamp clamp_max clamp_min clip conj_physical copysign cos cosh cumprod cumsum deg2rad
+    digamma div divide elu eq erf erfc erfinv exp exp2 expm1 exponential fix float_power floor
+    floor_divide fmod frac gcd ge geometric greater greater_equal gt hardsigmoid hardswish
+    hardtanh heaviside hypot i0 igamma igammac index_add index_fill index_put index_reduce lcm
+    ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 log_normal logical_and
+    logical_not logical_or logical_xor logit lshift lt masked_fill masked_scatter mish mul
+    multiply mvlgamma nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg
+    reciprocal relu relu6 remainder renorm round rshift rsqrt scatter scatter_add scatter_reduce
+    selu sgn sigmoid sign silu sin sinc sinh sqrt square sub subtract tan tanh threshold tril
+    triu true_divide trunc xlogy
 """
 
 

@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
 # By the name of the method whose result is copied.
 VIEWS: Final = """
-    diagonal expand narrow permute select slice squeeze t transpose unfold unsqueeze view
+    detach diagonal expand narrow permute select slice squeeze t transpose unfold unsqueeze view
+    view_as_complex view_as_real
 """
 LISTS: Final = "split split_with_sizes unbind"
 
 
 _EXAMPLES: Final = {
+    "detach": ("Tensor([1.0]).detach_copy().tolist()", "[1.0]"),
+    "view_as_complex": ("Tensor([[1.0, 2.0]]).view_as_complex_copy().tolist()", "[(1+2j)]"),
+    "view_as_real": ("Tensor([1 + 2j]).view_as_real_copy().tolist()", "[[1.0, 2.0]]"),
     "diagonal": ("Tensor([[1, 2], [3, 4]]).diagonal_copy().tolist()", "[1, 4]"),
     "expand": ("Tensor([1]).expand_copy((2,)).tolist()", "[1, 1]"),
     "narrow": ("Tensor([1, 2, 3]).narrow_copy(0, 1, 2).tolist()", "[2, 3]"),

@@ -1,0 +1,1 @@
+"""Methods that programs written for PyTorch call, made of others."""
