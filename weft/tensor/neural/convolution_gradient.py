@@ -157,17 +157,29 @@ def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> 
     rank = len(shape.kernel)
     is_padded = any(map(any, shape.edges))
     padded = x.pad([(0, 0), (0, 0), *shape.edges]).contiguous() if is_padded else x
+    # (batch, in, positions…, taps…) to (in, taps…, 1, batch, positions…)
     seen = windows(padded, shape.kernel, shape.strides, shape.gaps)
-    batch, inputs, *rest = seen.shape  # (batch, in, positions…, taps…)
-    groups, outputs = shape.groups, known(weight.shape[0])
+    if shape.groups > 1:
+        return _slope_of_grouped(slope, weight, seen, shape.groups)
+    order = (1, *range(2 + rank, 2 + 2 * rank), 0, *range(2, 2 + rank))
+    left = seen.permute(order).unsqueeze(1 + rank)
+    right = slope.transpose(0, 1)  # (out, batch, positions…)
+    reduced = tuple(range(2 + rank, 3 + 2 * rank))
+    total = contract(left, right, reduced, None).contiguous()
+    return total.permute((1 + rank, *range(1 + rank)))
+
+
+def _slope_of_grouped(slope: Tensor, weight: Tensor, seen: Tensor, groups: int) -> Tensor:
+    """The same for each group by itself."""
+    rank = weight.ndim - 2
+    batch, inputs, *rest = seen.shape
+    outputs, positions = known(weight.shape[0]) // groups, slope.shape[2:]
     grouped = seen.reshape((batch, groups, known(inputs) // groups, *rest))
     # (group, in / groups, taps…, 1, batch, positions…)
     order = (1, 2, *range(3 + rank, 3 + 2 * rank), 0, *range(3, 3 + rank))
     left = grouped.permute(order).unsqueeze(2 + rank)
-    positions = slope.shape[2:]
-    right = slope.transpose(0, 1).reshape(
-        (groups, *[1] * (1 + rank), outputs // groups, batch, *positions)
-    )
+    ones = [1] * (1 + rank)
+    right = slope.transpose(0, 1).reshape((groups, *ones, outputs, batch, *positions))
     reduced = tuple(range(3 + rank, 4 + 2 * rank))
     total = contract(left, right, reduced, None).contiguous()
     return total.permute((0, 2 + rank, *range(1, 2 + rank))).reshape(weight.shape)
