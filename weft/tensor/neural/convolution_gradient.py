@@ -144,8 +144,8 @@ def _turned(weight: Tensor, groups: int) -> Tensor:
         return weight.transpose(0, 1)
     inner, *taps = weight.shape[1:]
     outputs = known(weight.shape[0]) // groups
-    apart = weight.reshape((groups, outputs, inner, *taps)).transpose(1, 2)
-    return apart.reshape((groups * known(inner), outputs, *taps))
+    grouped = weight.reshape((groups, outputs, inner, *taps)).transpose(1, 2)
+    return grouped.reshape((groups * known(inner), outputs, *taps))
 
 
 def _slope_of_weight(slope: Tensor, weight: Tensor, x: Tensor, shape: Shape) -> Tensor:
