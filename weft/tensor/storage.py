@@ -17,7 +17,7 @@ from weft.engine.buffer_nodes import BufferKind, new_buffer
 from weft.engine.devices import Placement
 from weft.ir import movement
 from weft.ir.build import global_stage
-from weft.ir.dtypes import dtypes
+from weft.ir.dtypes import INEXACT, dtypes
 from weft.ir.layouts import Layout, layout_of
 from weft.ir.movement import Movement
 from weft.ir.ops import Op
@@ -144,15 +144,17 @@ class Storage:
 
     def _note_earlier(self) -> None:
         """Remember the version that a write leaves, for as long as a graph reads it."""
-        if self.uop.dtype.is_inexact:
-            self.earlier = [each for each in self.earlier if each() is not None]
+        if self.uop.dtype.kind & INEXACT:
+            if self.earlier:
+                self.earlier = [each for each in self.earlier if each() is not None]
             self.earlier.append(ref(self.uop))
 
     def note_copies(self, made: Mapping[UOp, UOp]) -> None:
         """Remember the copies of earlier versions, which are read instead of them."""
-        versions = [node for each in self.earlier if (node := each()) is not None]
-        copies = (made.get(node) for node in versions)
-        self.earlier += [ref(each) for each in copies if each is not None and each is not self.uop]
+        for each in tuple(self.earlier):
+            copy = None if (node := each()) is None else made.get(node)
+            if copy is not None and copy is not self.uop:
+                self.earlier.append(ref(copy))
 
     def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is not a view of what each of several devices has."""

@@ -173,15 +173,15 @@ def guard(address: Address, shape: Shape) -> Address:
     """
     loaded = _placeholders(address)
     mask = substitute(address.mask, loaded)
-    indices = tuple(substitute(i, loaded) for i in address.indices)
+    indices = tuple([substitute(i, loaded) for i in address.indices])
     if mask is not true():
         mask = narrow_mask(mask)
-        indices = tuple(narrow(i, mask) for i in indices)
+        indices = tuple([narrow(i, mask) for i in indices])
     for i, size in zip(indices, shape, strict=True):
         if not is_in_bounds(i, size, mask):
             mask = mask & ~(i < 0) & (i < index(size))
     back = {variable: stand for stand, variable in loaded.items()}
-    made = tuple(simplify(substitute(i, back)) for i in indices)
+    made = tuple([simplify(substitute(i, back)) for i in indices])
     return Address(made, simplify(substitute(simplify(mask), back)))
 
 

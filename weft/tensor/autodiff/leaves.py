@@ -101,11 +101,15 @@ def wanted_leaves() -> list[Core]:
 
 def leaves_with_gradient() -> list[UOp]:
     """The values of the leaves that require a gradient."""
+    if not _WANTED:  # every realize asks
+        return []
     return [leaf._storage.uop for leaf in wanted_leaves()]
 
 
 def earlier_with_gradient() -> list[UOp]:
     """The values that such leaves had before they were written, where something reads them."""
+    if not _WANTED:
+        return []
     earlier = (each() for leaf in wanted_leaves() for each in leaf._storage.earlier)
     return [node for node in earlier if node is not None]
 
