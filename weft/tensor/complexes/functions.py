@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 def exp(z: Tensor) -> Tensor:
     size = z.real.exp()
-    imaginary = z.imag.sin() * size
-    return complex_of_parts(size * z.imag.cos(), (z.imag == 0).where(z.imag, imaginary))
+    is_real = (z.imag == 0) & size.isinf()  # no product of 0 and infinity
+    imaginary = is_real.where(z.imag, z.imag.sin() * size)
+    return complex_of_parts(size * z.imag.cos(), imaginary)
 
 
 def log(z: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     x = as_float(self)
     if any(x.shape[i] == 0 for i in axes_of("logsumexp", axis, x.ndim)):
         return reduction(x, Op.ADD, axis, keepdim, "logsumexp") - math.inf
-    top = reduction(x, Op.MAX, axis, True, "logsumexp").detach()
+    top = reduction(x.real, Op.MAX, axis, True, "logsumexp").detach()  # of the exponents' sizes
     top = (top.abs() == math.inf).where(0.0, top)
     total = (x - top).exp().sum(axis, keepdim=True).log() + top
     axes = axes_of("logsumexp", axis, x.ndim)
