@@ -66,7 +66,10 @@ def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor
     >>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()
     [0.0, 0.5, 1.0]
     """
-    return (alpha * self + beta).hardtanh(0, 1)
+    if alpha <= 0:
+        return (alpha * self + beta).hardtanh(0, 1)
+    # The ends are where x is, not where a rounded product is.
+    return (self + beta / alpha).hardtanh(0, 1 / alpha) * alpha
 
 
 @rounded_once

@@ -51,7 +51,8 @@ def log_ndtr(self: Tensor) -> Tensor:
     low = is_low.where(self.maximum(-1e30), -1.0)
     high = is_low.where(0.0, self)
     tail = (scaled_erfc(low * -math.sqrt(0.5)) * 0.5).log() - low.square() * 0.5
-    return is_low.where(tail, ((high * math.sqrt(0.5)).erfc() * -0.5).log1p())
+    found = is_low.where(tail, ((high * math.sqrt(0.5)).erfc() * -0.5).log1p())
+    return (self == -math.inf).where(-math.inf, found)
 
 
 @in_precise_floats

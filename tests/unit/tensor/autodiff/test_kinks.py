@@ -317,3 +317,17 @@ def test_zeta_of_infinity():
     found = weft.special.zeta(Tensor(x), Tensor(q))
     wanted = torch.special.zeta(torch.tensor(x), torch.tensor(q))
     np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ends_of_hardsigmoid_are_those_of_its_argument(dtype: str):
+    """Not those of a product that is rounded, and fused with the addition behind it."""
+    x = Tensor([-3.0, -2.9999, 0.0, 2.9999, 3.0], dtype=dtype)
+    (slope,) = x.hardsigmoid().sum().gradient(x)
+    np.testing.assert_allclose(slope.numpy(), [0, 1 / 6, 1 / 6, 1 / 6, 0], 1e-6)
+    np.testing.assert_array_equal(x.hardsigmoid().numpy()[[0, 4]], [0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_ndtr_at_the_end(dtype: str):
+    assert Tensor([-math.inf], dtype=dtype).log_ndtr().tolist() == [-math.inf]
