@@ -423,7 +423,7 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
         greatest, least = values[..., 0], values[..., -1]
         return least / greatest if p == -2 else greatest / least
     found = matrix_norm(A, p) * matrix_norm(A.inv(), p)
-    return found.isnan().where(math.inf, found) if not A.requires_grad else found
+    return found.isnan().where(math.inf, found) if not A._wants else found
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:

@@ -73,8 +73,7 @@ class Function:
             if isinstance(each, Tensor) and each.dtype.is_inexact
         ]
         wanted = tuple(
-            number in positions and each.requires_grad is not False
-            for number, each in enumerate(args)
+            number in positions and each._wants is not False for number, each in enumerate(args)
         )
         ctx = FunctionCtx(wanted)
         if "setup_context" in dir(cls):

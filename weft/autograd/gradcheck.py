@@ -26,9 +26,7 @@ def _checked_inputs(inputs: Any) -> tuple[list[Any], list[int]]:
     """The inputs, and the positions of those whose gradient is checked."""
     given = _listed(inputs)
     positions = [
-        number
-        for number, each in enumerate(given)
-        if isinstance(each, Tensor) and each.requires_grad
+        number for number, each in enumerate(given) if isinstance(each, Tensor) and each._wants
     ]
     if not positions:
         raise ArgumentError(
@@ -205,7 +203,7 @@ def gradgradcheck(
 
     def gradients(*values: Any) -> tuple[Any, ...]:
         args = [
-            each.requires_grad_() if number in positions and not each.requires_grad else each
+            each.requires_grad_() if number in positions and not each._wants else each
             for number, each in enumerate(values[:count])
         ]
         results = _results(func, args)

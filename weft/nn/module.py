@@ -181,7 +181,7 @@ class Module:
         """Give the module a parameter, or None instead of one."""
         _require_name(name)
         if param is not None:
-            if param.requires_grad is None:
+            if param._wants is None:
                 param.requires_grad_(True)
             self.__dict__.setdefault("_own_parameters", {})[name] = None
         object.__setattr__(self, name, param)
@@ -413,7 +413,7 @@ def _moved(tensor: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Non
     args = tuple(each if not _is_dtype(each) else _dtype(each) for each in args)
     new = tensor.detach().to(*args, **kwargs)
     if new.dtype is not tensor.dtype or new.device != tensor.device:
-        requires_grad = tensor.requires_grad
+        requires_grad = tensor._wants
         tensor.replace(new._same())
         tensor.requires_grad = requires_grad
 

@@ -11,7 +11,7 @@ from weft.tensor.tensor import Tensor
 
 def is_parameter(tensor: Tensor) -> bool:
     """Whether a tensor was made to be trained: it requires a gradient."""
-    return tensor.requires_grad is True
+    return tensor._wants is True
 
 
 class _ParameterType(type):

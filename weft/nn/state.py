@@ -169,7 +169,7 @@ def _load(
     for name, tensor in own.items():
         if name in given:
             value = given.pop(name) if consume else given[name]
-            requires_grad = tensor.requires_grad
+            requires_grad = tensor._wants
             tensor.replace(_copied(value, tensor))
             tensor.requires_grad = requires_grad
             loaded.append(tensor)

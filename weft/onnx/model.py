@@ -354,9 +354,7 @@ def _zeros(said: Described, sizes: Mapping[str, int], device: str | None) -> Any
 
 def _is_plain(value: Any) -> bool:
     """Whether a value may be seen with other sizes: on one device, and of no gradient."""
-    return not isinstance(value, Tensor) or (
-        isinstance(value.device, str) and not value.requires_grad
-    )
+    return not isinstance(value, Tensor) or (isinstance(value.device, str) and not value._wants)
 
 
 def _reason(error: Exception) -> str:

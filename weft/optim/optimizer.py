@@ -162,7 +162,7 @@ class _Group:
     def __init__(
         self, method: Method, group: dict[str, Any], options: dict[str, Any], state: Any
     ) -> None:
-        params = [each for each in group["params"] if each.requires_grad is not False]
+        params = [each for each in group["params"] if each._wants is not False]
         # With its rate at once: a write that waits would run with whatever comes next.
         self.rate: Any = group["lr"]
         self.options = options
@@ -219,7 +219,7 @@ class _Group:
 
 
 def _can_learn(parameter: Tensor) -> bool:
-    return parameter.requires_grad is not False and parameter.is_floating_point()
+    return parameter._wants is not False and parameter.is_floating_point()
 
 
 def _tensors(value: Any) -> list[Tensor]:

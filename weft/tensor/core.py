@@ -23,7 +23,7 @@ from weft.support.message import nearest
 from weft.support.source_line import user_line
 from weft.tensor.autodiff.leaves import note_wanted
 from weft.tensor.autodiff.modes import grad_mode
-from weft.tensor.autodiff.passes import forget_passes, gradient_on_demand
+from weft.tensor.autodiff.passes import forget_passes, gradient_on_demand, leads_to_wanted
 from weft.tensor.names_elsewhere import try_advice
 from weft.tensor.realize import realize
 from weft.tensor.storage import Storage
@@ -141,8 +141,11 @@ class Core(metaclass=NamingType):
 
     @property
     def requires_grad(self) -> bool | None:
-        """Whether `backward` gives this tensor a gradient; None where nobody said so."""
-        return self._wants
+        """Whether `backward` gives this tensor a gradient, or goes through it on its way.
+
+        None where nobody said so.
+        """
+        return self._wants if self._wants is not None else leads_to_wanted(self)
 
     @requires_grad.setter
     def requires_grad(self, value: bool | None) -> None:

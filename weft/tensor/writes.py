@@ -47,7 +47,7 @@ def set_all(self: Tensor, x: Any) -> Tensor:
     value = x if isinstance(x, self.__class__) else self.__class__(x, device=_origin(self))
     if self._steps:
         require_writable(self)
-    self._write(value.detach() if self.requires_grad else value, "assign")
+    self._write(value.detach() if self._wants else value, "assign")
     return self
 
 
@@ -69,7 +69,7 @@ def replace(self: Tensor, x: Tensor) -> Tensor:
             rule="a tensor keeps its shape",
         )
     self._storage, self._steps, self._seen = x._storage, x._steps, None
-    if self.requires_grad:
+    if self._wants:
         remember(self, True)
     return self
 
@@ -146,7 +146,7 @@ def require_no_expand(self: Tensor, name: str) -> None:
 
 def require_writable(self: Tensor) -> None:
     """A leaf that requires a gradient is written by `assign` alone, and not through a view."""
-    if grad_mode.is_off or not (self.requires_grad or _shows_leaf(self)):
+    if grad_mode.is_off or not (self._wants or _shows_leaf(self)):
         return
     what = "a view of a tensor" if self._steps else "a tensor"
     raise NotSupported(

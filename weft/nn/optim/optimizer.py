@@ -131,7 +131,7 @@ class Optimizer(NamedErrors):
 
 
 def _is_parameter(tensor: Tensor) -> bool:
-    return tensor.requires_grad is not False and tensor.is_floating_point()
+    return tensor._wants is not False and tensor.is_floating_point()
 
 
 def _require_tensors(params: Iterable[Tensor]) -> list[Tensor]:

@@ -30,7 +30,7 @@ def cast_parameters(
     if not target.is_float:
         raise ArgumentError(f"cast_parameters: to {target.name}", rule="parameters are floats")
     for name, each in get_state_dict(model).items():
-        if each.requires_grad is not False and each.is_floating_point() and not skip(name):
+        if each._wants is not False and each.is_floating_point() and not skip(name):
             each.replace(each.detach().cast(target)._same())
 
 

@@ -89,7 +89,7 @@ def convolve(call: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tenso
     strides, gaps, pairs = window(call, kernel, list(x.shape[2:]))
     strides = short_strides(strides, list(x.shape[2:]), pairs)
     groups = call.get("group", 1)
-    if x.requires_grad or weight.requires_grad:
+    if x._wants or weight._wants:
         return x.conv2d(weight, bias, groups, strides, gaps, flat(pairs))
     result = convolved_padded(x, weight, groups, tuple(strides), tuple(gaps), pairs)
     return result if bias is None else result + bias.reshape(1, -1, *[1] * len(kernel))

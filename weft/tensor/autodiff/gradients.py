@@ -95,8 +95,8 @@ def backward(
         for leaf, nodes in zip(leaves, versions, strict=True)
     }
     targets = {leaf: nodes for leaf, nodes in used.items() if nodes}
-    if any(leaf.requires_grad for leaf in targets):
-        targets = {leaf: nodes for leaf, nodes in targets.items() if leaf.requires_grad}
+    if any(leaf._wants for leaf in targets):
+        targets = {leaf: nodes for leaf, nodes in targets.items() if leaf._wants}
     else:
         note_pass(output, below, seed, unfolded)
     if inputs is not None:
@@ -185,7 +185,7 @@ def _is_jitted(node: UOp) -> bool:
 
 
 def _wants_gradient(leaf: Tensor) -> bool:
-    return leaf.requires_grad is not False and has_identity(leaf.uop)
+    return leaf._wants is not False and has_identity(leaf.uop)
 
 
 def gradient(

@@ -53,13 +53,13 @@ def register_hook(self: Tensor, hook: Hook) -> HookHandle:
     >>> x.grad.tolist()
     [30.0, 30.0]
     """
-    if self.requires_grad is False or not self.dtype.is_inexact:
+    if self._wants is False or not self.dtype.is_inexact:
         raise NotSupported(
             "register_hook: the tensor does not require a gradient",
             rule="hooks see gradients, and this tensor gets none",
             fix="write x.requires_grad_() first",
         )
-    if is_leaf(self) and self.requires_grad:
+    if is_leaf(self) and self._wants:
         key = id(self)
         hooks = _HOOKS.setdefault(key, (ref(self, lambda _: _HOOKS.pop(key, None)), {}))[1]
     else:
@@ -80,7 +80,7 @@ def retain_grad(self: Tensor) -> None:
     >>> y.grad.tolist()
     [12.0]
     """
-    if is_leaf(self) and self.requires_grad:
+    if is_leaf(self) and self._wants:
         return
     itself = ref(self)
 

@@ -19,10 +19,15 @@ from weft.ir.ops import Op
 from weft.ir.uop import UOp
 from weft.ir.walk import topological
 from weft.support.errors import ArgumentError
-from weft.tensor.autodiff.history import Unfolded
-from weft.tensor.autodiff.leaves import has_identity, remember
+from weft.tensor.autodiff.history import Unfolded, followed
+from weft.tensor.autodiff.leaves import (
+    has_identity,
+    leaves_with_gradient,
+    may_be_followed,
+    remember,
+)
 from weft.tensor.storage import Storage, live_storages
-from weft.tensor.trace.state import TraceState, tracing
+from weft.tensor.trace.state import GoneStorage, TraceState, tracing
 
 if TYPE_CHECKING:
     from weft.tensor.core import Core
@@ -73,6 +78,18 @@ def gradient_on_demand(tensor: Any) -> Tensor | None:
     return new
 
 
+def leads_to_wanted(tensor: Core) -> bool | None:
+    """Whether a value was computed from a leaf that requires a gradient; None where it was not."""
+    if (
+        not may_be_followed()
+        or not tensor.dtype.is_inexact
+        or isinstance(tensor._storage, GoneStorage)
+    ):
+        return None
+    node = tensor.uop
+    return node in followed(topological(node), leaves_with_gradient()) or None
+
+
 def gradient_of(target: Any, node: UOp, keeps_graph: bool = False) -> Tensor:
     """A gradient as a tensor; on several devices it is laid out as what it is the gradient of."""
     if isinstance(target.device, str):
@@ -87,7 +104,7 @@ def gradient_of(target: Any, node: UOp, keeps_graph: bool = False) -> Tensor:
 def _sum_of_passes(tensor: Core) -> UOp | None:
     """The gradients of the passes that went through a tensor, added up."""
     passes = _PASSES.get(tensor._storage)
-    if passes is None or tensor.requires_grad is not None or not tensor.dtype.is_inexact:
+    if passes is None or tensor._wants is not None or not tensor.dtype.is_inexact:
         return None
     if len(passes) > KEPT:
         raise _not_given("it has gone through more calls of backward() than are kept")

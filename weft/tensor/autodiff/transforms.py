@@ -51,7 +51,7 @@ class _Trace:
 
     def _enter(self, tensor: Tensor) -> Tensor:
         made = tensor._new(self._traced.enter(tensor.uop))
-        made.requires_grad = tensor.requires_grad
+        made.requires_grad = tensor._wants
         return made
 
     def settled(self, tree: Any, also: dict[UOp, UOp] | None = None) -> Any:

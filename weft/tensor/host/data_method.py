@@ -62,7 +62,7 @@ class DataMethod:
         if new.shape == tensor.shape and new.dtype is tensor.dtype:
             tensor.assign(new.to(tensor.device))
             return
-        wanted, tensor.requires_grad = tensor.requires_grad, False
+        wanted, tensor.requires_grad = tensor._wants, False
         made = new._same()
         tensor._storage, tensor._steps, tensor._seen = made._storage, made._steps, None
         tensor.requires_grad = wanted

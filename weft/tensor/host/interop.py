@@ -253,7 +253,7 @@ def reduced(self: Tensor) -> tuple[Any, ...]:
         self.dtype.name,
         shape,
         self.device,
-        self.requires_grad,
+        self._wants,
     )
 
 
@@ -273,7 +273,7 @@ def _rebuilt(
 def copied(self: Tensor) -> Tensor:
     """`copy.copy`: another tensor with the same storage, as in PyTorch."""
     made = self._of(self._storage, self._steps)
-    made.requires_grad, made.grad = self.requires_grad, self.grad
+    made.requires_grad, made.grad = self._wants, self.grad
     return made
 
 
@@ -285,6 +285,6 @@ def deep_copied(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
     made = self.detach().clone()
     memo[id(self)] = made
-    remember(made, self.requires_grad)
+    remember(made, self._wants)
     made.grad = deepcopy(self.grad, memo)
     return made

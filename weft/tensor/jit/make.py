@@ -247,6 +247,6 @@ def _note_gradients(program: TracedProgram, recording: Recording, arguments: Arg
 
 def wants_gradients(arguments: Arguments, captured: list[Storage]) -> bool:
     """Whether somebody asked for gradients of what the function read."""
-    if any(tensor.requires_grad for tensor in arguments.tensors):
+    if any(tensor._wants for tensor in arguments.tensors):
         return True
-    return any(leaf.requires_grad and leaf._storage in captured for leaf in live_leaves())
+    return any(leaf._wants and leaf._storage in captured for leaf in live_leaves())

@@ -278,7 +278,7 @@ _DONATED: Final = Reason("it was donated to a jitted function", _donated)
 def leaf_kind(leaf: Any) -> TensorKind | ValueKind | ObjectKind:
     """What is remembered of an argument: nothing that keeps memory or objects alive."""
     if isinstance(leaf, Tensor):
-        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf.requires_grad)
+        return TensorKind(leaf.dtype, tuple(map(unbound, leaf.shape)), leaf._wants)
     is_value = isinstance(leaf, (*SCALARS, UOp))
     return ValueKind(unbound(leaf)) if is_value else ObjectKind(type(leaf).__name__)
 

@@ -190,7 +190,7 @@ class ResultReader:
         return FromOutput(
             self._output(storage),
             () if len(self._shown[storage]) == 1 else tensor._steps,
-            tensor.requires_grad,
+            tensor._wants,
             None if grad is None or twin is not None else self._plan(grad, None, leaf_numbers),
             twin,
         )

@@ -147,7 +147,7 @@ def _tensor_key(tensor: Tensor, storages: list[Storage], shared: Collection[Stor
     storage = tensor._storage
     grad = grad_of(tensor)
     shape = None if grad is None else tuple(map(unbound, grad.shape))
-    own = (tensor.requires_grad, None if grad is None else (grad.dtype, shape))
+    own = (tensor._wants, None if grad is None else (grad.dtype, shape))
     if storage in shared:
         return "shared", storage, tensor._steps, own
     if is_by_value(tensor, storages):

@@ -162,9 +162,9 @@ class Recorder:
                 made = Tensor._of(
                     found[leaf._storage], () if is_view else unbound_steps(leaf._steps)
                 )
-                made.requires_grad = leaf.requires_grad
+                made.requires_grad = leaf._wants
                 if id(leaf) in are_leaves:
-                    remember(made, leaf.requires_grad)
+                    remember(made, leaf._wants)
                 grad = grad_of(leaf)
                 made._grad = leaf._grad  # one that nobody can have stays so
                 if grad is not None:

@@ -135,7 +135,7 @@ def is_sparse(self: Tensor) -> bool:
 
 def is_leaf_(self: Tensor) -> bool:
     """Whether the tensor was made, and not computed from one that requires a gradient."""
-    return is_leaf(self) or self.requires_grad is False
+    return is_leaf(self) or self._wants is False
 
 
 def view(self: Tensor, shape: Any, *args: Any) -> Tensor:

@@ -115,6 +115,6 @@ def _become(self: Tensor, moved: Tensor) -> Tensor:
     self._storage, self._steps, self._seen = moved._storage, moved._steps, None
     if self.grad is not None and moved.device != self.grad.device:
         self.grad = self.grad.shard_like(moved)
-    if self.requires_grad:
+    if self._wants:
         remember(self, True)
     return self

@@ -130,7 +130,7 @@ def grad_fn(self: Tensor) -> UOp | None:
     """The node of the operation that a gradient goes back through; None of a leaf."""
     if (
         (is_leaf(self) and id(self) not in _RETAINING)
-        or self.requires_grad is False
+        or self._wants is False
         or not self.dtype.is_inexact
     ):
         return None
@@ -148,7 +148,7 @@ def retain_grad(self: Tensor) -> None:
     >>> x.grad.tolist(), y.grad.tolist()
     ([24.0], [12.0])
     """
-    if self.requires_grad is False or not self.dtype.is_inexact:
+    if self._wants is False or not self.dtype.is_inexact:
         raise NotSupported(
             "retain_grad: the tensor does not require a gradient",
             rule="backward() gives gradients to what requires one",

@@ -129,7 +129,7 @@ def _enter(tensor: Tensor, traced: Traced, devices: list[str]) -> Tensor:
     """The placeholder of an argument, inside the function."""
     devices.append(tensor.device)
     made = Tensor._value(traced.enter(tensor.uop), tensor.device)
-    made.requires_grad = tensor.requires_grad
+    made.requires_grad = tensor._wants
     return made
 
 

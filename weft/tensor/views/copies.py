@@ -112,7 +112,7 @@ def _require_resizable(x: Tensor, wanted: Shape) -> None:
             rule="sizes are written otherwise before a function is traced for them",
             fix="call it on the argument, and the function with the result",
         )
-    if x.requires_grad:
+    if x._wants:
         raise NotSupported(
             "with_sizes: of a tensor that requires a gradient",
             rule="no gradient goes through the copy",

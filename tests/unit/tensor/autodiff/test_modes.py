@@ -75,3 +75,16 @@ def test_values_put_by_index_keep_their_graph_when_read():
     assert y.tolist() == [[1.0], [5.0]]
     of_x, of_s = (y * y).sum().gradient(x, s)
     assert of_x.tolist() == [[2.0], [0.0]] and of_s.tolist() == [[10.0]]
+
+
+def test_computed_values_say_whether_a_gradient_goes_through_them():
+    x, plain = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0, 2.0])
+    y = x * 2
+    with weft.no_grad():
+        unrecorded = x * 3
+    assert y.requires_grad and x[0].requires_grad and (y + plain).sum().requires_grad
+    others = [unrecorded, plain, plain * 2, y.detach(), x > 1, x.argmax()]
+    assert not any(each.requires_grad for each in others)
+    assert plain.requires_grad is None and y.detach().requires_grad is False
+    y.realize()
+    assert y.requires_grad and (y * 2).requires_grad and not y.is_leaf
