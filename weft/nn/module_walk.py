@@ -52,6 +52,7 @@ def _tensors(obj: Any, prefix: str, recurse: bool, above: tuple[int, ...]) -> It
     if id(obj) in above:  # a part that refers to its whole
         return
     own = getattr(obj, "__dict__", {}) if _is_module(obj) else {}
+    here: list[Found] = []
     later = []
     for name, part in parts_of(obj):
         path = f"{prefix}.{name}" if prefix else name
@@ -63,9 +64,10 @@ def _tensors(obj: Any, prefix: str, recurse: bool, above: tuple[int, ...]) -> It
                 fix="call the model once before its parameters are asked for: model(x)",
             )
         if isinstance(part, Tensor):
-            yield _described(path, name, part, own, _is_module(obj))
+            here.append(_described(path, name, part, own, _is_module(obj)))
         elif recurse or not _is_module(part):
             later.append((path, part))
+    yield from sorted(here, key=lambda found: not found.is_parameter)  # as PyTorch lists them
     for path, part in later:
         if recurse:
             yield from _tensors(part, path, recurse, (*above, id(obj)))

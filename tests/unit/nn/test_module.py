@@ -220,3 +220,14 @@ def test_padding_idx_is_zero_and_stays():
     assert table.weight.tolist()[1] == [0.0, 0.0]
     (slope,) = table(Tensor([0, 1])).sum().gradient(table.weight)
     assert slope.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_a_state_dict_has_parameters_before_buffers():
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", Tensor([0.0]))
+            self.inner = nn.Linear(1, 1)
+            self.scale = nn.Parameter(Tensor([1.0]))
+
+    assert list(Scaled().state_dict()) == ["scale", "count", "inner.weight", "inner.bias"]
