@@ -98,6 +98,17 @@ NOT_IN_THE_TABLE = {
         "batchnorm contiguous_backward hash is_param_ keccak max_shape newton_schulz pad_to "
         "shrink_to"
     ),
+    "what PyTorch programs ask and call, tested in tests/unit/tensor/pytorch_names": (
+        "apply_ bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ "
+        "cauchy_ conj_physical_ detach_ detach_copy dim_order exponential_ fill_diagonal_ "
+        "geometric_ ger get_device grad_fn is_coalesced is_conj is_cpu is_distributed "
+        "is_inference is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_neg is_nested "
+        "is_nonzero is_pinned is_quantized is_same_size is_set_to is_shared is_signed "
+        "is_sparse_csr is_vulkan is_xla is_xpu layout log_normal_ map2_ map_ name ndimension "
+        "new orgqr output_nr pin_memory retains_grad set_ share_memory_ squeeze_ storage_offset "
+        "swapaxes_ swapdims_ t_ to_dense transpose_ unsafe_split_with_sizes unsqueeze_ "
+        "view_as_complex_copy view_as_real_copy"
+    ),
     "symbolic sizes, tested in tests/unit/tensor/neural/test_symbolic_windows.py": "with_sizes",
     "of the array API standard, tested in tests/unit/array_api": "to_device",
     "on several devices, tested in tests/unit/tensor/test_shard.py": "shard shard_ shard_like",

@@ -24,14 +24,14 @@ UnknownAttribute: a Tensor has no attribute 'values'
 
   fix: write x.max(dim).values""",
     ),
-    "shape in place": (
-        lambda: Tensor([[1]]).unsqueeze_(0),
+    "where memory is": (
+        lambda: Tensor([[1]]).data_ptr(),
         """\
-UnknownAttribute: a Tensor has no attribute 'unsqueeze_'
+UnknownAttribute: a Tensor has no attribute 'data_ptr'
 
-  a shape belongs to the name, not to the memory
+  memory moves when a value is computed anew
 
-  fix: write x = x.unsqueeze(...)""",
+  fix: write x.data() for the bytes""",
     ),
     "misspelt layer": (
         lambda: nn.Linaer(2, 3),

@@ -28,6 +28,8 @@ _NUMBERS = count()
 # Those of computed values, by the number in their node; they live as long as a graph has it.
 _MARKS: Final[WeakKeyDictionary[UOp, dict[int, Hook]]] = WeakKeyDictionary()
 _FIRST_MARK: Final = 1 << 62
+# The computed tensors that `backward` gives a gradient to.
+_RETAINING: Final[dict[int, ref[Tensor]]] = {}
 
 
 class HookHandle:
@@ -80,9 +82,9 @@ def retain_grad(self: Tensor) -> None:
     >>> y.grad.tolist()
     [12.0]
     """
-    if is_leaf(self) and self._wants:
+    if (is_leaf(self) and self._wants) or retains_grad(self):
         return
-    itself = ref(self)
+    key, itself = id(self), ref(self)
 
     def keep(gradient: Tensor) -> None:
         tensor = itself()
@@ -91,6 +93,12 @@ def retain_grad(self: Tensor) -> None:
             tensor._grad = gradient if before is None else before + gradient
 
     register_hook(self, keep)
+    _RETAINING[key] = ref(self, lambda _: _RETAINING.pop(key, None) and None)
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether `backward` gives this tensor a gradient although it was computed."""
+    return id(self) in _RETAINING
 
 
 def _mark(self: Tensor) -> UOp:

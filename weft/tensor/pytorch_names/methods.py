@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.tensor.autodiff import hooks
 from weft.tensor.linalg import reflections
 from weft.tensor.methods import aliases, elementwise
 from weft.tensor.pytorch_names import further, questions, shape_in_place
@@ -32,7 +33,7 @@ class PytorchMethods:
     is_cpu, layout = property(questions.is_cpu), property(questions.layout)
     name, output_nr = property(questions.name), property(questions.output_nr)
     grad_fn = property(questions.grad_fn)
-    retain_grad, retains_grad = questions.retain_grad, property(questions.retains_grad)
+    retains_grad = property(hooks.retains_grad)
     storage_offset, dim_order = questions.storage_offset, questions.dim_order
     pin_memory, share_memory_ = questions.pin_memory, questions.share_memory_
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 from weft.ir.shapes import same_shape
 from weft.ir.uop import UOp
@@ -12,9 +11,6 @@ from weft.tensor.autodiff.leaves import is_leaf
 
 if TYPE_CHECKING:
     from weft.tensor.tensor import Tensor
-
-# The computed tensors that `backward` gives a gradient to, by identity: `==` is a tensor.
-_RETAINING: Final[dict[int, ref[Tensor]]] = {}
 
 
 def is_nonzero(self: Tensor) -> bool:
@@ -128,36 +124,9 @@ def name(self: Tensor) -> None:
 
 def grad_fn(self: Tensor) -> UOp | None:
     """The node of the operation that a gradient goes back through; None of a leaf."""
-    if (
-        (is_leaf(self) and id(self) not in _RETAINING)
-        or self._wants is False
-        or not self.dtype.is_inexact
-    ):
+    if is_leaf(self) or self._wants is False or not self.dtype.is_inexact:
         return None
     return self.uop
-
-
-def retain_grad(self: Tensor) -> None:
-    """Let `backward` give this tensor, which was computed, a gradient too. PyTorch: retain_grad.
-
-    >>> from weft.tensor import Tensor
-    >>> x = Tensor([3.0], requires_grad=True)
-    >>> y = x * 2
-    >>> y.retain_grad()
-    >>> _ = (y * y).sum().backward()
-    >>> x.grad.tolist(), y.grad.tolist()
-    ([24.0], [12.0])
-    """
-    if self._wants is False or not self.dtype.is_inexact:
-        raise NotSupported(
-            "retain_grad: the tensor does not require a gradient",
-            rule="backward() gives gradients to what requires one",
-            fix="write x.requires_grad_()",
-        )
-    if not is_leaf(self):
-        key = id(self)
-        self.requires_grad_()
-        _RETAINING[key] = ref(self, lambda _: _RETAINING.pop(key, None) and None)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -185,8 +154,3 @@ def share_memory_(self: Tensor) -> Tensor:
         rule="a tensor that is sent to another process is copied",
         fix="write a file with nn.state.safe_save and map it there with safe_load, or pickle it",
     )
-
-
-def retains_grad(self: Tensor) -> bool:
-    """Whether `backward` gives this tensor a gradient although it was computed."""
-    return id(self) in _RETAINING
