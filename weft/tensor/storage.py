@@ -54,7 +54,7 @@ class Storage:
         self.memory: UOp | None = None
         self.keeps_graph = True  # for gradients, once it is realized
         self.is_linked = False  # with others that show the same bits
-        self.earlier: list[ref[UOp]] = []  # versions that were overwritten, and may be read yet
+        self.earlier: tuple[ref[UOp], ...] = ()  # versions that were overwritten
         self.thread = get_ident()  # that made the current version
         if uop.op != Op.BUFFER:
             _LAZY.add(self)
@@ -71,7 +71,7 @@ class Storage:
         made.device = device
         made.keeps_graph = True
         made.is_linked = False
-        made.earlier = []
+        made.earlier = ()
         made.thread = get_ident()
         _OWNERS.put(memory.arg[0], made)
         return made
@@ -145,16 +145,17 @@ class Storage:
     def _note_earlier(self) -> None:
         """Remember the version that a write leaves, for as long as a graph reads it."""
         if self.uop.dtype.kind & INEXACT:
-            if self.earlier:
-                self.earlier = [each for each in self.earlier if each() is not None]
-            self.earlier.append(ref(self.uop))
+            alive = self.earlier
+            if alive:
+                alive = tuple([each for each in alive if each() is not None])
+            self.earlier = (*alive, ref(self.uop))
 
     def note_copies(self, made: Mapping[UOp, UOp]) -> None:
         """Remember the copies of earlier versions, which are read instead of them."""
-        for each in tuple(self.earlier):
+        for each in self.earlier:
             copy = None if (node := each()) is None else made.get(node)
             if copy is not None and copy is not self.uop:
-                self.earlier.append(ref(copy))
+                self.earlier += (ref(copy),)
 
     def mixes_parts(self, steps: Sequence[Movement]) -> bool:
         """Whether a view is not a view of what each of several devices has."""
