@@ -185,6 +185,14 @@ DEVIATIONS = (
         "Tensor.training says whether dropout drops; it is False at first, as in tinygrad.",
     ),
     Deviation(
+        "a computed value that is written in no_grad",
+        "unrecorded(Tensor([1.0]))",
+        "[1.0] float32",
+        "unrecorded(torch.tensor([1.0]))",
+        "[3.0] float32",
+        "What is written there is a constant: PyTorch goes on to what the old value came from.",
+    ),
+    Deviation(
         "batch norm by itself",
         "normalized(Tensor([[1.0], [3.0]]))",
         "[[1.0], [3.0]] float32",

@@ -40,10 +40,22 @@ def normalized(x: Any) -> Any:
     return (package.nn.BatchNorm1d(1)(x).detach() * 1000).round() / 1000
 
 
+def unrecorded(x: Any) -> Any:
+    """The gradient through a computed value that was written where nothing is recorded."""
+    package = import_module(type(x).__module__.partition(".")[0])
+    x.requires_grad_(True)
+    y = x * 2
+    with package.no_grad():
+        y.mul_(3)
+    (x + y).sum().backward()
+    return x.grad
+
+
 def result(source: str, **names: Any) -> str:
     try:
         known = {"math": math, "copies": copies, "reshaped": reshaped, "slope": slope}
         known |= {"normalized": normalized, "default_collate": default_collate}
+        known["unrecorded"] = unrecorded
         value = eval(source, known | names)
     except Exception as error:
         return answer(error)
