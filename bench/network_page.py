@@ -4,7 +4,7 @@
     python -m bench.network_page docs/speed-networks.md FILE ...
 
 Each FILE holds the results of some networks; the page lists all of them, and says how many
-threads were measured: `THREADS=1` takes processor time, which other programs do not disturb.
+threads were measured: `THREADS=1` takes processor time, which other programs disturb less.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Nothing is tuned for a network, and no kernel was searched for.
 
 `python -m bench --only networks --json FILE` measures, `python -m bench.network_page` writes this
 page, and [network_models.py](../bench/network_models.py) has the networks: one source for both
-libraries. On one thread (`THREADS=1`) the clock is that of the processor, which other programs on
-the machine do not disturb; two threads are measured by the clock on the wall, and need a machine
-of their own.
+libraries. On one thread (`THREADS=1`) the clock is that of the processor, which other programs
+disturb less, but by the caches that they share; two threads are measured by the clock on the
+wall, and need a machine of their own.
 """
 LINES = (FORWARD_1, FORWARD_8, STEP)
 Rows = dict[str, dict[str, dict[str, Any]]]  # by network and line

@@ -438,23 +438,3 @@ def show_versions() -> None:
     }
     for key, value in rows.items():
         print(f"{key:9} {value}")
-
-
-def bitwise_left_shift(input: Any, other: Any) -> Tensor:
-    """Shift bits to the left."""
-    return input << other  # type: ignore[no-any-return]
-
-
-def bitwise_right_shift(input: Any, other: Any) -> Tensor:
-    """Shift bits to the right."""
-    return input >> other  # type: ignore[no-any-return]
-
-
-def is_nonzero(input: Tensor) -> bool:
-    """Whether the one element of a tensor is not 0."""
-    return bool(input)
-
-
-def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two shapes are equal."""
-    return input.shape == other.shape
